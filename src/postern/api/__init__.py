@@ -1,0 +1,1 @@
+"""The HTTP management API: routes, schemas, authentication, one error shape."""

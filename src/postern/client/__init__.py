@@ -1,0 +1,1 @@
+"""A typed client of our own API: the CLI and the end-to-end tests use it."""

@@ -1,0 +1,147 @@
+"""A Connection: a named target and its settings (spec 2.1, limits in section 8)."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from postern.domain.secret import Secret
+from postern.errors import Invalid, Misconfigured
+
+
+class ConnectionType(StrEnum):
+    DATABASE = "database"
+    APPLICATION = "application"
+    CUSTOM = "custom"
+
+
+class Toggle(StrEnum):
+    ENABLED = "enabled"
+    DISABLED = "disabled"
+
+
+class ConnectionStatus(StrEnum):
+    ONLINE = "online"
+    OFFLINE = "offline"
+
+
+SUBTYPES: Mapping[ConnectionType, frozenset[str]] = {
+    ConnectionType.DATABASE: frozenset({"postgres", "mysql", "mongodb", "mssql", "oracledb"}),
+    ConnectionType.APPLICATION: frozenset({"tcp", "ssh", "httpproxy"}),
+    ConnectionType.CUSTOM: frozenset({"dynamodb", "cloudwatch"}),
+}
+
+_NAME = re.compile(r"[A-Za-z0-9_](?:[.-]?[A-Za-z0-9_])*")
+_TAG_KEY = re.compile(r"[A-Za-z0-9\-_/.]{1,64}")
+_TAG_VALUE = re.compile(r"[A-Za-z0-9 \-_/+@:=.]{1,256}")
+_SECRET_KEY = re.compile(r"(?:envvar|filesystem):[A-Za-z_][A-Za-z0-9_]*")
+MAX_TAGS = 10
+
+
+def check_name(name: str, field: str = "name") -> None:
+    """Resource names: 3 to 128 letters, digits, `_`, with single `-` or `.` between them."""
+    if not 3 <= len(name) <= 128 or not _NAME.fullmatch(name):
+        raise Invalid(
+            f"{field}: {name!r} is not a valid name; use 3 to 128 letters, digits or '_', "
+            "with single '-' or '.' between them",
+            field=field,
+        )
+
+
+def check_tags(tags: Mapping[str, str]) -> None:
+    """Spec section 8."""
+    if len(tags) > MAX_TAGS:
+        raise Invalid(
+            f"connection_tags: {len(tags)} tags given, at most {MAX_TAGS} are allowed", field="connection_tags"
+        )
+    for key, value in tags.items():
+        if not _TAG_KEY.fullmatch(key) or key[-1] in "-/":
+            raise Invalid(
+                f"connection_tags: key {key!r} must be 1 to 64 characters of letters, digits and '-_/.', "
+                "and must not end with '-' or '/'",
+                field="connection_tags",
+            )
+        if not _TAG_VALUE.fullmatch(value):
+            raise Invalid(
+                f"connection_tags: the value of {key!r} must be 1 to 256 characters of letters, digits, "
+                "space and '-_/+@:=.'",
+                field="connection_tags",
+            )
+
+
+def check_secret(secret: Mapping[str, str]) -> None:
+    """Keys are `envvar:NAME` or `filesystem:NAME`; values base64 or a reference (`_provider:name:key`)."""
+    for key, value in secret.items():
+        if not _SECRET_KEY.fullmatch(key):
+            raise Invalid(f"secret: key {key!r} must be 'envvar:NAME' or 'filesystem:NAME'", field="secret")
+        if is_reference(value):
+            continue
+        try:
+            base64.b64decode(value, validate=True).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise Invalid(
+                f"secret: the value of {key!r} is neither base64 text nor a reference", field="secret"
+            ) from None
+
+
+def is_reference(value: str) -> bool:
+    """True for `_cloudprov:<name>:<key>`, `_envjson:<env>:<key>` and their kin, resolved by the agent."""
+    return value.startswith("_") and value.count(":") >= 2
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Every field of spec 2.1. `secret` maps `envvar:KEY` to base64 text or a reference."""
+
+    id: UUID
+    org_id: UUID
+    name: str
+    type: ConnectionType
+    subtype: str
+    agent_id: UUID
+    access_mode_connect: Toggle = Toggle.ENABLED
+    access_mode_exec: Toggle = Toggle.ENABLED
+    access_mode_runbooks: Toggle = Toggle.ENABLED
+    access_schema: Toggle = Toggle.ENABLED
+    access_max_duration: int | None = None
+    command: tuple[str, ...] = ()
+    connection_tags: Mapping[str, str] = field(default_factory=dict)
+    force_approve_groups: tuple[str, ...] = ()
+    guardrail_rules: tuple[str, ...] = ()
+    issue_template_id: str | None = None
+    redact_enabled: bool = False
+    redact_types: tuple[str, ...] = ()
+    resource_name: str = ""
+    reviewers: tuple[str, ...] = ()
+    secret: Mapping[str, Secret] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    managed_by: str | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    def environment(self) -> dict[str, Secret]:
+        """The `envvar:` secrets, decoded, by bare name. Raises Misconfigured for an unresolved reference."""
+        found: dict[str, Secret] = {}
+        for key, value in self.secret.items():
+            kind, _, name = key.partition(":")
+            if kind != "envvar":
+                continue
+            text = value.reveal()
+            if is_reference(text):
+                raise Misconfigured(f"connection {self.name!r}: secret {name} is a reference that no agent resolved")
+            found[name] = Secret(base64.b64decode(text).decode())
+        return found
+
+    @property
+    def default_database(self) -> str | None:
+        """The secret attribute `DB` (spec 2.1), for database connections."""
+        value = self.secret.get("envvar:DB")
+        if self.type is not ConnectionType.DATABASE or value is None or is_reference(value.reveal()):
+            return None
+        return base64.b64decode(value.reveal()).decode()

@@ -1,0 +1,71 @@
+"""Guard rails: what is refused on its way in or out (spec 2.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from postern.errors import Invalid
+
+MAX_RULES = 100
+MAX_WORDS = 1_000
+MAX_WORD_LENGTH = 1_000
+MAX_PATTERN_LENGTH = 10_000
+
+
+class RuleType(StrEnum):
+    DENY_WORDS_LIST = "deny_words_list"
+    PATTERN_MATCH = "pattern_match"
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`words` is used by `deny_words_list`, `pattern_regex` by `pattern_match`; the other one is empty."""
+
+    type: RuleType
+    words: tuple[str, ...] = ()
+    pattern_regex: str = ""
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRail:
+    id: UUID
+    org_id: UUID
+    name: str
+    description: str = ""
+    input: tuple[Rule, ...] = ()
+    output: tuple[Rule, ...] = ()
+    connection_ids: tuple[UUID, ...] = ()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+
+def check_rules(rules: tuple[Rule, ...], where: str, compiles: Callable[[str], str | None]) -> None:
+    """Refuses what could not be enforced. `compiles(pattern)` answers None, or why it does not compile."""
+    if len(rules) > MAX_RULES:
+        raise Invalid(
+            f"{where}.rules: {len(rules)} rules given, at most {MAX_RULES} are allowed", field=f"{where}.rules"
+        )
+    for index, rule in enumerate(rules):
+        at = f"{where}.rules[{index}]"
+        if rule.type is RuleType.DENY_WORDS_LIST:
+            if rule.pattern_regex:
+                raise Invalid(f"{at}.pattern_regex: must be empty for type deny_words_list", field=at)
+            if not rule.words or any(not word.strip() for word in rule.words):
+                raise Invalid(f"{at}.words: needs at least one word, and no empty ones", field=at)
+            if len(rule.words) > MAX_WORDS or any(len(word) > MAX_WORD_LENGTH for word in rule.words):
+                raise Invalid(f"{at}.words: at most {MAX_WORDS} words of {MAX_WORD_LENGTH} characters", field=at)
+        else:
+            if rule.words:
+                raise Invalid(f"{at}.words: must be empty for type pattern_match", field=at)
+            if not rule.pattern_regex:
+                raise Invalid(f"{at}.pattern_regex: must not be empty for type pattern_match", field=at)
+            if len(rule.pattern_regex) > MAX_PATTERN_LENGTH:
+                raise Invalid(f"{at}.pattern_regex: longer than {MAX_PATTERN_LENGTH} characters", field=at)
+            reason = compiles(rule.pattern_regex)
+            if reason is not None:
+                raise Invalid(f"{at}.pattern_regex: does not compile: {reason}", field=at)

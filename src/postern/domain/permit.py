@@ -1,0 +1,41 @@
+"""A Permit: proof that a principal may open a connection now.
+
+Made in one place, `services/access.py`, which alone imports `seal`; the import-rule test holds
+that. Whoever dials takes a Permit, never a name, so a path that forgot to ask cannot dial.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from postern.domain.connection import Connection
+from postern.domain.policy import Policy
+from postern.domain.principal import Principal
+from postern.domain.session import Verb
+
+_SEAL = object()
+
+
+@dataclass(frozen=True, slots=True)
+class Permit:
+    """`expires_at` is when the right ends, with any session under it; None when it is open-ended."""
+
+    principal: Principal
+    connection: Connection
+    policy: Policy
+    verb: Verb
+    source: str
+    credential_id: UUID | None
+    expires_at: datetime | None
+    _seal: object
+
+    def __post_init__(self) -> None:
+        if self._seal is not _SEAL:
+            raise TypeError("a Permit is made by services.access only")
+
+
+def seal() -> object:
+    """What `services/access.py` passes to make a Permit genuine."""
+    return _SEAL

@@ -1,0 +1,1 @@
+"""The data plane's process: listeners, admission, the registry of live sessions, the supervisor."""

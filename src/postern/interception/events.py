@@ -1,0 +1,134 @@
+"""What happens on a link, in words that hold for every protocol.
+
+Three of these are judged on their way (`Operation`, `Rows`, `Output`); the rest are told to the
+recorder. Bytes are in the client's encoding, which for every supported protocol is a superset of
+ASCII in the characters that patterns look for.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Event:
+    """Anything an interceptor may want to see."""
+
+    __slots__ = ()
+
+
+class Phase(Enum):
+    PREPARE = "prepare"  # the target would parse it; nothing runs yet
+    RUN = "run"
+
+
+@dataclass(slots=True)
+class Operation(Event):
+    """What is asked: a statement, a command, a request.
+
+    `values` are the bind values as text, None for NULL; `truncated` says that some were too large
+    to be kept whole. `exchange` counts the requests of a link, from 1.
+    """
+
+    exchange: int
+    text: str
+    phase: Phase = Phase.RUN
+    values: tuple[bytes | None, ...] = ()
+    truncated: bool = False
+
+
+class Kind(Enum):
+    """What the texts of a column are, so that a replacement stays valid for its reader."""
+
+    TEXT = "text"
+    JSON = "json"  # a replacement must keep the document valid
+    NUMBER = "number"  # decimal digits, sign, point; a replacement must be a number again
+    ADDRESS = "address"  # a network address type; a replacement must be an address again
+    OPAQUE = "opaque"  # cannot hold searchable text (booleans, dates, floats, …)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    kind: Kind
+
+
+class Rows(Event, ABC):
+    """A block of tabular answer: all complete rows of one read. Mutable by `replace` only.
+
+    `texts(i)` are the searchable texts of column i over all rows, NULLs and unsearchable leaves left
+    out; an array yields one text per element. `replace(i, new)` takes as many texts, in that order.
+    """
+
+    __slots__ = ()
+    exchange: int
+    columns: tuple[Column, ...]
+    count: int
+
+    @abstractmethod
+    def texts(self, column: int) -> list[bytes]: ...
+
+    @abstractmethod
+    def replace(self, column: int, texts: list[bytes]) -> None: ...
+
+
+class Channel(Enum):
+    COPY = "copy"  # bulk data to the client
+    NOTICE = "notice"
+    ERROR = "error"
+    NOTIFICATION = "notification"
+    FUNCTION = "function"
+
+
+class Output(Event, ABC):
+    """Any other answer that holds text. Same contract as one column of `Rows`."""
+
+    __slots__ = ()
+    exchange: int
+    channel: Channel
+
+    @abstractmethod
+    def texts(self) -> list[bytes]: ...
+
+    @abstractmethod
+    def replace(self, texts: list[bytes]) -> None: ...
+
+
+@dataclass(slots=True)
+class Shown(Event):
+    """Wire bytes that are about to reach the client, after masking. Told to the recorder."""
+
+    data: bytes
+
+
+@dataclass(slots=True)
+class Completed(Event):
+    """The end of an exchange. `rows` as the target counted them; times in microseconds."""
+
+    exchange: int
+    tag: str = ""
+    rows: int | None = None
+    error_code: str = ""
+    error: str = ""
+    micros: int = 0
+
+
+@dataclass(slots=True)
+class Refusal(Event):
+    """An exchange that was not let through, and the rule that said so."""
+
+    exchange: int
+    rule: str
+    message: str
+
+
+@dataclass(slots=True)
+class Note(Event):
+    """A marker in the recording: a cut, a kill, a crash."""
+
+    text: str
+    details: dict[str, str] = field(default_factory=dict)
+
+
+RECORDED: tuple[type[Event], ...] = (Operation, Shown, Completed, Refusal, Note)

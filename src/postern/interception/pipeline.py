@@ -1,0 +1,89 @@
+"""The ordered, synchronous, fail-closed chain between a link and its interceptors."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
+
+from postern.interception.events import Event
+from postern.interception.verdicts import FORWARD, REPLACE, Forward, Refuse, Replace, Verdict
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Metrics:
+    """Counters of one session, as `Session.metrics` shows them."""
+
+    info_types: dict[str, int] = field(default_factory=dict)
+    transformed_bytes: int = 0
+    refused: int = 0
+    operations: int = 0
+
+    def count(self, info_type: str, hits: int) -> None:
+        self.info_types[info_type] = self.info_types.get(info_type, 0) + hits
+
+
+@dataclass(slots=True)
+class SessionView:
+    """What an interceptor may know of the session, and the counters it may raise."""
+
+    id: UUID
+    user: str
+    groups: frozenset[str]
+    connection: str
+    connection_type: str
+    connection_subtype: str
+    connection_tags: Mapping[str, str]
+    metrics: Metrics = field(default_factory=Metrics)
+
+
+class Interceptor(Protocol):
+    """`wants` is read once, when the pipeline is built; undeclared events never reach `see`."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def wants(self) -> frozenset[type[Event]]: ...
+
+    def see(self, event: Event, session: SessionView) -> Verdict: ...
+
+
+class Pipeline:
+    """Asks each interceptor that wants the kind of event, in order; the first refusal or hold ends it."""
+
+    __slots__ = ("_chains", "session", "wants")
+
+    def __init__(self, interceptors: Sequence[Interceptor], session: SessionView) -> None:
+        chains: dict[type[Event], list[Interceptor]] = {}
+        for interceptor in interceptors:
+            for kind in interceptor.wants:
+                chains.setdefault(kind, []).append(interceptor)
+        self._chains = {kind: tuple(chain) for kind, chain in chains.items()}
+        self.session = session
+        self.wants: frozenset[type[Event]] = frozenset(chains)
+
+    def judge(self, event: Event, kind: type[Event]) -> Verdict:
+        """`kind` is the declared event class: Operation, Rows or Output."""
+        outcome: Verdict = FORWARD
+        for interceptor in self._chains.get(kind, ()):
+            try:
+                verdict = interceptor.see(event, self.session)
+            except Exception:
+                log.exception("interceptor %s failed; the event is refused", interceptor.name)
+                return Refuse(
+                    rule=interceptor.name,
+                    message=f"{interceptor.name} could not judge this and refused it",
+                    hint="Ask an administrator to look at the gateway's log.",
+                )
+            if isinstance(verdict, Forward):
+                continue
+            if isinstance(verdict, Replace):
+                outcome = REPLACE
+                continue
+            return verdict
+        return outcome

@@ -1,0 +1,40 @@
+"""The four answers to an event."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class Verdict:
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Forward(Verdict):
+    """Pass it on as it came, byte for byte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replace(Verdict):
+    """Pass on what the event holds now: the interceptor changed it through the event's own methods."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse(Verdict):
+    """Do not pass it. `message` is for the person at the client; `hint` says how to go on."""
+
+    rule: str
+    message: str
+    hint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold(Verdict):
+    """Park the link until `Link.resume(ticket, verdict)`; `question` says what is waited for."""
+
+    ticket: str
+    question: str
+
+
+FORWARD = Forward()
+REPLACE = Replace()

@@ -1,0 +1,5 @@
+"""What a session did, kept so that a crash of the gateway loses nothing a client was shown.
+
+An append-only spool per session, the record format and its reader, recovery of what a dead worker
+left, and compression at close. Knows events, never protocols.
+"""

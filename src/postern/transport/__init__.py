@@ -1,0 +1,1 @@
+"""Streams between CLI, gateway and agent: TLS material and WebSocket carriers."""
