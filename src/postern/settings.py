@@ -81,16 +81,8 @@ def load(environ: Mapping[str, str], **flags: object) -> Settings:
 
 def _convert(name: str, given: object, kind: type) -> object:
     if kind is bool and isinstance(given, str):
-        words = {
-            "1": True,
-            "true": True,
-            "yes": True,
-            "on": True,
-            "0": False,
-            "false": False,
-            "no": False,
-            "off": False,
-        }
+        words = {"1": True, "true": True, "yes": True, "on": True}
+        words |= {"0": False, "false": False, "no": False, "off": False}
         if given.lower() not in words:
             raise Misconfigured(f"POSTERN_{name.upper()}: {given!r} is not yes or no", field=name)
         return words[given.lower()]

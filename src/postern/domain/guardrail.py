@@ -47,9 +47,7 @@ class GuardRail:
 def check_rules(rules: tuple[Rule, ...], where: str, compiles: Callable[[str], str | None]) -> None:
     """Refuses what could not be enforced. `compiles(pattern)` answers None, or why it does not compile."""
     if len(rules) > MAX_RULES:
-        raise Invalid(
-            f"{where}.rules: {len(rules)} rules given, at most {MAX_RULES} are allowed", field=f"{where}.rules"
-        )
+        raise Invalid(f"{where}.rules: {len(rules)} rules given, at most {MAX_RULES}", field=f"{where}.rules")
     for index, rule in enumerate(rules):
         at = f"{where}.rules[{index}]"
         if rule.type is RuleType.DENY_WORDS_LIST:

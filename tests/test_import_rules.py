@@ -1,0 +1,112 @@
+"""The walls between rooms. A failing case names the file, the import and the rule it breaks."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).resolve().parent.parent / "src" / "postern"
+
+ROOMS = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()}
+
+# What each room may import of ours, beyond itself. A name with a dot allows only that module.
+MAY: dict[str, set[str]] = {
+    "errors": set(),
+    "domain": {"errors"},
+    "settings": {"errors"},
+    "interception": {"domain", "errors"},
+    "protocols": {"interception", "domain", "errors"},
+    "inspection": {"interception", "domain", "errors"},
+    "recording": {"interception", "domain", "errors", "store.ports"},
+    "relay": {"protocols", "interception", "transport", "domain", "errors", "settings"},
+    "transport": {"domain", "errors", "settings"},
+    "services": {"domain", "errors", "store.ports", "settings"},
+    "store": {"domain", "errors", "settings"},
+    "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",
+                "store.ports"},
+    "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings"},
+    "api": {"services", "domain", "errors", "settings"},
+    "client": {"domain", "errors"},
+    "cli": {"client", "domain", "errors", "settings", "wiring", "transport"},
+    "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},
+}  # fmt: skip
+
+# Libraries that turn values into effects, kept out of the rooms that only turn values into values.
+PURE = {"domain", "interception", "protocols", "inspection"}
+EFFECTS = {"asyncio", "socket", "ssl", "time", "threading", "subprocess", "selectors", "uvloop"}
+PURE_FILES = {"relay/link.py"}
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield node.lineno, alias.name
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.lineno, node.module
+            for alias in node.names:
+                yield node.lineno, f"{node.module}.{alias.name}"
+
+
+def files() -> list[Path]:
+    return sorted(path for path in SOURCE.rglob("*.py") if path.parent != SOURCE or path.stem in MAY)
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_room_imports_only_what_it_may(path: Path) -> None:
+    room = room_of(path)
+    allowed = MAY[room] | {room}
+    for line, name in imports(path):
+        parts = name.split(".")
+        if parts[0] != "postern" or len(parts) == 1 or parts[1] == "__version__":
+            continue
+        other = parts[1]
+        if other not in ROOMS | set(MAY) | {"wiring"}:
+            continue
+        fits = other in allowed or any(name == f"postern.{a}" or name.startswith(f"postern.{a}.") for a in allowed)
+        whole = len(parts) == 2 and any(a.startswith(other + ".") for a in allowed)
+        assert fits or whole, f"{path.name}:{line} imports {name}; room '{room}' may import {sorted(allowed)} only"
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: str(path.relative_to(SOURCE)))
+def test_pure_rooms_have_no_effects(path: Path) -> None:
+    relative = str(path.relative_to(SOURCE))
+    if room_of(path) not in PURE and relative not in PURE_FILES:
+        return
+    for line, name in imports(path):
+        assert name.split(".")[0] not in EFFECTS, (
+            f"{relative}:{line} imports {name}; this room turns values into values"
+        )
+        assert name != "os.environ", f"{relative}:{line} reads the environment; only settings.py does"
+
+
+def test_protocols_do_not_know_each_other() -> None:
+    folders = {path.name for path in (SOURCE / "protocols").iterdir() if path.is_dir()}
+    for path in (SOURCE / "protocols").rglob("*.py"):
+        own = path.relative_to(SOURCE / "protocols").parts[0]
+        for line, name in imports(path):
+            parts = name.split(".")
+            if parts[:2] == ["postern", "protocols"] and len(parts) > 2 and parts[2] in folders:
+                assert parts[2] == own, f"{path}:{line} imports {name}; a protocol never imports another"
+
+
+def test_only_the_access_service_makes_permits() -> None:
+    for path in SOURCE.rglob("*.py"):
+        relative = str(path.relative_to(SOURCE))
+        if relative in ("services/access.py", "domain/permit.py"):
+            continue
+        for line, name in imports(path):
+            assert name != "postern.domain.permit.seal", f"{relative}:{line} imports seal; only services/access.py may"
+
+
+def test_every_room_says_what_it_is_for() -> None:
+    for room in ROOMS:
+        tree = ast.parse((SOURCE / room / "__init__.py").read_text())
+        assert ast.get_docstring(tree), f"{room}/__init__.py needs a docstring"
