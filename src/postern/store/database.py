@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,13 @@ from typing import Any
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import Connection, event, make_url, text
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from postern.errors import Unavailable
+
+log = logging.getLogger(__name__)
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_MILLISECONDS = 10_000
@@ -34,7 +41,7 @@ class Database:
     @asynccontextmanager
     async def statement(self) -> AsyncIterator[AsyncConnection]:
         """One statement, read or write, committed by itself: one round trip and no transaction around it."""
-        async with self.engine.connect() as connection:
+        async with _answering(), self.engine.connect() as connection:
             if not self.is_sqlite:
                 await connection.execution_options(isolation_level="AUTOCOMMIT")
             yield connection
@@ -43,7 +50,7 @@ class Database:
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
         """Several statements, all or none. On SQLite the write lock is taken at the start, so that a
         read followed by a write cannot fail half-way because another process wrote in between."""
-        async with self.engine.connect() as connection:
+        async with _answering(), self.engine.connect() as connection:
             await connection.execution_options(postern_transaction=True)
             async with connection.begin():
                 yield connection
@@ -75,6 +82,18 @@ class Database:
             yield
         finally:
             os.close(handle)
+
+
+@asynccontextmanager
+async def _answering() -> AsyncIterator[None]:
+    """Turns "the store does not answer" into the one error that callers know; other errors pass."""
+    try:
+        yield
+    except (OperationalError, InterfaceError, PoolTimeout, OSError) as error:
+        log.exception("the store does not answer")
+        raise Unavailable(
+            "the store does not answer; try again, and look at the gateway's log if it stays so"
+        ) from error
 
 
 def _upgrade(connection: Connection) -> None:

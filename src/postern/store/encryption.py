@@ -67,7 +67,7 @@ def _load_or_make(path: Path) -> bytes:
 
 def _make(path: Path) -> None:
     """Written beside and linked into place, so that two processes at once end up with one whole key."""
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         os.write(handle, os.urandom(_KEY))

@@ -197,6 +197,7 @@ sessions = Table(
     Column("end_detail", Text),
     Column("exit_code", Integer),
     Column("script", Text),
+    Column("script_size", BigInteger, nullable=False),
     Column("event_size", BigInteger, nullable=False),
     Column("integrations_metadata", JSON, nullable=False),
     Column("labels", JSON, nullable=False),

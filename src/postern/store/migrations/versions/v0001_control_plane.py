@@ -99,6 +99,7 @@ def upgrade() -> None:
         sa.Column("end_detail", sa.Text(), nullable=True),
         sa.Column("exit_code", sa.Integer(), nullable=True),
         sa.Column("script", sa.Text(), nullable=True),
+        sa.Column("script_size", sa.BigInteger(), nullable=False),
         sa.Column("event_size", sa.BigInteger(), nullable=False),
         sa.Column("integrations_metadata", sa.JSON(), nullable=False),
         sa.Column("labels", sa.JSON(), nullable=False),
