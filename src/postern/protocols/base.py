@@ -15,7 +15,6 @@ from typing import Protocol, TypeVar
 from postern.interception.events import Completed, Operation, Output, Rows
 from postern.interception.verdicts import Refuse
 
-
 T = TypeVar("T")
 
 

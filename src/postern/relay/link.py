@@ -171,10 +171,9 @@ class Link:
         refused = isinstance(verdict, Refuse)
         runs = sum(operation.phase is Phase.RUN for operation in request.operations)
         metrics.operations += runs
-        for operation in request.operations:
-            if refused or operation.phase is Phase.RUN or not runs:
-                # A statement that is prepared and run in one request is recorded once.
-                effects.append(Record(operation))
+        # A statement that is prepared and run in one request is recorded once.
+        kept = (op for op in request.operations if refused or not runs or op.phase is Phase.RUN)
+        effects.extend(map(Record, kept))
         if isinstance(verdict, Refuse):
             metrics.refused += 1
             exchange = request.operations[0].exchange if request.operations else 0

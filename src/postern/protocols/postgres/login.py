@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 from scramp import ScramClient, ScramException, ScramMechanism
 
+from postern.domain.credential import Verifier
 from postern.domain.secret import Secret
 from postern.errors import Denied, ProtocolViolation, Unauthenticated, Unavailable
 from postern.protocols.base import Handshake
@@ -55,16 +56,6 @@ class Startup:
 class Cancel:
     pid: int
     key: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Verifier:
-    """What is stored of a password (RFC 5802, section 3)."""
-
-    iterations: int
-    salt: bytes
-    stored_key: bytes
-    server_key: bytes
 
 
 async def greet(stream: Handshake, *, require_tls: bool) -> Startup | Cancel:
@@ -201,7 +192,7 @@ class TargetRefused(Unavailable):
 
 async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
     """Logs in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
-    encrypted = await _encrypt(stream, login.sslmode)
+    encrypted = await encrypt(stream, login.sslmode)
     stream.write(m.startup({"user": login.user, "database": login.database, **login.parameters}))
     await _prove(stream, login, encrypted)
     greeting = TargetGreeting()
@@ -220,7 +211,8 @@ async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
     raise ProtocolViolation("the target's greeting does not end")
 
 
-async def _encrypt(stream: Handshake, sslmode: str) -> bool:
+async def encrypt(stream: Handshake, sslmode: str) -> bool:
+    """Asks the target for TLS. False: it offers none, and `sslmode` allows to go on without."""
     if sslmode == "disable":
         return False
     stream.write(m.UINT32.pack(8) + m.UINT32.pack(m.SSL_REQUEST))
