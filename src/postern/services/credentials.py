@@ -69,6 +69,8 @@ class Credentials:
             raise Denied(f"access mode connect is disabled on connection {target.name!r}; ask an administrator")
         if target.subtype not in self._enforceable:
             raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
+        if principal.is_auditor and not principal.is_admin:
+            raise Denied("auditors read what others did, and do not connect themselves")
         life = _life(target, seconds)
         password = Secret(base64.urlsafe_b64encode(secrets.token_bytes(_PASSWORD_BYTES)).decode().rstrip("="))
         verifier = make_verifier(password)
