@@ -18,6 +18,7 @@ MAY: dict[str, set[str]] = {
     "domain": {"errors"},
     "settings": {"errors"},
     "process": set(),
+    "logs": {"domain", "errors"},
     "demo": {"domain", "errors", "settings", "process"},
     "interception": {"domain", "errors"},
     "protocols": {"interception", "domain", "errors"},
