@@ -30,6 +30,8 @@ class Settings:
     database_url: str = ""  # SQLAlchemy URL; SQLite in `home` when empty
     log_level: str = "info"
     log_format: str = "text"  # text or json
+    tls_cert: str = ""  # PEM chain of your own server certificate; Postern makes one when empty
+    tls_key: str = ""  # PEM private key of it
     handshake_timeout: float = 30.0
     dial_timeout: float = 10.0
     idle_timeout: float = 0.0  # 0: no limit
@@ -54,6 +56,17 @@ class Settings:
     @property
     def is_loopback(self) -> bool:
         return self.host in ("127.0.0.1", "::1", "localhost")
+
+    @property
+    def api_url(self) -> str:
+        """Where clients find the API, without `/api`. Plain HTTP on loopback only."""
+        scheme = "http" if self.is_loopback else "https"
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{scheme}://{host}:{self.api_port}"
+
+    def environment(self) -> dict[str, str]:
+        """These settings as the environment variables that `load` reads: what a child process is given."""
+        return {f"POSTERN_{spec.name.upper()}": str(getattr(self, spec.name)) for spec in fields(self)}
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
