@@ -17,14 +17,13 @@ from typing import IO, Any
 import structlog
 
 from postern.domain.secret import Secret
+from postern.domain.text import one_line
 from postern.errors import Misconfigured
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 HIDDEN = "***"
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|authorization|cookie|api_?key|private_?key|verifier", re.I)
-# C0, DEL, C1, and the characters that some readers take as a line's end or as a change of direction.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 _NOISY = ("asyncio", "httpx", "httpcore", "aiosqlite", "alembic", "uvicorn", "sqlalchemy")
 
 Event = MutableMapping[str, Any]
@@ -91,24 +90,19 @@ def _clean(_logger: object, _method: str, event: Event) -> Event:
 def _safe(value: object) -> Any:
     """The value as JSON can hold it, without control characters and without secrets below secret-like names."""
     if isinstance(value, str):
-        return escape(value)
+        return one_line(value)
     if isinstance(value, bool | int | float) or value is None:
         return value
     if isinstance(value, Secret):
         return HIDDEN
     if isinstance(value, Mapping):
         return {
-            escape(str(name)): HIDDEN if _SECRET_NAME.search(str(name)) else _safe(inner)
+            one_line(str(name)): HIDDEN if _SECRET_NAME.search(str(name)) else _safe(inner)
             for name, inner in value.items()
         }
     if isinstance(value, list | tuple | set | frozenset):
         return [_safe(inner) for inner in value]
-    return escape(str(value))
-
-
-def escape(text: str) -> str:
-    """`text` on one line: control characters as `\\n`, `\\x1b`, `\\u2028`."""
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return one_line(str(value))
 
 
 def _text(_logger: object, _method: str, event: Event) -> str:
