@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from postern.client.http import Http
-from postern.client.resources import Connections, Credentials, GuardRails, Sessions
+from postern.client.resources import Agents, Connections, Credentials, GuardRails, Sessions
 from postern.client.shapes import ServerInfo, User
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
@@ -16,6 +16,7 @@ class Client:
 
     def __init__(self, http: Http) -> None:
         self._http = http
+        self.agents = Agents(http)
         self.connections = Connections(http)
         self.credentials = Credentials(http)
         self.guardrails = GuardRails(http)

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from postern.client.http import Http
 from postern.client.shapes import (
+    Agent,
     Connection,
     Credential,
     ExecResult,
@@ -15,6 +16,7 @@ from postern.client.shapes import (
     Session,
     SessionPage,
 )
+from postern.errors import NotFound
 
 
 def _path(*parts: str) -> str:
@@ -42,6 +44,21 @@ class Connections:
 
     def delete(self, name: str) -> None:
         self._http.call("DELETE", _path("connections", name))
+
+
+class Agents:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self) -> list[Agent]:
+        return cast("list[Agent]", self._http.call("GET", "/agents"))
+
+    def first(self) -> str:
+        """The id of the agent that a connection gets when none is named: the gateway's own, or the only one."""
+        found = self.list()
+        if not found:
+            raise NotFound("this gateway has no agent yet, so nothing can reach a target")
+        return found[0]["id"]
 
 
 class Credentials:

@@ -5,6 +5,12 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 
+class Agent(TypedDict):
+    id: str
+    name: str
+    status: str
+
+
 class Connection(TypedDict):
     """Spec 2.1; only what this client looks into, the rest is passed on as it came."""
 
