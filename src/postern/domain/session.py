@@ -75,7 +75,8 @@ class Session:
     start_date: datetime
     end_date: datetime | None = None
     exit_code: int | None = None
-    script: str | None = None
+    script: str | None = None  # left out of lists
+    script_size: int = 0  # bytes
     event_size: int = 0
     integrations_metadata: Mapping[str, Any] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,51 @@
+"""A Credential: what a native client logs in with, issued for one principal and one connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from postern.domain.connection import Connection
+from postern.domain.principal import Principal
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Verifier:
+    """A SCRAM-SHA-256 verifier (RFC 5802 section 3): checks a password, and cannot log in anywhere."""
+
+    iterations: int
+    salt: bytes
+    stored_key: bytes
+    server_key: bytes
+
+    def __repr__(self) -> str:
+        return f"Verifier(iterations={self.iterations})"
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    id: UUID
+    org_id: UUID
+    user_id: UUID
+    connection_id: UUID
+    username: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None = None
+
+    def is_active(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A credential with all that a login needs to know, as the store holds it; not yet a permission."""
+
+    credential_id: UUID
+    username: str
+    verifier: Verifier
+    principal: Principal
+    connection: Connection
+    expires_at: datetime | None
+    revoked_at: datetime | None

@@ -1,0 +1,194 @@
+"""Admission: who may open which connection now. The only place that makes a Permit.
+
+Opening a native session costs three statements: the grant, the policy unless it is cached here,
+and the row of the session (services/sessions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from postern.domain.connection import Connection, Toggle
+from postern.domain.credential import Grant, Verifier
+from postern.domain.guardrail import GuardRail
+from postern.domain.masking import InfoType, info_type
+from postern.domain.permit import Permit, seal
+from postern.domain.policy import Policy
+from postern.domain.principal import Principal
+from postern.domain.session import Verb
+from postern.errors import Denied, Unavailable
+from postern.store.ports import AccessStore, Clock, ConnectionStore, Signals, Topic
+
+__all__ = ["Access", "Grant", "Verifier"]
+
+# A safety net under the `policy.changed` signal, should one ever be lost.
+_RULES_STAY = timedelta(seconds=30)
+
+
+@dataclass(frozen=True, slots=True)
+class _Cached:
+    rules: tuple[GuardRail, ...]
+    until: datetime
+
+
+class Access:
+    """Needs `signals` to hear which policies changed; keeps guard rails per connection until then."""
+
+    def __init__(self, store: AccessStore, connections: ConnectionStore, signals: Signals, now: Clock) -> None:
+        self._store = store
+        self._connections = connections
+        self._now = now
+        self._rules: dict[UUID, _Cached] = {}
+        self._generation = 0
+        signals.subscribe(Topic.POLICY_CHANGED, self._forget)
+        signals.subscribe(Topic.RESUMED, self._forget)
+
+    async def find_grant(self, username: str) -> Grant | None:
+        """The credential of that user name, checked for nothing yet; None when unknown. One statement."""
+        return await self._store.find_grant(username)
+
+    async def admit(self, grant: Grant, *, source: str) -> Permit:
+        """For a native client that proved to have the password. `source` is the client's address.
+
+        Raises Denied with a reason for the person, Unavailable when the policy cannot be loaded.
+        """
+        reason = _credential_reason(grant.expires_at, grant.revoked_at, self._now())
+        if reason is not None:
+            raise Denied(reason)
+        return await self._admit(
+            grant.principal,
+            grant.connection,
+            Verb.CONNECT,
+            source=source,
+            credential_id=grant.credential_id,
+            expires_at=grant.expires_at,
+        )
+
+    async def admit_principal(self, principal: Principal, connection: str, *, verb: Verb, source: str) -> Permit:
+        """For a principal known by a token; `connection` is a name or id. Raises Denied, Unavailable."""
+        found = await self._connections.get(principal.org_id, connection)
+        if found is None:
+            raise Denied(f"there is no connection {connection!r}, or you may not use it; list yours and check its name")
+        return await self._admit(principal, found, verb, source=source, credential_id=None, expires_at=None)
+
+    async def _admit(
+        self,
+        principal: Principal,
+        connection: Connection,
+        verb: Verb,
+        *,
+        source: str,
+        credential_id: UUID | None,
+        expires_at: datetime | None,
+    ) -> Permit:
+        if principal.org_id != connection.org_id:
+            raise Denied("the user and the connection belong to different organisations")
+        mode = connection.access_mode_connect if verb is Verb.CONNECT else connection.access_mode_exec
+        reason = _principal_reason(principal.is_active) or _mode_reason(mode, connection.name, verb)
+        if reason is None and principal.is_auditor and not principal.is_admin:
+            reason = "auditors read what others did, and do not connect themselves"
+        if reason is None and connection.reviewers:
+            reason = (
+                f"connection {connection.name!r} asks for a review by {', '.join(connection.reviewers)}, "
+                "and reviews cannot be given yet; ask an administrator to remove its reviewers"
+            )
+        if reason is not None:
+            raise Denied(reason)
+        policy = await self.policy_for(connection)
+        return Permit(principal, connection, policy, verb, source, credential_id, expires_at, seal())
+
+    async def policy_for(self, connection: Connection) -> Policy:
+        """The snapshot that holds from now on. At most one statement; none when the guard rails are cached.
+
+        Raises Unavailable when any rule cannot be loaded: absence of a policy never means allow.
+        """
+        rules = await self._rules_of(connection)
+        masked = masked_types(connection)
+        return Policy(guardrails=rules, masked_types=masked, max_duration=connection.access_max_duration)
+
+    async def _rules_of(self, connection: Connection) -> tuple[GuardRail, ...]:
+        cached = self._rules.get(connection.id)
+        if cached is not None and self._now() < cached.until:
+            return cached.rules
+        generation = self._generation
+        try:
+            rules = await self._store.guardrails_of(connection.id)
+        except (ValueError, KeyError, TypeError) as error:
+            raise Unavailable(
+                f"a guard rail of connection {connection.name!r} cannot be read, so it is refused; "
+                "ask an administrator to save that guard rail again"
+            ) from error
+        if rules is None:
+            raise Unavailable(f"connection {connection.name!r} was deleted")
+        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
+            self._rules[connection.id] = _Cached(rules, self._now() + _RULES_STAY)
+        return rules
+
+    def _forget(self, payload: Mapping[str, str]) -> None:
+        self._generation += 1
+        connection_id = payload.get("connection_id")
+        if connection_id:
+            self._rules.pop(UUID(connection_id), None)
+        else:
+            self._rules.clear()
+
+    async def still_allowed(self, permit: Permit) -> str | None:
+        """Re-check for a live link: None while it may go on, else the reason to end it. One statement."""
+        standing = await self._store.standing(permit.principal.id, permit.connection.id, permit.credential_id)
+        mode = standing.access_mode_connect if permit.verb is Verb.CONNECT else standing.access_mode_exec
+        if permit.credential_id is not None:
+            if not standing.credential_exists:
+                return "this credential was deleted"
+            expires_at, revoked_at = standing.credential_expires_at, standing.credential_revoked_at
+            reason = _credential_reason(expires_at, revoked_at, self._now())
+            if reason is not None:
+                return reason
+        if mode is None:
+            return f"connection {permit.connection.name!r} was deleted"
+        return _principal_reason(standing.principal_active) or _mode_reason(mode, permit.connection.name, permit.verb)
+
+
+def masked_types(connection: Connection) -> frozenset[InfoType]:
+    """What `redact_enabled` and `redact_types` ask for; no types given means all that are known here.
+
+    Raises Unavailable for a type that is not known, since leaving it out would show what must be hidden.
+    """
+    if not connection.redact_enabled:
+        return frozenset()
+    if not connection.redact_types:
+        return frozenset(InfoType)
+    found = {name: info_type(name) for name in connection.redact_types}
+    unknown = [name for name, kind in found.items() if kind is None]
+    if unknown:
+        raise Unavailable(
+            f"connection {connection.name!r} masks {', '.join(unknown)}, which this version does not know, "
+            "so it is refused; ask an administrator to correct its redact_types"
+        )
+    return frozenset(kind for kind in found.values() if kind is not None)
+
+
+def _credential_reason(expires_at: datetime | None, revoked_at: datetime | None, now: datetime) -> str | None:
+    if revoked_at is not None:
+        return f"this credential was revoked at {_moment(revoked_at)}; issue a new one to connect again"
+    if expires_at is not None and now >= expires_at:
+        return f"this credential expired at {_moment(expires_at)}; issue a new one to connect again"
+    return None
+
+
+def _principal_reason(active: bool | None) -> str | None:
+    if active is None:
+        return "this user was deleted"
+    return None if active else "this user is inactive; ask an administrator"
+
+
+def _mode_reason(mode: Toggle, connection: str, verb: Verb) -> str | None:
+    if mode is Toggle.ENABLED:
+        return None
+    return f"access mode {verb} is disabled on connection {connection!r}; ask an administrator"
+
+
+def _moment(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S UTC")

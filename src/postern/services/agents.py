@@ -1,0 +1,49 @@
+"""Agents: which there are, and which are alive."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from postern.domain.agent import Agent
+from postern.domain.principal import Principal
+from postern.errors import Conflict, NotFound
+from postern.store.ports import AgentStore, Clock, PrincipalStore
+
+EMBEDDED = "embedded"
+
+
+class Agents:
+    def __init__(self, store: AgentStore, principals: PrincipalStore, now: Clock) -> None:
+        self._store = store
+        self._principals = principals
+        self._now = now
+
+    async def all(self, principal: Principal) -> list[Agent]:
+        return await self._store.all(principal.org_id)
+
+    async def get(self, principal: Principal, name_or_id: str) -> Agent:
+        """Raises NotFound."""
+        found = await self._store.get(principal.org_id, name_or_id)
+        if found is None:
+            raise NotFound(f"there is no agent {name_or_id!r}")
+        return found
+
+    async def ensure_embedded(self) -> Agent:
+        """The row of the agent inside the gateway's own processes; made at the first start."""
+        org_id = await self._principals.default_org()
+        found = await self._store.get(org_id, EMBEDDED)
+        if found is not None:
+            return found
+        agent = Agent(uuid4(), org_id, EMBEDDED, EMBEDDED, None, self._now())
+        try:
+            await self._store.add(agent)
+        except Conflict:
+            return await self.ensure_embedded()  # another process was first
+        return agent
+
+    async def touch(self, agent: Agent) -> None:
+        """Says that it lives; call it every 5 seconds (domain.agent.ALIVE_FOR)."""
+        await self._store.touch(agent.id, self._now())
+
+    def is_online(self, agent: Agent) -> bool:
+        return agent.is_online(self._now())

@@ -1,0 +1,93 @@
+"""The audit log: every write of the API, who did it and how it ended, without secrets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import uuid4
+
+from postern.domain.principal import Principal
+from postern.store.ports import AuditEntry, AuditStore, Clock, PrincipalStore
+
+_SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "authorization")
+_BULKY = frozenset({"script"})  # kept with its session
+_REDACTED = "[REDACTED]"
+_MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8
+
+
+class Audit:
+    def __init__(self, store: AuditStore, principals: PrincipalStore, now: Clock) -> None:
+        self._store = store
+        self._principals = principals
+        self._now = now
+
+    async def record(
+        self,
+        actor: Principal | None,
+        *,
+        claimed: str,
+        action: str,
+        resource_type: str,
+        resource: str,
+        method: str,
+        path: str,
+        status: int,
+        source: str,
+        request_id: str,
+        body: object,
+    ) -> None:
+        """`claimed` is the e-mail that was given when nobody is known (`actor` is None)."""
+        entry = AuditEntry(
+            id=uuid4(),
+            org_id=actor.org_id if actor else await self._principals.default_org(),
+            at=self._now(),
+            actor_id=actor.id if actor else None,
+            actor_email=_storable(actor.email if actor else claimed)[:320],
+            action=action,
+            resource_type=resource_type,
+            resource=_storable(resource)[:255],
+            method=method,
+            path=_storable(path)[:_MAX_TEXT],
+            status=status,
+            source=_storable(source)[:255],
+            request_id=request_id,
+            body=redact(body) if isinstance(body, Mapping) else {},
+        )
+        await self._store.add(entry)
+
+    async def newest(self, principal: Principal, limit: int) -> list[AuditEntry]:
+        return await self._store.newest(principal.org_id, limit)
+
+
+def redact(body: Mapping[str, Any]) -> dict[str, Any]:
+    """The body with every value under a secret-sounding key replaced, and bounded in size."""
+    cleaned: dict[str, Any] = _clean(body, 0)
+    return cleaned
+
+
+def _clean(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        return "[…]"
+    if isinstance(value, Mapping):
+        items = list(value.items())[:_MAX_ITEMS]
+        return {_storable(str(key))[:_MAX_TEXT]: _value(str(key), one, depth) for key, one in items}
+    if isinstance(value, list | tuple):
+        return [_clean(one, depth + 1) for one in value[:_MAX_ITEMS]]
+    if isinstance(value, str):
+        text = _storable(value)
+        return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
+    return value
+
+
+def _value(key: str, value: Any, depth: int) -> Any:
+    lowered = key.lower()
+    if any(word in lowered for word in _SECRET_WORDS):
+        return _REDACTED
+    if lowered in _BULKY and isinstance(value, str):
+        return f"[{len(value.encode(errors='replace'))} bytes]"
+    return _clean(value, depth + 1)
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL's text holds neither NUL nor half of a surrogate pair."""
+    return text.replace("\0", "\ufffd").encode(errors="replace").decode()

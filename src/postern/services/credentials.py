@@ -1,0 +1,156 @@
+"""Connection credentials: what an unmodified native client logs in with."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import re
+import secrets
+from dataclasses import dataclass
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+from postern.domain.connection import Connection, Toggle
+from postern.domain.credential import Credential, Verifier
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.store.ports import Clock, ConnectionStore, CredentialStore, Signals, Topic
+
+DEFAULT_LIFE = timedelta(days=30)
+MAX_LIFE = timedelta(days=366)
+
+# RFC 7677's minimum. Iterations slow down guessing; a random password of 192 bits cannot be guessed
+# at any speed, so more of them would only make every login dearer, for both sides.
+ITERATIONS = 4096
+_PASSWORD_BYTES = 24
+_SALT_BYTES = 16
+_MAX_USERNAME = 63  # bytes; longer names are cut by PostgreSQL's clients and tools
+_ATTEMPTS = 5
+_UNREADABLE = re.compile(r"[^a-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """The only time the password is seen: the store has a verifier."""
+
+    credential: Credential
+    password: Secret
+    connection: Connection
+
+
+class Credentials:
+    """`enforceable` names the subtypes that have a relay, so that their credentials mean something."""
+
+    def __init__(
+        self,
+        store: CredentialStore,
+        connections: ConnectionStore,
+        signals: Signals,
+        now: Clock,
+        *,
+        enforceable: frozenset[str],
+    ) -> None:
+        self._store = store
+        self._connections = connections
+        self._signals = signals
+        self._now = now
+        self._enforceable = enforceable
+
+    async def issue(self, principal: Principal, connection: str, seconds: int | None) -> Issued:
+        """A credential for that principal alone. `connection` is a name or id; `seconds` is its life, 30 days
+        when None, and never more than the connection's access_max_duration.
+
+        Raises NotFound, Invalid, Denied.
+        """
+        target = await self._connection(principal, connection)
+        if target.access_mode_connect is not Toggle.ENABLED:
+            raise Denied(f"access mode connect is disabled on connection {target.name!r}; ask an administrator")
+        if target.subtype not in self._enforceable:
+            raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
+        if principal.is_auditor and not principal.is_admin:
+            raise Denied("auditors read what others did, and do not connect themselves")
+        life = _life(target, seconds)
+        password = Secret(base64.urlsafe_b64encode(secrets.token_bytes(_PASSWORD_BYTES)).decode().rstrip("="))
+        verifier = make_verifier(password)
+        created_at = self._now()
+        for attempt in range(_ATTEMPTS):
+            credential = Credential(
+                id=uuid4(),
+                org_id=principal.org_id,
+                user_id=principal.id,
+                connection_id=target.id,
+                username=_username(principal, target),
+                created_at=created_at,
+                expires_at=created_at + life,
+            )
+            try:
+                await self._store.add(credential, verifier)
+            except Conflict:
+                if attempt == _ATTEMPTS - 1:
+                    raise
+                continue  # the random part was taken
+            break
+        return Issued(credential, password, target)
+
+    async def find(self, principal: Principal, connection: str) -> tuple[Connection, list[Credential]]:
+        """One's own, newest first; those of everybody for admins and auditors."""
+        target = await self._connection(principal, connection)
+        owner = None if principal.is_admin or principal.is_auditor else principal.id
+        return target, await self._store.of_connection(principal.org_id, target.id, owner)
+
+    async def revoke(self, principal: Principal, connection: str, credential_id: UUID) -> None:
+        """Ends its links, too. One's own, or as an admin anybody's; twice is fine. Raises NotFound."""
+        target = await self._connection(principal, connection)
+        credential = await self._store.get(principal.org_id, credential_id)
+        own = credential is not None and credential.user_id == principal.id
+        if credential is None or credential.connection_id != target.id or not (own or principal.is_admin):
+            raise NotFound(f"connection {target.name!r} has no credential {credential_id}, or it is not yours")
+        await self._store.revoke(credential_id, self._now())
+        # Also when it was revoked before: that signal may have been missed.
+        await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential_id))
+
+    async def _connection(self, principal: Principal, name_or_id: str) -> Connection:
+        found = await self._connections.get(principal.org_id, name_or_id)
+        if found is None:
+            raise NotFound(f"there is no connection {name_or_id!r}")
+        return found
+
+
+def make_verifier(password: Secret) -> Verifier:
+    """RFC 5802 section 3 with SHA-256 (RFC 7677). The password must be ASCII, which SASLprep leaves as it is."""
+    salt = secrets.token_bytes(_SALT_BYTES)
+    salted = hashlib.pbkdf2_hmac("sha256", password.reveal().encode("ascii"), salt, ITERATIONS)
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    server_key = hmac.digest(salted, b"Server Key", "sha256")
+    return Verifier(ITERATIONS, salt, hashlib.sha256(client_key).digest(), server_key)
+
+
+def _life(connection: Connection, seconds: int | None) -> timedelta:
+    limit = MAX_LIFE
+    if connection.access_max_duration is not None:
+        limit = min(limit, timedelta(seconds=connection.access_max_duration))
+    if seconds is None:
+        return min(DEFAULT_LIFE, limit)
+    if not 1 <= seconds <= limit.total_seconds():
+        raise Invalid(
+            f"access_duration_seconds: must be between 1 and {int(limit.total_seconds())} on this connection",
+            field="access_duration_seconds",
+        )
+    return timedelta(seconds=seconds)
+
+
+def _username(principal: Principal, connection: Connection) -> str:
+    """`<who>-<where>-<random>`: says in every log whose it is, and is no secret."""
+    suffix = base64.b32encode(secrets.token_bytes(4)).decode().lower()[:6]
+    room = _MAX_USERNAME - len(suffix) - 2
+    who = _readable(principal.email.partition("@")[0])
+    where = _readable(connection.name)
+    who = who[: max(room // 2, room - len(where))]
+    where = where[: room - len(who)]
+    return f"{who}-{where}-{suffix}"
+
+
+def _readable(text: str) -> str:
+    return _UNREADABLE.sub("_", text.lower()).strip("_") or "x"

@@ -1,0 +1,144 @@
+"""Guard rails: rules that admins write, checked when they are saved so that each can be enforced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from postern.domain.guardrail import GuardRail, Rule, check_rules
+from postern.domain.principal import Principal
+from postern.errors import Denied, Invalid, NotFound
+from postern.store.ports import Clock, ConnectionStore, GuardRailStore, Signals, Topic
+
+MAX_DESCRIPTION = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class GuardRailFields:
+    """What a writer sets (spec 2.5). None for `connection_ids` keeps what is there, since connections
+    are associated from their side, too."""
+
+    name: str
+    description: str = ""
+    input: tuple[Rule, ...] = ()
+    output: tuple[Rule, ...] = ()
+    connection_ids: tuple[str, ...] | None = None
+
+
+class GuardRails:
+    """`compiles(pattern)` answers None, or why the rules' engine does not take it."""
+
+    def __init__(
+        self,
+        store: GuardRailStore,
+        connections: ConnectionStore,
+        signals: Signals,
+        now: Clock,
+        *,
+        compiles: Callable[[str], str | None],
+        enforceable: frozenset[str],
+    ) -> None:
+        self._store = store
+        self._connections = connections
+        self._signals = signals
+        self._now = now
+        self._compiles = compiles
+        self._enforceable = enforceable
+
+    async def all(self, principal: Principal) -> list[GuardRail]:
+        _require_reader(principal)
+        return await self._store.all(principal.org_id)
+
+    async def get(self, principal: Principal, guardrail_id: str) -> GuardRail:
+        """Raises Denied, NotFound."""
+        _require_reader(principal)
+        return await self._existing(principal, guardrail_id)
+
+    async def create(self, principal: Principal, given: GuardRailFields) -> GuardRail:
+        """Raises Denied, Invalid, Conflict."""
+        _require_admin(principal)
+        at = self._now()
+        empty = GuardRail(uuid4(), principal.org_id, given.name, created_at=at)
+        guardrail = replace(await self._merged(empty, given), updated_at=at)
+        await self._store.add(guardrail)
+        await self._tell(guardrail.connection_ids)
+        return guardrail
+
+    async def replace(self, principal: Principal, guardrail_id: str, given: GuardRailFields) -> GuardRail:
+        """Raises Denied, NotFound, Invalid, Conflict."""
+        _require_admin(principal)
+        current = await self._existing(principal, guardrail_id)
+        guardrail = replace(await self._merged(current, given), updated_at=self._now())
+        await self._store.update(guardrail)
+        await self._tell((*current.connection_ids, *guardrail.connection_ids))
+        return guardrail
+
+    async def remove(self, principal: Principal, guardrail_id: str) -> None:
+        """Raises Denied, NotFound."""
+        _require_admin(principal)
+        current = await self._existing(principal, guardrail_id)
+        await self._store.remove(current.id)
+        await self._tell(current.connection_ids)
+
+    async def _existing(self, principal: Principal, guardrail_id: str) -> GuardRail:
+        key = _uuid(guardrail_id)
+        found = await self._store.get(principal.org_id, key) if key is not None else None
+        if found is None:
+            raise NotFound(f"there is no guard rail {guardrail_id!r}")
+        return found
+
+    async def _merged(self, current: GuardRail, given: GuardRailFields) -> GuardRail:
+        if not 1 <= len(given.name.strip()) <= 128 or any(ord(character) < 32 for character in given.name):
+            raise Invalid("name: must have 1 to 128 characters and no control characters", field="name")
+        if len(given.description) > MAX_DESCRIPTION:
+            raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
+        check_rules(given.input, "input", self._compiles)
+        check_rules(given.output, "output", self._compiles)
+        ids = current.connection_ids
+        if given.connection_ids is not None:
+            ids = await self._checked_connections(current.org_id, given.connection_ids)
+        return replace(
+            current,
+            name=given.name,
+            description=given.description,
+            input=given.input,
+            output=given.output,
+            connection_ids=ids,
+        )
+
+    async def _checked_connections(self, org_id: UUID, given: tuple[str, ...]) -> tuple[UUID, ...]:
+        keys = [_uuid(text) for text in given]
+        ids = sorted({key for key in keys if key is not None})
+        found = {one.id: one for one in await self._connections.by_ids(org_id, ids)} if ids else {}
+        for text, key in zip(given, keys, strict=True):
+            if key is None or key not in found:
+                raise Invalid(f"connection_ids: there is no connection with id {text!r}", field="connection_ids")
+            if found[key].subtype not in self._enforceable:
+                raise Invalid(
+                    f"connection_ids: rules cannot be enforced yet on subtype {found[key].subtype!r} "
+                    f"of connection {found[key].name!r}",
+                    field="connection_ids",
+                )
+        return tuple(ids)
+
+    async def _tell(self, connection_ids: Iterable[UUID]) -> None:
+        for connection_id in set(connection_ids):
+            await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection_id))
+
+
+def _require_reader(principal: Principal) -> None:
+    if not (principal.is_admin or principal.is_auditor):
+        raise Denied("only administrators and auditors may read guard rails")
+
+
+def _require_admin(principal: Principal) -> None:
+    if not principal.is_admin:
+        raise Denied("only administrators may change guard rails")
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

@@ -1,0 +1,210 @@
+"""Sessions: opened and closed by workers, submitted, listed, read and killed by people."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+from postern.domain.connection import Connection
+from postern.domain.permit import Permit
+from postern.domain.principal import Principal
+from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.errors import Denied, Invalid, NotFound, Unavailable
+from postern.services.access import Access
+from postern.store.ports import (
+    Clock,
+    Ended,
+    PrincipalStore,
+    Recordings,
+    SessionFilter,
+    SessionStore,
+    Signals,
+    Topic,
+)
+
+log = logging.getLogger(__name__)
+
+MAX_METADATA_ENTRIES = 20
+MAX_METADATA_LENGTH = 2_500
+
+
+class Sessions:
+    """`executable` names the subtypes on which a script can be run."""
+
+    def __init__(
+        self,
+        store: SessionStore,
+        principals: PrincipalStore,
+        access: Access,
+        recordings: Recordings,
+        signals: Signals,
+        now: Clock,
+        *,
+        executable: frozenset[str],
+    ) -> None:
+        self._store = store
+        self._principals = principals
+        self._access = access
+        self._recordings = recordings
+        self._signals = signals
+        self._now = now
+        self._executable = executable
+
+    async def open(self, permit: Permit, *, session_id: UUID, worker: str, metadata: Mapping[str, str]) -> Session:
+        """The row of a session that starts now. One INSERT; nothing may be relayed before it is there."""
+        session = replace(
+            self._new(permit.principal, permit.connection, permit.verb, session_id),
+            worker=worker,
+            metadata=dict(metadata),
+            credential_id=permit.credential_id,
+        )
+        await self._store.add(session, principal_id=permit.principal.id, source=permit.source)
+        return session
+
+    async def close(
+        self,
+        session_id: UUID,
+        *,
+        reason: EndReason,
+        exit_code: int | None,
+        metrics: Mapping[str, Any],
+        event_size: int,
+    ) -> None:
+        """Ends it; does nothing when it is done already. `event_size` in bytes, as stored."""
+        await self._end(session_id, Ended(self._now(), reason, exit_code, metrics, event_size))
+
+    async def _end(self, session_id: UUID, ended: Ended) -> None:
+        if await self._store.end(session_id, ended):
+            await self._signals.publish(Topic.SESSION_DONE, session_id=str(session_id))
+
+    async def submit(
+        self,
+        principal: Principal,
+        connection_name: str,
+        script: str,
+        *,
+        source: str,
+        metadata: Mapping[str, str] | None = None,
+        labels: Mapping[str, str] | None = None,
+        session_id: UUID | None = None,
+    ) -> Session:
+        """Puts a script up for a worker to run; who wants its end waits for `session.done`.
+
+        `session_id` lets the caller choose the id and so listen before the run can end.
+        Raises Denied, Invalid.
+        """
+        permit = await self._access.admit_principal(principal, connection_name, verb=Verb.EXEC, source=source)
+        subtype = permit.connection.subtype
+        if subtype not in self._executable:
+            raise Invalid(f"connection: scripts cannot be run yet on subtype {subtype!r}", field="connection")
+        check_metadata(metadata or {})
+        session = replace(
+            self._new(principal, permit.connection, Verb.EXEC, session_id or uuid4()),
+            status=SessionStatus.READY,
+            script=script,
+            script_size=len(script.encode()),
+            metadata=dict(metadata or {}),
+            labels=dict(labels or {}),
+        )
+        await self._store.add(session, principal_id=principal.id, source=source)
+        await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id))
+        return session
+
+    async def claim(self, session_id: UUID, worker: str) -> tuple[Session, Permit] | None:
+        """Takes a ready session for this worker: exactly one caller gets it, the others None.
+
+        Admission is asked again: time has passed. When it is denied now the session ends as failed.
+        """
+        claimed = await self._store.claim(session_id, worker, self._now())
+        if claimed is None:
+            return None
+        session, principal_id, source = claimed
+        try:
+            account = await self._principals.get(principal_id)
+            if account is None:
+                raise Denied("this user was deleted")
+            connection = str(session.connection_id)
+            permit = await self._access.admit_principal(account.principal, connection, verb=session.verb, source=source)
+        except (Denied, Unavailable) as refusal:
+            log.info("session %s was not run: %s", session_id, refusal.message)
+            await self._end(session_id, Ended(self._now(), EndReason.FAILED, exit_code=1, detail=refusal.message))
+            return None
+        return session, permit
+
+    async def recover(self, worker: str) -> list[UUID]:
+        """Sessions that a worker of this name left open when it died; the caller closes each."""
+        return await self._store.ids(SessionStatus.OPEN, worker)
+
+    async def waiting(self) -> list[UUID]:
+        """Sessions that are ready to run: what a worker that has just started may claim."""
+        return await self._store.ids(SessionStatus.READY, None)
+
+    async def find(self, principal: Principal, wanted: SessionFilter) -> tuple[list[Session], int]:
+        """One page and the total. Who is neither admin nor auditor finds only their own."""
+        if not _sees_all(principal):
+            wanted = replace(wanted, owner=principal.subject)
+        return await self._store.find(principal.org_id, wanted)
+
+    async def get(self, principal: Principal, session_id: UUID) -> Session:
+        """Raises NotFound also when it is somebody else's."""
+        session = await self._store.get(principal.org_id, session_id)
+        if session is None or not (_sees_all(principal) or _owns(principal, session)):
+            raise NotFound(f"there is no session {session_id}, or it is not yours")
+        return session
+
+    def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
+        """Of a session that `get` gave. Blocks on files: call it from a thread."""
+        return self._recordings.events(session)
+
+    def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
+        """The texts of the queries. Blocks on files: call it from a thread."""
+        return self._recordings.operations(session)
+
+    async def kill(self, principal: Principal, session_id: UUID) -> None:
+        """Ends it now, if it is not done. By its owner or an admin."""
+        session = await self.get(principal, session_id)
+        if not (principal.is_admin or _owns(principal, session)):
+            raise Denied("only the owner of a session or an administrator may kill it")
+        detail = f"killed by {principal.email}"
+        if await self._store.end_if_ready(session_id, Ended(self._now(), EndReason.KILLED, detail=detail)):
+            await self._signals.publish(Topic.SESSION_DONE, session_id=str(session_id))
+        elif session.status is not SessionStatus.DONE:
+            await self._signals.publish(Topic.SESSION_KILL, session_id=str(session_id), reason=EndReason.KILLED)
+
+    def _new(self, principal: Principal, connection: Connection, verb: Verb, session_id: UUID) -> Session:
+        return Session(
+            id=session_id,
+            org_id=principal.org_id,
+            connection_id=connection.id,
+            connection=connection.name,
+            connection_subtype=connection.subtype,
+            connection_tags=connection.connection_tags,
+            type=connection.type,
+            verb=verb,
+            status=SessionStatus.OPEN,
+            user=principal.email,
+            user_id=principal.subject,
+            user_name=principal.name,
+            start_date=self._now(),
+        )
+
+
+def check_metadata(metadata: Mapping[str, str]) -> None:
+    """Raises Invalid when there is too much of it."""
+    length = sum(len(key) + len(value) for key, value in metadata.items())
+    if len(metadata) > MAX_METADATA_ENTRIES or length >= MAX_METADATA_LENGTH:
+        raise Invalid(
+            f"metadata: at most {MAX_METADATA_ENTRIES} entries of less than {MAX_METADATA_LENGTH} characters together",
+            field="metadata",
+        )
+
+
+def _sees_all(principal: Principal) -> bool:
+    return principal.is_admin or principal.is_auditor
+
+
+def _owns(principal: Principal, session: Session) -> bool:
+    return session.user_id == principal.subject

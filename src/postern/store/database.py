@@ -1,0 +1,135 @@
+"""The engine: one code for SQLite (WAL) and PostgreSQL, and the programme that brings a schema up to date."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, event, make_url, text
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+
+from postern.errors import Unavailable
+
+log = logging.getLogger(__name__)
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+_BUSY_MILLISECONDS = 10_000
+_MIGRATION_LOCK = 0x506F_7374_6572_6E  # "Postern"; any number that is always the same
+
+
+class Database:
+    """Connections to the store. `statement()` for one statement, `transaction()` for several."""
+
+    def __init__(self, url: str, *, pool_size: int = 5) -> None:
+        self._url = make_url(url)
+        self.engine = _sqlite(url, pool_size) if self.is_sqlite else _postgres(url, pool_size)
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self._url.get_backend_name() == "sqlite"
+
+    @asynccontextmanager
+    async def statement(self) -> AsyncIterator[AsyncConnection]:
+        """One statement, read or write, committed by itself: one round trip and no transaction around it."""
+        async with _answering(), self.engine.connect() as connection:
+            if not self.is_sqlite:
+                await connection.execution_options(isolation_level="AUTOCOMMIT")
+            yield connection
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+        """Several statements, all or none. On SQLite the write lock is taken at the start, so that a
+        read followed by a write cannot fail half-way because another process wrote in between."""
+        async with _answering(), self.engine.connect() as connection:
+            await connection.execution_options(postern_transaction=True)
+            async with connection.begin():
+                yield connection
+
+    async def migrate(self) -> None:
+        """Brings the schema to the newest version. Safe when several processes start at once."""
+        async with self._migrating(), self.engine.connect() as connection:
+            await connection.execution_options(postern_transaction=True)
+            async with connection.begin():
+                if not self.is_sqlite:
+                    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+                await connection.run_sync(_upgrade)
+
+    async def close(self) -> None:
+        await self.engine.dispose()
+
+    @asynccontextmanager
+    async def _migrating(self) -> AsyncIterator[None]:
+        """On SQLite one process at a time, held by a lock beside the file; PostgreSQL locks by itself."""
+        path = self._url.database if self.is_sqlite else None
+        if not path or path == ":memory:":
+            yield
+            return
+        os.makedirs(os.path.dirname(path) or ".", mode=0o700, exist_ok=True)
+        handle = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            await asyncio.to_thread(fcntl.flock, handle, fcntl.LOCK_EX)
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))  # before SQLite makes it with a wider mode
+            yield
+        finally:
+            os.close(handle)
+
+
+@asynccontextmanager
+async def _answering() -> AsyncIterator[None]:
+    """Turns "the store does not answer" into the one error that callers know; other errors pass."""
+    try:
+        yield
+    except (OperationalError, InterfaceError, PoolTimeout, OSError) as error:
+        log.exception("the store does not answer")
+        raise Unavailable(
+            "the store does not answer; try again, and look at the gateway's log if it stays so"
+        ) from error
+
+
+def _upgrade(connection: Connection) -> None:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _postgres(url: str, pool_size: int) -> AsyncEngine:
+    return create_async_engine(
+        url, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=False, hide_parameters=True
+    )
+
+
+def _sqlite(url: str, pool_size: int) -> AsyncEngine:
+    engine = create_async_engine(url, pool_size=pool_size, max_overflow=0, hide_parameters=True)
+    event.listen(engine.sync_engine, "connect", _configure_sqlite)
+    event.listen(engine.sync_engine, "begin", _begin_sqlite)
+    return engine
+
+
+def _configure_sqlite(connection: Any, _record: object) -> None:
+    # The driver must not begin transactions by its own rules (it would not around DDL, for one).
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    for pragma in (
+        f"busy_timeout={_BUSY_MILLISECONDS}",
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+    ):
+        cursor.execute(f"PRAGMA {pragma}")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    if connection.get_execution_options().get("postern_transaction"):
+        connection.exec_driver_sql("BEGIN IMMEDIATE")

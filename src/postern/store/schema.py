@@ -1,0 +1,241 @@
+"""The tables. Keys are UUIDs, times are UTC with time zone, lists and maps are JSON."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    TypeDecorator,
+    UniqueConstraint,
+    Uuid,
+)
+
+# Constraints have names that do not depend on the engine, so that migrations can address them.
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+class Utc(TypeDecorator[datetime]):
+    """A moment. SQLite has no time zones, so there the UTC wall clock is kept."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.tzinfo is None:
+            raise ValueError("a moment without time zone must not be stored")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def _owner() -> Column[object]:
+    return Column("org_id", Uuid, ForeignKey("orgs.id"), nullable=False)
+
+
+orgs = Table(
+    "orgs",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("name", String(255), nullable=False, unique=True),
+    Column("created_at", Utc, nullable=False),
+)
+
+users = Table(
+    "users",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("subject", String(255), nullable=False),
+    Column("email", String(320), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("status", String(32), nullable=False),
+    Column("password_hash", String(255)),
+    # Raised when the password changes: tokens issued before carry a lower number and are refused.
+    Column("token_generation", Integer, nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "email"),
+    UniqueConstraint("org_id", "subject"),
+)
+
+user_groups = Table(
+    "user_groups",
+    metadata,
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(128), primary_key=True),
+)
+
+agents = Table(
+    "agents",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("name", String(128), nullable=False),
+    Column("mode", String(32), nullable=False),
+    Column("last_seen", Utc),
+    Column("created_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
+
+connections = Table(
+    "connections",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("name", String(128), nullable=False),
+    Column("type", String(32), nullable=False),
+    Column("subtype", String(64), nullable=False),
+    Column("agent_id", Uuid, ForeignKey("agents.id"), nullable=False),
+    Column("access_mode_connect", String(16), nullable=False),
+    Column("access_mode_exec", String(16), nullable=False),
+    Column("access_mode_runbooks", String(16), nullable=False),
+    Column("access_schema", String(16), nullable=False),
+    Column("access_max_duration", Integer),
+    Column("command", JSON, nullable=False),
+    Column("connection_tags", JSON, nullable=False),
+    Column("force_approve_groups", JSON, nullable=False),
+    Column("issue_template_id", String(255)),
+    Column("redact_enabled", Boolean, nullable=False),
+    Column("redact_types", JSON, nullable=False),
+    Column("resource_name", String(128), nullable=False),
+    Column("reviewers", JSON, nullable=False),
+    Column("secret", LargeBinary, nullable=False),  # one sealed JSON object (store/encryption.py)
+    Column("tags", JSON, nullable=False),
+    Column("managed_by", String(128)),
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
+
+guardrails = Table(
+    "guardrails",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("name", String(128), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("input", JSON, nullable=False),
+    Column("output", JSON, nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
+
+# The one association behind `connection.guardrail_rules` and `guardrail.connection_ids`.
+connection_guardrails = Table(
+    "connection_guardrails",
+    metadata,
+    Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), primary_key=True),
+    Column("guardrail_id", Uuid, ForeignKey("guardrails.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+credentials = Table(
+    "credentials",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), nullable=False),
+    Column("username", String(63), nullable=False, unique=True),
+    Column("iterations", Integer, nullable=False),
+    Column("salt", LargeBinary, nullable=False),
+    Column("stored_key", LargeBinary, nullable=False),
+    Column("server_key", LargeBinary, nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("expires_at", Utc),
+    Column("revoked_at", Utc),
+    Index(None, "connection_id", "user_id"),
+)
+
+# A session outlives the connection and the user it was about: it copies what the record needs.
+sessions = Table(
+    "sessions",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("principal_id", Uuid, nullable=False),
+    Column("connection_id", Uuid, nullable=False),
+    Column("connection", String(128), nullable=False),
+    Column("connection_subtype", String(64), nullable=False),
+    Column("connection_tags", JSON, nullable=False),
+    Column("type", String(32), nullable=False),
+    Column("verb", String(16), nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("user", String(320), nullable=False),
+    Column("user_id", String(255), nullable=False),
+    Column("user_name", String(255), nullable=False),
+    Column("start_date", Utc, nullable=False),
+    Column("end_date", Utc),
+    Column("end_reason", String(32)),
+    Column("end_detail", Text),
+    Column("exit_code", Integer),
+    Column("script", Text),
+    Column("script_size", BigInteger, nullable=False),
+    Column("event_size", BigInteger, nullable=False),
+    Column("integrations_metadata", JSON, nullable=False),
+    Column("labels", JSON, nullable=False),
+    Column("metadata", JSON, nullable=False),
+    Column("metrics", JSON, nullable=False),
+    Column("source", String(255), nullable=False),
+    Column("worker", String(64)),
+    Column("credential_id", Uuid),
+    Index(None, "org_id", "start_date"),
+    Index(None, "org_id", "user_id", "start_date"),
+    Index(None, "status", "worker"),
+)
+
+signing_keys = Table(
+    "signing_keys",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("purpose", String(32), nullable=False, unique=True),
+    Column("private", LargeBinary, nullable=False),  # sealed
+    Column("created_at", Utc, nullable=False),
+)
+
+audit_log = Table(
+    "audit_log",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("at", Utc, nullable=False),
+    Column("actor_id", Uuid),
+    Column("actor_email", String(320), nullable=False),
+    Column("action", String(32), nullable=False),
+    Column("resource_type", String(64), nullable=False),
+    Column("resource", String(255), nullable=False),
+    Column("method", String(16), nullable=False),
+    Column("path", Text, nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("source", String(255), nullable=False),
+    Column("request_id", String(64), nullable=False),
+    Column("body", JSON, nullable=False),  # the request as given, secrets redacted
+    Index(None, "org_id", "at"),
+)

@@ -1,0 +1,111 @@
+"""What admission asks of the store: each question is one statement, since every connect asks them."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from sqlalchemy import and_, literal, select
+
+from postern.domain.connection import Toggle
+from postern.domain.credential import Grant, Verifier
+from postern.domain.guardrail import GuardRail
+from postern.domain.principal import PrincipalStatus
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.ports import Standing
+from postern.store.schema import connection_guardrails, connections, credentials, guardrails, users
+from postern.store.sql.rows import (
+    connection_of,
+    groups_column,
+    guardrail_ids_column,
+    guardrail_of,
+    prefixed,
+    principal_of,
+)
+
+_VERIFIER = ("iterations", "salt", "stored_key", "server_key")
+
+_GRANT = (
+    select(
+        *prefixed(credentials, "credential_"),
+        *prefixed(users, "principal_"),
+        groups_column("principal_"),
+        *prefixed(connections, "target_"),
+        guardrail_ids_column("target_"),
+    )
+    .select_from(credentials)
+    .join(users, users.c.id == credentials.c.user_id)
+    .join(connections, connections.c.id == credentials.c.connection_id)
+)
+
+_RULES = (
+    select(connections.c.id.label("connection"), *prefixed(guardrails, "rule_"))
+    .select_from(connections)
+    .outerjoin(connection_guardrails, connection_guardrails.c.connection_id == connections.c.id)
+    .outerjoin(guardrails, guardrails.c.id == connection_guardrails.c.guardrail_id)
+    .order_by(guardrails.c.name)
+)
+
+
+class SqlAccess:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def find_grant(self, username: str) -> Grant | None:
+        async with self._database.statement() as connection:
+            found = await connection.execute(_GRANT.where(credentials.c.username == username))
+            row = found.mappings().one_or_none()
+        if row is None:
+            return None
+        return Grant(
+            credential_id=row["credential_id"],
+            username=row["credential_username"],
+            verifier=Verifier(
+                row["credential_iterations"],
+                row["credential_salt"],
+                row["credential_stored_key"],
+                row["credential_server_key"],
+            ),
+            principal=principal_of(row, "principal_"),
+            connection=connection_of(row, self._encryption, "target_"),
+            expires_at=row["credential_expires_at"],
+            revoked_at=row["credential_revoked_at"],
+        )
+
+    async def guardrails_of(self, connection_id: UUID) -> tuple[GuardRail, ...] | None:
+        async with self._database.statement() as connection:
+            found = await connection.execute(_RULES.where(connections.c.id == connection_id))
+            rows = found.mappings().all()
+        if not rows:
+            return None
+        return tuple(guardrail_of(row, [connection_id], "rule_") for row in rows if row["rule_id"] is not None)
+
+    async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> Standing:
+        # One row whatever is missing: each table is joined to a row that is always there.
+        anchor = select(literal(1).label("one")).subquery()
+        wanted = (
+            select(
+                users.c.status,
+                connections.c.access_mode_connect,
+                connections.c.access_mode_exec,
+                credentials.c.id.label("credential"),
+                credentials.c.expires_at,
+                credentials.c.revoked_at,
+            )
+            .select_from(anchor)
+            .outerjoin(users, users.c.id == principal_id)
+            .outerjoin(connections, connections.c.id == connection_id)
+            .outerjoin(credentials, and_(credentials.c.id == credential_id, credentials.c.user_id == principal_id))
+        )
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).mappings().one()
+        connect, execute = row["access_mode_connect"], row["access_mode_exec"]
+        return Standing(
+            principal_active=None if row["status"] is None else row["status"] == PrincipalStatus.ACTIVE,
+            access_mode_connect=None if connect is None else Toggle(connect),
+            access_mode_exec=None if execute is None else Toggle(execute),
+            credential_expires_at=row["expires_at"],
+            credential_revoked_at=row["revoked_at"],
+            credential_exists=row["credential"] is not None,
+        )

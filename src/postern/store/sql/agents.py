@@ -1,0 +1,52 @@
+"""Agents and when each was last heard of."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import RowMapping, case, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.agent import Agent
+from postern.errors import Conflict
+from postern.store.database import Database
+from postern.store.schema import agents
+from postern.store.sql.connections import as_uuid
+
+
+class SqlAgents:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def get(self, org_id: UUID, name_or_id: str) -> Agent | None:
+        key = as_uuid(name_or_id)
+        named = agents.c.name == name_or_id
+        wanted = select(*agents.c).where(
+            agents.c.org_id == org_id, named if key is None else or_(named, agents.c.id == key)
+        )
+        async with self._database.statement() as connection:
+            found = await connection.execute(wanted.order_by(case((named, 0), else_=1)).limit(1))
+            row = found.mappings().one_or_none()
+        return None if row is None else _agent_of(row)
+
+    async def all(self, org_id: UUID) -> list[Agent]:
+        wanted = select(*agents.c).where(agents.c.org_id == org_id).order_by(agents.c.name)
+        async with self._database.statement() as connection:
+            return [_agent_of(row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def add(self, agent: Agent) -> None:
+        values = {column.name: getattr(agent, column.name) for column in agents.c}
+        try:
+            async with self._database.statement() as connection:
+                await connection.execute(insert(agents).values(values))
+        except IntegrityError:
+            raise Conflict(f"name: an agent {agent.name!r} exists already", field="name") from None
+
+    async def touch(self, agent_id: UUID, at: datetime) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(update(agents).where(agents.c.id == agent_id).values(last_seen=at))
+
+
+def _agent_of(row: RowMapping) -> Agent:
+    return Agent(row["id"], row["org_id"], row["name"], row["mode"], row["last_seen"], row["created_at"])

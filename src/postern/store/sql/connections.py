@@ -1,0 +1,117 @@
+"""Connections, with their side of the association to guard rails."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, case, delete, func, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from postern.domain.connection import Connection
+from postern.domain.session import SessionStatus
+from postern.errors import Conflict, NotFound
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.ports import ConnectionFilter
+from postern.store.schema import connection_guardrails, connections, sessions
+from postern.store.sql.rows import connection_of, connection_values, guardrail_ids_column
+
+_ALL = select(*connections.c, guardrail_ids_column())
+_FIXED = {"id", "org_id", "name", "created_at"}
+
+
+class SqlConnections:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def get(self, org_id: UUID, name_or_id: str) -> Connection | None:
+        key = as_uuid(name_or_id)
+        named = connections.c.name == name_or_id
+        wanted = (
+            _ALL.where(connections.c.org_id == org_id, named if key is None else or_(named, connections.c.id == key))
+            .order_by(case((named, 0), else_=1))
+            .limit(1)
+        )
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).mappings().one_or_none()
+        return None if row is None else connection_of(row, self._encryption)
+
+    async def find(self, org_id: UUID, wanted: ConnectionFilter) -> list[Connection]:
+        return await self._select([connections.c.org_id == org_id, *_conditions(wanted)], wanted)
+
+    async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]:
+        return await self._select([connections.c.org_id == org_id, connections.c.id.in_(ids)], ConnectionFilter())
+
+    async def _select(self, conditions: list[ColumnElement[bool]], wanted: ConnectionFilter) -> list[Connection]:
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(_ALL.where(*conditions).order_by(connections.c.name))).mappings().all()
+        found = [connection_of(row, self._encryption) for row in rows]
+        return [one for one in found if _tags_fit(one, wanted)]
+
+    async def add(self, connection: Connection) -> None:
+        try:
+            async with self._database.transaction() as transaction:
+                await transaction.execute(insert(connections).values(connection_values(connection, self._encryption)))
+                await _associate(transaction, connection)
+        except IntegrityError:
+            raise Conflict(f"name: a connection {connection.name!r} exists already", field="name") from None
+
+    async def update(self, connection: Connection) -> None:
+        values = connection_values(connection, self._encryption)
+        changed = {name: value for name, value in values.items() if name not in _FIXED}
+        async with self._database.transaction() as transaction:
+            result = await transaction.execute(
+                update(connections).where(connections.c.id == connection.id).values(changed)
+            )
+            if result.rowcount != 1:
+                raise NotFound(f"there is no connection {connection.name!r} any more")
+            await _associate(transaction, connection)
+
+    async def remove(self, connection_id: UUID) -> list[UUID]:
+        live = select(sessions.c.id).where(
+            sessions.c.connection_id == connection_id, sessions.c.status != SessionStatus.DONE
+        )
+        async with self._database.transaction() as transaction:
+            await transaction.execute(delete(connections).where(connections.c.id == connection_id))
+            return list((await transaction.execute(live)).scalars())
+
+
+async def _associate(transaction: AsyncConnection, connection: Connection) -> None:
+    """Replaces the connection's side of the association."""
+    await transaction.execute(
+        delete(connection_guardrails).where(connection_guardrails.c.connection_id == connection.id)
+    )
+    pairs = [{"connection_id": connection.id, "guardrail_id": UUID(key)} for key in set(connection.guardrail_rules)]
+    if pairs:
+        await transaction.execute(insert(connection_guardrails), pairs)
+
+
+def _conditions(wanted: ConnectionFilter) -> list[ColumnElement[bool]]:
+    equal = {
+        connections.c.name: wanted.name,
+        connections.c.type: wanted.type,
+        connections.c.subtype: wanted.subtype,
+        connections.c.agent_id: wanted.agent_id,
+    }
+    conditions = [column == value for column, value in equal.items() if value is not None]
+    if wanted.search is not None:
+        text = wanted.search.lower()
+        searched = (connections.c.name, connections.c.subtype, connections.c.type, connections.c.resource_name)
+        conditions.append(or_(*(func.lower(column).contains(text, autoescape=True) for column in searched)))
+    return conditions
+
+
+def _tags_fit(connection: Connection, wanted: ConnectionFilter) -> bool:
+    """Here and not in SQL: the engines' JSON operators differ, and there are few connections."""
+    tags = connection.connection_tags
+    return all((tags.get(key) == value) is equal for key, value, equal in wanted.tags)
+
+
+def as_uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

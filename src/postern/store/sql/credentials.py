@@ -1,0 +1,58 @@
+"""Connection credentials: verifiers only, never a password."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import RowMapping, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.credential import Credential, Verifier
+from postern.errors import Conflict
+from postern.store.database import Database
+from postern.store.schema import credentials
+
+_FIELDS = ("id", "org_id", "user_id", "connection_id", "username", "created_at", "expires_at", "revoked_at")
+_SHOWN = select(*(credentials.c[name] for name in _FIELDS))
+
+
+class SqlCredentials:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, credential: Credential, verifier: Verifier) -> None:
+        values = {name: getattr(credential, name) for name in _FIELDS}
+        values |= {name: getattr(verifier, name) for name in ("iterations", "salt", "stored_key", "server_key")}
+        try:
+            async with self._database.statement() as connection:
+                await connection.execute(insert(credentials).values(values))
+        except IntegrityError:
+            raise Conflict(f"the credential {credential.username!r} could not be added; try again") from None
+
+    async def get(self, org_id: UUID, credential_id: UUID) -> Credential | None:
+        wanted = _SHOWN.where(credentials.c.org_id == org_id, credentials.c.id == credential_id)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).mappings().one_or_none()
+        return None if row is None else _credential_of(row)
+
+    async def of_connection(self, org_id: UUID, connection_id: UUID, user_id: UUID | None) -> list[Credential]:
+        wanted = _SHOWN.where(credentials.c.org_id == org_id, credentials.c.connection_id == connection_id)
+        if user_id is not None:
+            wanted = wanted.where(credentials.c.user_id == user_id)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted.order_by(credentials.c.created_at.desc()))).mappings().all()
+        return [_credential_of(row) for row in rows]
+
+    async def revoke(self, credential_id: UUID, at: datetime) -> bool:
+        statement = (
+            update(credentials)
+            .where(credentials.c.id == credential_id, credentials.c.revoked_at.is_(None))
+            .values(revoked_at=at)
+        )
+        async with self._database.statement() as connection:
+            return (await connection.execute(statement)).rowcount == 1
+
+
+def _credential_of(row: RowMapping) -> Credential:
+    return Credential(**{name: row[name] for name in _FIELDS})

@@ -1,0 +1,152 @@
+"""Between rows and the domain's nouns, in one place for all stores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Label, RowMapping, String, Table, cast, func, select
+
+from postern.domain.connection import Connection, ConnectionType, Toggle
+from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.principal import Principal, PrincipalKind, PrincipalStatus
+from postern.domain.secret import Secret
+from postern.domain.session import Session, SessionStatus, Verb
+from postern.store.encryption import Encryption
+from postern.store.schema import connection_guardrails, connections, sessions, user_groups, users
+
+# Unit separator: cannot occur in a group name, whose characters are checked when it is saved.
+_SEPARATOR = "\x1f"
+_CONNECTION_LISTS = ("command", "force_approve_groups", "redact_types", "reviewers", "tags")
+_CONNECTION_PLAIN = (
+    *("id", "org_id", "name", "subtype", "agent_id", "access_max_duration", "connection_tags"),
+    *("issue_template_id", "redact_enabled", "resource_name", "managed_by", "created_at", "updated_at"),
+)
+_TOGGLES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
+
+
+def prefixed(table: Table, prefix: str) -> list[Label[Any]]:
+    """All columns, labelled so that several tables fit in one row."""
+    return [column.label(f"{prefix}{column.name}") for column in table.c]
+
+
+def groups_column(prefix: str = "") -> Label[str]:
+    """The user's groups as one text, so that a user is one row."""
+    joined = select(func.aggregate_strings(user_groups.c.name, _SEPARATOR)).where(user_groups.c.user_id == users.c.id)
+    return joined.correlate(users).scalar_subquery().label(f"{prefix}groups")
+
+
+def guardrail_ids_column(prefix: str = "") -> Label[str]:
+    """The ids of the connection's guard rails as one text."""
+    key = cast(connection_guardrails.c.guardrail_id, String)
+    joined = select(func.aggregate_strings(key, _SEPARATOR)).where(
+        connection_guardrails.c.connection_id == connections.c.id
+    )
+    return joined.correlate(connections).scalar_subquery().label(f"{prefix}guardrail_rules")
+
+
+def split(text: str | None) -> list[str]:
+    return text.split(_SEPARATOR) if text else []
+
+
+def principal_of(row: RowMapping, prefix: str = "") -> Principal:
+    return Principal(
+        id=row[f"{prefix}id"],
+        org_id=row[f"{prefix}org_id"],
+        subject=row[f"{prefix}subject"],
+        email=row[f"{prefix}email"],
+        name=row[f"{prefix}name"],
+        groups=frozenset(split(row[f"{prefix}groups"])),
+        kind=PrincipalKind(row[f"{prefix}kind"]),
+        status=PrincipalStatus(row[f"{prefix}status"]),
+    )
+
+
+def connection_of(row: RowMapping, encryption: Encryption, prefix: str = "") -> Connection:
+    """With its secrets, decrypted."""
+
+    def at(name: str) -> Any:
+        return row[prefix + name]
+
+    fields: dict[str, Any] = {name: at(name) for name in _CONNECTION_PLAIN}
+    fields |= {name: tuple(at(name)) for name in _CONNECTION_LISTS}
+    fields |= {name: Toggle(at(name)) for name in _TOGGLES}
+    return Connection(
+        **fields,
+        type=ConnectionType(at("type")),
+        guardrail_rules=tuple(sorted(str(UUID(key)) for key in split(at("guardrail_rules")))),
+        secret=open_secret(at("secret"), encryption, at("id")),
+    )
+
+
+def connection_values(connection: Connection, encryption: Encryption) -> dict[str, Any]:
+    """The columns of a connection's row; guard rails are kept in their own table."""
+    names = [column.name for column in connections.c if column.name not in (*_CONNECTION_LISTS, "secret")]
+    values: dict[str, Any] = {name: getattr(connection, name) for name in names}
+    values |= {name: list(getattr(connection, name)) for name in _CONNECTION_LISTS}
+    values["connection_tags"] = dict(connection.connection_tags)
+    values["secret"] = seal_secret(connection.secret, encryption, connection.id)
+    return values
+
+
+def seal_secret(secret: Mapping[str, Secret], encryption: Encryption, connection_id: UUID) -> bytes:
+    clear = json.dumps({key: value.reveal() for key, value in secret.items()})
+    return encryption.seal(clear.encode(), row=f"connections/{connection_id}")
+
+
+def open_secret(sealed: bytes, encryption: Encryption, connection_id: UUID) -> dict[str, Secret]:
+    clear: dict[str, str] = json.loads(encryption.open(sealed, row=f"connections/{connection_id}"))
+    return {key: Secret(value) for key, value in clear.items()}
+
+
+def guardrail_of(row: RowMapping, connection_ids: Sequence[UUID], prefix: str = "") -> GuardRail:
+    """Raises ValueError or KeyError for a rule that this version does not know."""
+    return GuardRail(
+        id=row[f"{prefix}id"],
+        org_id=row[f"{prefix}org_id"],
+        name=row[f"{prefix}name"],
+        description=row[f"{prefix}description"],
+        input=_rules_of(row[f"{prefix}input"]),
+        output=_rules_of(row[f"{prefix}output"]),
+        connection_ids=tuple(connection_ids),
+        created_at=row[f"{prefix}created_at"],
+        updated_at=row[f"{prefix}updated_at"],
+    )
+
+
+def _rules_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(RuleType(rule["type"]), tuple(rule["words"]), rule["pattern_regex"], rule["name"]) for rule in stored
+    )
+
+
+def rules_values(rules: Sequence[Rule]) -> list[dict[str, Any]]:
+    return [
+        {"type": rule.type, "words": list(rule.words), "pattern_regex": rule.pattern_regex, "name": rule.name}
+        for rule in rules
+    ]
+
+
+SESSION_COLUMNS: list[ColumnElement[Any]] = [column for column in sessions.c if column.name != "script"]
+
+
+def session_of(row: RowMapping) -> Session:
+    """How a session ended is shown in its metadata: `end_reason`, and `end_detail` when there is more to say."""
+    ending = {name: row[name] for name in ("end_reason", "end_detail") if row[name] is not None}
+    plain = {
+        name: row[name]
+        for name in (
+            *("id", "org_id", "connection_id", "connection", "connection_subtype", "connection_tags", "type"),
+            *("user", "user_id", "user_name", "start_date", "end_date", "exit_code", "event_size", "script_size"),
+            *("integrations_metadata", "labels", "metrics", "worker", "credential_id"),
+        )
+    }
+    return Session(
+        **plain,
+        verb=Verb(row["verb"]),
+        status=SessionStatus(row["status"]),
+        script=row.get("script"),
+        metadata=dict(row["metadata"]) | ending,
+    )

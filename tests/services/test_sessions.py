@@ -1,0 +1,215 @@
+"""The life of a session's row, and who may see and end it."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+from tests.support.world import World
+
+from postern.domain.connection import Toggle
+from postern.domain.permit import Permit
+from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.errors import Denied, Invalid, NotFound
+from postern.services.access import Access
+from postern.services.sessions import Sessions
+from postern.store.ports import SessionFilter, Topic
+
+
+@pytest.fixture
+def access(world: World) -> Access:
+    return Access(world.stores.access, world.stores.connections, world.signals, world.clock)
+
+
+@pytest.fixture
+def sessions(world: World, access: Access) -> Sessions:
+    return Sessions(
+        world.stores.sessions,
+        world.stores.principals,
+        access,
+        world.recordings,
+        world.signals,
+        world.clock,
+        executable=frozenset({"postgres"}),
+    )
+
+
+@pytest.fixture
+async def ann(world: World) -> Principal:
+    return await world.add_user("ann")
+
+
+async def permit_for(access: Access, principal: Principal, connection: str = "shop") -> Permit:
+    return await access.admit_principal(principal, connection, verb=Verb.CONNECT, source="127.0.0.1")
+
+
+async def open_one(sessions: Sessions, permit: Permit, worker: str = "w1") -> Session:
+    return await sessions.open(permit, session_id=uuid4(), worker=worker, metadata={"application": "psql"})
+
+
+async def close(sessions: Sessions, session_id: UUID, reason: EndReason = EndReason.CLIENT_CLOSED) -> None:
+    await sessions.close(session_id, reason=reason, exit_code=None, metrics={"operations": 2}, event_size=99)
+
+
+async def test_an_opened_session_reads_back_as_it_was(
+    world: World, access: Access, sessions: Sessions, ann: Principal
+) -> None:
+    await world.add_connection(connection_tags={"env": "test"})
+    session = await open_one(sessions, await permit_for(access, ann))
+    assert await sessions.get(ann, session.id) == session
+    assert session.status is SessionStatus.OPEN
+    assert session.connection_tags == {"env": "test"}
+    assert session.start_date == world.clock()
+
+
+async def test_closing_is_idempotent_and_told_once(
+    world: World, access: Access, sessions: Sessions, ann: Principal
+) -> None:
+    await world.add_connection()
+    session = await open_one(sessions, await permit_for(access, ann))
+    world.clock.forward(seconds=5)
+    await close(sessions, session.id)
+    world.clock.forward(seconds=5)
+    await close(sessions, session.id, EndReason.KILLED)
+    done = await sessions.get(ann, session.id)
+    assert done.status is SessionStatus.DONE
+    assert done.end_date is not None
+    assert (done.end_date - done.start_date).total_seconds() == 5
+    assert done.metadata == {"application": "psql", "end_reason": "client_closed"}
+    assert done.metrics == {"operations": 2, "event_size": 99}
+    assert done.event_size == 99
+    assert world.signals.of(Topic.SESSION_DONE) == [{"session_id": str(session.id)}]
+
+
+async def test_a_script_is_put_up_and_claimed_by_one_worker(world: World, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection()
+    session = await sessions.submit(ann, "shop", "select 'ä'", source="127.0.0.1", metadata={"ticket": "7"})
+    assert (session.status, session.script_size) == (SessionStatus.READY, 11)
+    assert world.signals.of(Topic.SESSION_RUN) == [{"session_id": str(session.id)}]
+    assert await sessions.waiting() == [session.id]
+    outcomes = await asyncio.gather(*(sessions.claim(session.id, f"w{number}") for number in range(5)))
+    claimed = [outcome for outcome in outcomes if outcome is not None]
+    assert len(claimed) == 1
+    running, permit = claimed[0]
+    assert running.status is SessionStatus.OPEN
+    assert running.script == "select 'ä'"
+    assert permit.verb is Verb.EXEC
+    assert permit.principal == ann
+    assert await sessions.recover(str(running.worker)) == [session.id]
+    assert await sessions.recover("another") == []
+    assert await sessions.waiting() == []
+
+
+@pytest.mark.parametrize("change", ["inactive", "disabled", "deleted"])
+async def test_a_claim_asks_for_admission_again(world: World, sessions: Sessions, ann: Principal, change: str) -> None:
+    connection = await world.add_connection()
+    session = await sessions.submit(ann, "shop", "select 1", source="127.0.0.1")
+    if change == "inactive":
+        await world.stores.principals.update(replace(ann, status=PrincipalStatus.INACTIVE), world.clock())
+    elif change == "disabled":
+        await world.stores.connections.update(replace(connection, access_mode_exec=Toggle.DISABLED))
+    else:
+        await world.stores.connections.remove(connection.id)
+    assert await sessions.claim(session.id, "w1") is None
+    failed = await sessions.get(ann, session.id)
+    assert (failed.status, failed.exit_code) == (SessionStatus.DONE, 1)
+    assert failed.metadata["end_reason"] == "failed"
+    assert failed.metadata["end_detail"]
+    assert world.signals.of(Topic.SESSION_DONE) == [{"session_id": str(session.id)}]
+
+
+async def test_submitting_where_nothing_can_run_is_refused(world: World, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection(access_mode_exec=Toggle.DISABLED)
+    await world.add_connection("legacy", subtype="mysql")
+    with pytest.raises(Denied):
+        await sessions.submit(ann, "shop", "select 1", source="127.0.0.1")
+    with pytest.raises(Invalid, match="mysql"):
+        await sessions.submit(ann, "legacy", "select 1", source="127.0.0.1")
+    await world.add_connection("other")
+    with pytest.raises(Invalid, match="metadata"):
+        await sessions.submit(ann, "other", "select 1", source="x", metadata={"k": "v" * 2_500})
+    assert await sessions.waiting() == []
+
+
+async def test_only_owner_admin_and_auditor_see_a_session(
+    world: World, access: Access, sessions: Sessions, ann: Principal
+) -> None:
+    await world.add_connection()
+    bob, admin = await world.add_user("bob"), await world.add_user("root", "admin")
+    auditor = await world.add_user("eve", "auditor")
+    session = await open_one(sessions, await permit_for(access, ann))
+    for principal in (ann, admin, auditor):
+        assert (await sessions.get(principal, session.id)).id == session.id
+        assert (await sessions.find(principal, SessionFilter()))[1] == 1
+    with pytest.raises(NotFound):
+        await sessions.get(bob, session.id)
+    assert await sessions.find(bob, SessionFilter(user=ann.subject)) == ([], 0)
+
+
+async def test_lists_filter_page_and_sort(world: World, access: Access, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection()
+    await world.add_connection("a%b")
+    made = []
+    for connection in ("shop", "shop", "a%b"):
+        made.append(await open_one(sessions, await permit_for(access, ann, connection)))
+        world.clock.forward(minutes=1)
+    await close(sessions, made[0].id)
+    ids = [session.id for session in made]
+
+    async def found(wanted: SessionFilter) -> tuple[list[UUID], int]:
+        page, total = await sessions.find(ann, wanted)
+        return [session.id for session in page], total
+
+    assert await found(SessionFilter()) == (ids[::-1], 3)
+    assert await found(SessionFilter(limit=1, offset=1)) == ([ids[1]], 3)
+    assert await found(SessionFilter(connection="shop")) == ([ids[1], ids[0]], 2)
+    assert await found(SessionFilter(connection="%")) == ([], 0)
+    assert await found(SessionFilter(status=SessionStatus.DONE)) == ([ids[0]], 1)
+    assert await found(SessionFilter(verb=Verb.EXEC)) == ([], 0)
+    assert await found(SessionFilter(type="database", user=ann.email)) == (ids[::-1], 3)
+    assert await found(SessionFilter(start=made[1].start_date)) == ([ids[2], ids[1]], 2)
+    assert await found(SessionFilter(end=made[1].start_date)) == ([ids[1], ids[0]], 2)
+
+
+async def test_scripts_are_left_out_of_lists(world: World, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection()
+    session = await sessions.submit(ann, "shop", "select 1", source="127.0.0.1")
+    listed, _ = await sessions.find(ann, SessionFilter())
+    assert (listed[0].script, listed[0].script_size) == (None, 8)
+    assert (await sessions.get(ann, session.id)).script == "select 1"
+
+
+async def test_killing(world: World, access: Access, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection()
+    bob, auditor = await world.add_user("bob"), await world.add_user("eve", "auditor")
+    session = await open_one(sessions, await permit_for(access, ann))
+    with pytest.raises(NotFound):
+        await sessions.kill(bob, session.id)
+    with pytest.raises(Denied):
+        await sessions.kill(auditor, session.id)
+    await sessions.kill(ann, session.id)
+    killed = [{"session_id": str(session.id), "reason": "killed"}]
+    assert world.signals.of(Topic.SESSION_KILL) == killed
+    await close(sessions, session.id)
+    await sessions.kill(ann, session.id)
+    assert world.signals.of(Topic.SESSION_KILL) == killed
+
+
+async def test_killing_a_waiting_session_ends_it_here(world: World, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection()
+    session = await sessions.submit(ann, "shop", "select 1", source="127.0.0.1")
+    await sessions.kill(ann, session.id)
+    assert (await sessions.get(ann, session.id)).status is SessionStatus.DONE
+    assert await sessions.claim(session.id, "w1") is None
+    assert world.signals.of(Topic.SESSION_KILL) == []
+
+
+async def test_events_come_from_the_recording(world: World, access: Access, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection()
+    session = await open_one(sessions, await permit_for(access, ann))
+    world.recordings.stored[session.id] = [(0.5, "i", b"select 1"), (1.5, "o", b"1")]
+    assert list(sessions.events(session)) == [(0.5, "i", b"select 1"), (1.5, "o", b"1")]
+    assert list(sessions.operations(session)) == [(0.5, b"select 1")]

@@ -1,0 +1,66 @@
+"""Migrations, the pragmas, and the two ways to run statements, on both engines."""
+
+from __future__ import annotations
+
+import asyncio
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from sqlalchemy import Connection, insert, select, text
+from sqlalchemy.exc import IntegrityError
+from tests.support.postgres import PostgresServer
+
+from postern.store.database import Database
+from postern.store.schema import agents, metadata, orgs
+
+
+async def test_migrations_make_exactly_the_schema(database: Database) -> None:
+    def differences(connection: Connection) -> list[object]:
+        return list(compare_metadata(MigrationContext.configure(connection), metadata))
+
+    async with database.engine.connect() as connection:
+        assert await connection.run_sync(differences) == []
+
+
+async def assert_two_at_once_make_one_org(url: str) -> None:
+    first, second = Database(url), Database(url)
+    await asyncio.gather(first.migrate(), second.migrate())
+    async with first.statement() as connection:
+        assert len((await connection.execute(select(orgs))).all()) == 1
+    await asyncio.gather(first.close(), second.close())
+
+
+async def test_migrating_sqlite_twice_at_once(tmp_path: Path) -> None:
+    await assert_two_at_once_make_one_org(f"sqlite+aiosqlite:///{tmp_path / 'new' / 'postern.db'}")
+    assert stat.S_IMODE((tmp_path / "new" / "postern.db").stat().st_mode) == 0o600
+
+
+async def test_migrating_postgres_twice_at_once(postgres_server: PostgresServer) -> None:
+    name = f"t{uuid4().hex}"
+    admin = await psycopg.AsyncConnection.connect(postgres_server.dsn(), autocommit=True)
+    await admin.execute(f"create database {name}")
+    await assert_two_at_once_make_one_org(postgres_server.dsn(name, scheme="postgresql+asyncpg"))
+    await admin.execute(f"drop database {name}")
+    await admin.close()
+
+
+async def test_a_transaction_is_all_or_nothing(database: Database) -> None:
+    with pytest.raises(RuntimeError):  # noqa: PT012 - the transaction is what is tested
+        async with database.transaction() as connection:
+            await connection.execute(text("update orgs set name = 'changed'"))
+            raise RuntimeError("half-way")
+    async with database.statement() as connection:
+        assert (await connection.execute(select(orgs.c.name))).scalar_one() == "default"
+
+
+async def test_foreign_keys_are_enforced(database: Database) -> None:
+    row = {"id": uuid4(), "org_id": uuid4(), "name": "x", "mode": "standard", "created_at": datetime.now(UTC)}
+    with pytest.raises(IntegrityError):
+        async with database.statement() as connection:
+            await connection.execute(insert(agents).values(row))

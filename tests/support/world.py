@@ -1,0 +1,103 @@
+"""A small populated store with its services, for tests of services, of the API and of workers."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from uuid import UUID, uuid4
+
+from postern.domain.agent import Agent
+from postern.domain.connection import Connection, ConnectionType
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.domain.session import Session
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.signals import LocalSignals
+from postern.store.sql import SqlStores
+
+START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+@dataclass
+class FakeClock:
+    now: datetime = START
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **delta: float) -> None:
+        self.now += timedelta(**delta)
+
+
+class FakeRecordings:
+    """Holds what tests put in."""
+
+    def __init__(self) -> None:
+        self.stored: dict[UUID, list[tuple[float, str, bytes]]] = {}
+
+    def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
+        return iter(self.stored.get(session.id, []))
+
+    def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
+        return ((at, content) for at, kind, content in self.stored.get(session.id, []) if kind == "i")
+
+
+class HeardSignals(LocalSignals):
+    """Remembers what was published."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[tuple[str, dict[str, str]]] = []
+
+    def deliver(self, topic: str, payload: Mapping[str, str]) -> None:
+        self.heard.append((topic, dict(payload)))
+        super().deliver(topic, payload)
+
+    def of(self, topic: str) -> list[dict[str, str]]:
+        return [payload for heard, payload in self.heard if heard == topic]
+
+
+@dataclass
+class World:
+    database: Database
+    stores: SqlStores
+    org_id: UUID
+    clock: FakeClock = field(default_factory=FakeClock)
+    signals: HeardSignals = field(default_factory=HeardSignals)
+    recordings: FakeRecordings = field(default_factory=FakeRecordings)
+
+    @classmethod
+    async def make(cls, database: Database) -> World:
+        stores = SqlStores(database, Encryption(os.urandom(32)))
+        return cls(database, stores, await stores.principals.default_org())
+
+    async def add_user(self, name: str, *groups: str, password_hash: str | None = None) -> Principal:
+        key = uuid4()
+        email = f"{name}@example.com"
+        principal = Principal(key, self.org_id, str(key), email, name.title(), frozenset(groups))
+        await self.stores.principals.add(principal, password_hash, self.clock())
+        return principal
+
+    async def add_agent(self, name: str = "embedded") -> Agent:
+        agent = Agent(uuid4(), self.org_id, name, "embedded", self.clock(), self.clock())
+        await self.stores.agents.add(agent)
+        return agent
+
+    async def add_connection(self, name: str = "shop", agent: Agent | None = None, **fields: object) -> Connection:
+        """A postgres connection unless `fields` say otherwise."""
+        agent = agent or await self.add_agent(f"agent-of-{name}")
+        defaults: dict[str, object] = {
+            "type": ConnectionType.DATABASE,
+            "subtype": "postgres",
+            "resource_name": name,
+            "secret": {"envvar:HOST": Secret("ZGIuZXhhbXBsZQ=="), "envvar:DB": Secret("c2hvcA==")},
+            "created_at": self.clock(),
+            "updated_at": self.clock(),
+        }
+        values = defaults | fields
+        connection = Connection(id=uuid4(), org_id=self.org_id, name=name, agent_id=agent.id, **values)  # type: ignore[arg-type]
+        await self.stores.connections.add(connection)
+        return connection
