@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+import signal
+import socket
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
+
+import uvloop
 
 from postern.agent.dial import EmbeddedAgent
 from postern.domain.permit import Permit
@@ -16,10 +21,11 @@ from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.execution import Executions
 from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
-from postern.gateway.worker import Certificate, Worker
+from postern.gateway.worker import Worker
 from postern.inspection.guardrails import GuardRails
 from postern.inspection.patterns import compiles
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
+from postern.process import announce_ready
 from postern.protocols.base import Wire
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.wire import PostgresWire
@@ -36,7 +42,10 @@ from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import Signals
+from postern.store.signals import SocketSignals
 from postern.store.sql import SqlStores
+from postern.transport import certificates
+from postern.transport.certificates import Material
 
 log = logging.getLogger(__name__)
 
@@ -51,8 +60,9 @@ def encryption_key(home: Path) -> Path:
     return home / "keys" / "encryption.key"
 
 
-def certificate(home: Path) -> Certificate:
-    return Certificate(home / "tls" / "server.crt", home / "tls" / "server.key")
+def material(settings: Settings) -> Material:
+    """The gateway's TLS files, made or renewed where needed."""
+    return certificates.ensure(settings.home / "tls", certificates.server_names(settings.address, socket.gethostname()))
 
 
 def services(settings: Settings, database: Database, signals: Signals) -> Services:
@@ -125,9 +135,7 @@ def build_worker(settings: Settings, name: str, made: Services, commits: GroupCo
         decoy_secret=encryption_key(settings.home).read_bytes(),
     )
     executions = Executions(name, made.sessions, engine, made.signals)
-    return Worker(
-        settings, certificate(settings.home), gate, links, executions, made.principals, made.agents, recovered
-    )
+    return Worker(settings, material(settings), gate, links, executions, made.principals, made.agents, recovered)
 
 
 async def _recover(settings: Settings, name: str, made: Services) -> None:
@@ -146,3 +154,29 @@ async def _recover(settings: Settings, name: str, made: Services) -> None:
         )
     if rows or left:
         log.warning("worker %s found %d sessions that were cut off, and closed them", name, len(rows))
+
+
+def signals_socket(home: Path) -> Path:
+    return home / "run" / "signals.sock"
+
+
+def run_worker(settings: Settings, name: str) -> None:
+    """The process of one relay worker. Ends on SIGTERM or SIGINT, after its sessions were closed."""
+    uvloop.run(_serve_worker(settings, name))
+
+
+async def _serve_worker(settings: Settings, name: str) -> None:
+    database = Database(settings.url)
+    signals = SocketSignals(signals_socket(settings.home))
+    commits = GroupCommit(settings.recording_sync_interval)
+    worker = build_worker(settings, name, services(settings, database, signals), commits)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, worker.stop)
+    await signals.start()
+    try:
+        await worker.serve(announce_ready)
+    finally:
+        await signals.stop()
+        await loop.run_in_executor(None, commits.close)
+        await database.close()

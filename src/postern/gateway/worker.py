@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
 
 from postern.domain.agent import Agent
 from postern.domain.secret import Secret
@@ -23,6 +20,7 @@ from postern.services.agents import Agents
 from postern.services.principals import Principals
 from postern.settings import Settings
 from postern.transport import websocket
+from postern.transport.certificates import Material
 from postern.transport.websocket import WebSocketTransport
 
 log = logging.getLogger(__name__)
@@ -31,21 +29,13 @@ HEARTBEAT = 5.0
 STOP_GRACE = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """Paths of PEM files."""
-
-    chain: Path
-    key: Path
-
-
 class Worker:
     """Runs until `stop` is called. `recover` closes what an earlier life of this worker left open."""
 
     def __init__(
         self,
         settings: Settings,
-        certificate: Certificate,
+        material: Material,
         gate: PostgresGate,
         links: LiveLinks,
         executions: Executions,
@@ -60,8 +50,8 @@ class Worker:
         self._principals = principals
         self._agents = agents
         self._recover = recover
-        self._context = server_context(certificate)
-        self._certificate = der(certificate.chain.read_bytes())
+        self._context = material.server_context()
+        self._certificate = der(material.certificate.read_bytes())
         self._logins = Logins(
             timeout=settings.handshake_timeout,
             most=settings.max_handshakes,
@@ -147,10 +137,3 @@ class _Accepted(StreamHandshake):
         start, self.accepted = self.accepted, None
         if start is not None:
             start()
-
-
-def server_context(certificate: Certificate) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(certificate.chain, certificate.key)
-    return context
