@@ -1,0 +1,117 @@
+"""What a detector is, and the pieces that several of them are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import re2
+
+from postern.domain.masking import InfoType
+
+# A value begins and ends where no letter, digit or `_` goes on: `x123-45-6789` is an identifier, not a number.
+# An escaped control character (`\n4111…`, as COPY and logs write it) is an edge too, and `****` is not: what
+# follows it is the rest of a value that was masked.
+NOT_BEFORE_WORD = rb"(?![0-9A-Za-z_])"
+
+
+def starts_with(first: bytes) -> bytes:
+    """A value's first character, of class `first`, and the check of what stands before it.
+
+    The check comes behind the character, because the engine is fast at looking for a class and slow
+    at looking behind everywhere.
+    """
+    edge = rb"(?<![0-9A-Za-z_]" + first + rb")(?<!\*\*\*\*" + first + rb")"
+    return first + rb"(?:" + edge + rb"|(?<=\\[bfnrtv]" + first + rb"))"
+
+
+@dataclass(frozen=True, slots=True)
+class Masked:
+    """A text after one detector: `hits` values were replaced, `size` bytes of them."""
+
+    text: bytes
+    hits: int = 0
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """`candidate` is an RE2 expression without look-around that matches wherever `mask` might find a value.
+
+    `mask` takes a text of any bytes; no value it finds holds a zero byte.
+    """
+
+    type: InfoType
+    candidate: bytes
+    mask: Callable[[bytes], Masked]
+
+
+def compile_linear(expression: bytes) -> Searcher:
+    """An RE2 pattern over plain bytes, for yes or no over large texts."""
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.never_capture = True
+    options.log_errors = False
+    return Searcher(re2.compile(expression, options))
+
+
+class Searcher:
+    __slots__ = ("fullmatch", "search")
+
+    def __init__(self, pattern: Any) -> None:
+        self.search: Callable[[bytes], object | None] = pattern.search
+        self.fullmatch: Callable[[bytes], object | None] = pattern.fullmatch
+
+
+def mask_in_turn(masks: Iterable[Callable[[bytes], Masked]], text: bytes) -> Masked:
+    """Each sees what the ones before it left."""
+    hits = size = 0
+    for mask in masks:
+        masked = mask(text)
+        text = masked.text
+        hits += masked.hits
+        size += masked.size
+    return Masked(text, hits, size)
+
+
+def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Callable[[bytes], Masked]:
+    """For kinds that the pattern alone decides and one text replaces. `mask` must hold no backslash."""
+
+    def apply(text: bytes) -> Masked:
+        changed, hits = pattern.subn(mask, text)
+        return Masked(changed, hits, len(text) - len(changed) + hits * len(mask))
+
+    return apply
+
+
+def substitute_valid(
+    pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]
+) -> Callable[[bytes], Masked]:
+    """For kinds whose candidates need a closer look.
+
+    `judge(candidate)` answers how many of its bytes are the value and what replaces them, or None;
+    then the search goes on inside the candidate, for a value may begin later in it.
+    """
+
+    def apply(text: bytes) -> Masked:
+        parts: list[bytes] = []
+        kept = at = hits = size = 0
+        while found := pattern.search(text, at):
+            start = found.start()
+            verdict = judge(found.group())
+            if verdict is None:
+                at = start + 1
+                continue
+            length, mask = verdict
+            parts += (text[kept:start], mask)
+            kept = at = start + length
+            hits += 1
+            size += length
+        if not hits:
+            return Masked(text)
+        parts.append(text[kept:])
+        return Masked(b"".join(parts), hits, size)
+
+    return apply

@@ -1,0 +1,71 @@
+"""Telephone numbers as people write them: international with `+`, North American, and national with a leading zero.
+
+A bare run of digits is left alone: it is more often an identifier.
+"""
+
+from __future__ import annotations
+
+import re
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking.detector import (
+    NOT_BEFORE_WORD,
+    Detector,
+    Masked,
+    compile_linear,
+    mask_in_turn,
+    starts_with,
+    substitute_all,
+    substitute_valid,
+)
+
+MASK = b"***-***-****"
+
+# Not inside a longer chain of numbers, such as a date, a version or an address.
+_NOT_IN_CHAIN = rb"(?<!\d[./-]%s)"
+_CHAIN_ENDS = NOT_BEFORE_WORD + rb"(?![./:-]\d)"
+
+_INTERNATIONAL = re.compile(starts_with(rb"\+") + rb"[1-9](?:[ ()./-]{0,2}\d){7,14}" + NOT_BEFORE_WORD)
+_NORTH_AMERICAN = re.compile(
+    rb"(?:"
+    + starts_with(rb"1") + _NOT_IN_CHAIN % b"1" + rb"[ .-]\(?[2-9]\d\d[ .)-]{1,2}"
+    + rb"|" + starts_with(rb"[2-9]") + _NOT_IN_CHAIN % b"." + rb"\d\d[ .-]"
+    + rb"|\([2-9]\d\d\)[ .-]?"
+    + rb")\d{3}[ .-]\d{4}" + _CHAIN_ENDS
+)  # fmt: skip
+_NATIONAL = re.compile(
+    rb"(?:"
+    + starts_with(rb"0") + _NOT_IN_CHAIN % b"0" + rb"[1-9]\d{0,3}[ /-]"
+    + rb"|\(0[1-9]\d{0,3}\) ?"
+    + rb")\d{2,8}(?:([ -])\d{2,5}(?:\1\d{2,5}){0,3})?" + _CHAIN_ENDS
+)  # fmt: skip
+_MAY_HOLD_NATIONAL = compile_linear(rb"0[1-9](?:[ ()/-]{0,2}\d){7}")
+_PUNCTUATION = b" ()./-+"
+
+
+def _judge_national(candidate: bytes) -> tuple[int, bytes] | None:
+    """Shorter ones are dates, longer ones are chains of something else."""
+    digits = candidate.translate(None, _PUNCTUATION)
+    return (len(candidate), MASK) if 9 <= len(digits) <= 11 else None
+
+
+_mask_international = substitute_all(_INTERNATIONAL, MASK)
+_mask_north_american = substitute_all(_NORTH_AMERICAN, MASK)
+_mask_national = substitute_valid(_NATIONAL, _judge_national)
+
+
+def _mask(text: bytes) -> Masked:
+    forms = [_mask_international] if b"+" in text else []
+    forms.append(_mask_north_american)
+    if _MAY_HOLD_NATIONAL.search(text):
+        forms.append(_mask_national)
+    return mask_in_turn(forms, text)
+
+
+PHONE_NUMBER = Detector(
+    InfoType.PHONE_NUMBER,
+    rb"\+[1-9](?:[ ()./-]{0,2}\d){7}"
+    rb"|[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]\d{4}"
+    rb"|0[1-9](?:[ ()/-]{0,2}\d){7}",
+    _mask,
+)
