@@ -25,7 +25,8 @@ ROUNDS = 7
 BLOCK = 64 * 1024
 SEED = random.Random(7)
 
-WORDS = "the quick brown fox jumps over a lazy dog and orders seven items of light blue cotton in size medium".split()
+TEXT_OF_WORDS = "the quick brown fox jumps over a lazy dog and orders seven items of light blue cotton in size medium"
+WORDS = TEXT_OF_WORDS.split()
 DOMAINS = ("example.com", "mail.example.org", "shop.example.co.uk")
 
 
@@ -98,7 +99,8 @@ TEXT, NUMBER, OPAQUE, JSON = Kind.TEXT, Kind.NUMBER, Kind.OPAQUE, Kind.JSON
 Shape = list[tuple[Kind, Callable[[], str]]]
 SHAPES: dict[str, Shape] = {
     "clean: ten text columns": [(TEXT, words)] * 10,
-    "clean: seven text, dates and numbers as text": [(TEXT, words)] * 7 + [(TEXT, moment), (TEXT, number), (TEXT, number)],
+    "clean: seven texts, dates and numbers as text": [(TEXT, words)] * 7
+    + [(TEXT, moment), (TEXT, number), (TEXT, number)],
     "ordinary: e-mails in 3 of 10, 3 numbers, 2 dates": [(TEXT, email)] * 3
     + [(TEXT, words)] * 2 + [(NUMBER, number)] * 3 + [(OPAQUE, moment)] * 2,
     "ordinary: e-mails in 3 of 10, 7 other texts": [(TEXT, email)] * 3 + [(TEXT, words)] * 7,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from postern.domain.masking import InfoType
-from postern.inspection.masking.detector import NOT_BEFORE_WORD, Detector, starts_with, substitute_valid
+from postern.inspection.masking.detector import NOT_BEFORE_WORD, Detector, Form, starts_with, substitute_valid
 
 MASK = b"************"
 
@@ -61,4 +61,12 @@ def _judge(candidate: bytes) -> tuple[int, bytes] | None:
     return None
 
 
-CREDIT_CARD = Detector(InfoType.CREDIT_CARD, rb"\d(?:[ -]?\d){11}", substitute_valid(_CANDIDATE, _judge))
+CREDIT_CARD = Detector(
+    InfoType.CREDIT_CARD,
+    (
+        Form(
+            rb"\d{12}|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d|\d{4}[ -]\d{6}[ -]\d{4}",
+            substitute_valid(_CANDIDATE, _judge),
+        ),
+    ),
+)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,15 +37,23 @@ class Masked:
 
 
 @dataclass(frozen=True, slots=True)
-class Detector:
-    """`candidate` is an RE2 expression without look-around that matches wherever `mask` might find a value.
+class Form:
+    """One way to write a value.
 
-    `mask` takes a text of any bytes; no value it finds holds a zero byte.
+    `candidate` is an RE2 expression without look-around that matches in every text in which `mask` would find
+    something; it is fast, `mask` need not be. `mask` takes any bytes; no value it finds holds a zero byte.
     """
 
-    type: InfoType
     candidate: bytes
     mask: Callable[[bytes], Masked]
+
+
+@dataclass(frozen=True, slots=True)
+class Detector:
+    """A kind of information and its forms, in the order in which they are looked for."""
+
+    type: InfoType
+    forms: tuple[Form, ...]
 
 
 def compile_linear(expression: bytes) -> Searcher:
@@ -63,17 +71,6 @@ class Searcher:
     def __init__(self, pattern: Any) -> None:
         self.search: Callable[[bytes], object | None] = pattern.search
         self.fullmatch: Callable[[bytes], object | None] = pattern.fullmatch
-
-
-def mask_in_turn(masks: Iterable[Callable[[bytes], Masked]], text: bytes) -> Masked:
-    """Each sees what the ones before it left."""
-    hits = size = 0
-    for mask in masks:
-        masked = mask(text)
-        text = masked.text
-        hits += masked.hits
-        size += masked.size
-    return Masked(text, hits, size)
 
 
 def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Callable[[bytes], Masked]:

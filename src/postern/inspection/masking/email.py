@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from postern.domain.masking import InfoType
-from postern.inspection.masking.detector import Detector, Masked, compile_linear
+from postern.inspection.masking.detector import Detector, Form, Masked, compile_linear
 
 MASK = b"****@****"
 
@@ -62,4 +62,4 @@ def _without_local_part(piece: bytes) -> bytes:
 
 _NAME_BYTES = frozenset(bytes((code,)) for code in _LOCAL_BYTES)
 
-EMAIL_ADDRESS = Detector(InfoType.EMAIL_ADDRESS, rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask)
+EMAIL_ADDRESS = Detector(InfoType.EMAIL_ADDRESS, (Form(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask),))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+import string
 
 from postern.domain.masking import InfoType
-from postern.inspection.masking.detector import Detector, starts_with, substitute_valid
+from postern.inspection.masking.detector import Detector, Form, starts_with, substitute_valid
 
 MASK = b"****"
 
@@ -19,6 +20,7 @@ _COUNTRIES = (
 LENGTHS = {country[:2].encode(): int(country[2:]) for country in _COUNTRIES.split()}
 
 _CANDIDATE = re.compile(starts_with(rb"[A-Za-z]") + rb"[A-Za-z]\d\d(?: ?[0-9A-Za-z]){11,30}")
+_VALUES = {ord(character): str(int(character, 36)) for character in string.digits + string.ascii_uppercase}
 _WORD = re.compile(rb"[0-9A-Za-z_]")
 
 
@@ -47,7 +49,10 @@ def _length_of(candidate: bytes, wanted: int) -> int | None:
 
 def has_check_digits(account: bytes) -> bool:
     """`account` holds letters in upper case and digits only."""
-    return int("".join(str(int(chr(code), 36)) for code in account[4:] + account[:4])) % 97 == 1
+    return int("".join(map(_VALUES.__getitem__, account[4:] + account[:4]))) % 97 == 1
 
 
-IBAN_CODE = Detector(InfoType.IBAN_CODE, rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}", substitute_valid(_CANDIDATE, _judge))
+IBAN_CODE = Detector(
+    InfoType.IBAN_CODE,
+    (Form(rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}", substitute_valid(_CANDIDATE, _judge)),),
+)

@@ -9,9 +9,7 @@ from postern.domain.masking import InfoType
 from postern.inspection.masking.detector import (
     NOT_BEFORE_WORD,
     Detector,
-    Masked,
-    compile_linear,
-    mask_in_turn,
+    Form,
     starts_with,
     substitute_all,
     substitute_valid,
@@ -33,7 +31,6 @@ _WHOLE_V6 = rb"(?<![0-9A-Fa-f]:)(?:" + _GROUP + rb":){7}" + _GROUP
 _V6_TAIL = rb"(?:" + _GROUP + rb":){0,6}(?:(?:" + _OCTET + rb"\.){3}" + _OCTET + rb"|" + _GROUP + rb")"
 _SHORT_V6 = rb"(?:(?:" + _GROUP + rb":){1,7}|:):(?:" + _V6_TAIL + rb")?"
 _V6 = re.compile(rb"(?<![0-9A-Za-z_])(?:" + _WHOLE_V6 + rb"|" + _SHORT_V6 + rb")(?!:?[0-9A-Za-z_])")
-_MAY_HOLD_V6 = compile_linear(rb"::|(?:[0-9A-Fa-f]{1,4}:){7}")
 _SHORT_WORDS = 8
 
 
@@ -49,15 +46,11 @@ def _judge_v6(candidate: bytes) -> tuple[int, bytes] | None:
     return len(candidate), MASK
 
 
-_mask_v4 = substitute_all(_V4, MASK)
-_mask_v6 = substitute_valid(_V6, _judge_v6)
-
-
-def _mask(text: bytes) -> Masked:
-    """Version 6 first: it may end in an address of version 4."""
-    return mask_in_turn((_mask_v6, _mask_v4) if _MAY_HOLD_V6.search(text) else (_mask_v4,), text)
-
-
+# Version 6 first: it may end in an address of version 4.
 IP_ADDRESS = Detector(
-    InfoType.IP_ADDRESS, rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d|::|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]", _mask
+    InfoType.IP_ADDRESS,
+    (
+        Form(rb"::|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]", substitute_valid(_V6, _judge_v6)),
+        Form(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", substitute_all(_V4, MASK)),
+    ),
 )

@@ -17,24 +17,32 @@ _NUMBER = rb"-?\d++(?:\.\d++)?+(?:[eE][+-]?\d++)?+"
 _VALUE = re.compile(rb"(" + _STRING + rb"|" + _NUMBER + rb")", re.DOTALL)
 _DOCUMENT = re.compile(rb"(?:[ \t\r\n\[\]{}:,]++|true|false|null|" + _STRING + rb"|" + _NUMBER + rb")*+", re.DOTALL)
 _WHOLE_NUMBER = re.compile(rb"\d{12,19}")
-# Escapes that can stand for a character a value is made of; any other one stands for an edge.
+# What a string may say without its raw bytes showing it; other escapes stand for an edge.
 _HIDING_ESCAPE = compile_linear(rb"\\[u/]")
+# What the raw bytes cannot be masked by: an escape in a string, or a number that may be a card.
+_NEEDS_CARE = compile_linear(rb"\\|\d{12}")
 
 
 def mask_documents(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """As many documents as came in; None when there is nothing to mask. Adds to `hits`."""
     joined = SEPARATOR.join(texts)
-    if not detectors.may_hold.search(joined) and not _HIDING_ESCAPE.search(joined):
+    if not _may_hold(detectors, joined):
         return None
+    if not _NEEDS_CARE.search(joined):  # no value crosses a quote, so the bytes can be masked where they stand
+        return mask_texts(detectors, texts, hits)
     before = hits.size
     masked = [_mask_document(detectors, text, hits) for text in texts]
     return masked if hits.size > before else None
 
 
+def _may_hold(detectors: Detectors, text: bytes) -> bool:
+    return bool(detectors.may_hold.search(text) or _HIDING_ESCAPE.search(text))
+
+
 def _mask_document(detectors: Detectors, document: bytes, hits: Hits) -> bytes:
-    if not detectors.may_hold.search(document) and not _HIDING_ESCAPE.search(document):
+    if not _may_hold(detectors, document):
         return document
-    if not _DOCUMENT.fullmatch(document):  # no JSON: nothing to keep valid
+    if not _NEEDS_CARE.search(document) or not _DOCUMENT.fullmatch(document):  # the latter is no JSON to keep valid
         return mask_text(detectors, document, hits) or document
     parts = _VALUE.split(document)
     before = hits.size

@@ -11,9 +11,7 @@ from postern.domain.masking import InfoType
 from postern.inspection.masking.detector import (
     NOT_BEFORE_WORD,
     Detector,
-    Masked,
-    compile_linear,
-    mask_in_turn,
+    Form,
     starts_with,
     substitute_all,
     substitute_valid,
@@ -28,8 +26,8 @@ _CHAIN_ENDS = NOT_BEFORE_WORD + rb"(?![./:-]\d)"
 _INTERNATIONAL = re.compile(starts_with(rb"\+") + rb"[1-9](?:[ ()./-]{0,2}\d){7,14}" + NOT_BEFORE_WORD)
 _NORTH_AMERICAN = re.compile(
     rb"(?:"
-    + starts_with(rb"1") + _NOT_IN_CHAIN % b"1" + rb"[ .-]\(?[2-9]\d\d[ .)-]{1,2}"
-    + rb"|" + starts_with(rb"[2-9]") + _NOT_IN_CHAIN % b"." + rb"\d\d[ .-]"
+    + starts_with(rb"[1-9]") + _NOT_IN_CHAIN % b"."
+    + rb"(?:(?<=1)[ .-]\(?[2-9]\d\d[ .)-]{1,2}|(?<=[2-9])\d\d[ .-])"
     + rb"|\([2-9]\d\d\)[ .-]?"
     + rb")\d{3}[ .-]\d{4}" + _CHAIN_ENDS
 )  # fmt: skip
@@ -39,8 +37,7 @@ _NATIONAL = re.compile(
     + rb"|\(0[1-9]\d{0,3}\) ?"
     + rb")\d{2,8}(?:([ -])\d{2,5}(?:\1\d{2,5}){0,3})?" + _CHAIN_ENDS
 )  # fmt: skip
-_MAY_HOLD_NATIONAL = compile_linear(rb"0[1-9](?:[ ()/-]{0,2}\d){7}")
-_PUNCTUATION = b" ()./-+"
+_PUNCTUATION = b" ()/-"
 
 
 def _judge_national(candidate: bytes) -> tuple[int, bytes] | None:
@@ -49,23 +46,14 @@ def _judge_national(candidate: bytes) -> tuple[int, bytes] | None:
     return (len(candidate), MASK) if 9 <= len(digits) <= 11 else None
 
 
-_mask_international = substitute_all(_INTERNATIONAL, MASK)
-_mask_north_american = substitute_all(_NORTH_AMERICAN, MASK)
-_mask_national = substitute_valid(_NATIONAL, _judge_national)
-
-
-def _mask(text: bytes) -> Masked:
-    forms = [_mask_international] if b"+" in text else []
-    forms.append(_mask_north_american)
-    if _MAY_HOLD_NATIONAL.search(text):
-        forms.append(_mask_national)
-    return mask_in_turn(forms, text)
-
-
 PHONE_NUMBER = Detector(
     InfoType.PHONE_NUMBER,
-    rb"\+[1-9](?:[ ()./-]{0,2}\d){7}"
-    rb"|[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]\d{4}"
-    rb"|0[1-9](?:[ ()/-]{0,2}\d){7}",
-    _mask,
+    (
+        Form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", substitute_all(_INTERNATIONAL, MASK)),
+        Form(rb"[2-9]\d\d[ .)-]{0,2}\d{3}[ .-]\d{4}", substitute_all(_NORTH_AMERICAN, MASK)),
+        Form(
+            rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){4}",
+            substitute_valid(_NATIONAL, _judge_national),
+        ),
+    ),
 )

@@ -42,14 +42,11 @@ def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list
 
 def mask_text(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
     """The text with every value in it replaced; None when there is none. Adds to `hits`."""
-    found = False
-    for detector in detectors.for_text(text):
-        masked = detector.mask(text)
-        if masked.hits:
-            found = True
-            text = masked.text
-            hits.add(detector.type, masked.hits, masked.size)
-    return text if found else None
+    found: bytes | None = None
+    for kind, masked in detectors.mask(text):
+        found = masked.text
+        hits.add(kind, masked.hits, masked.size)
+    return found
 
 
 def _mask_each(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
