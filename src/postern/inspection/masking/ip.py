@@ -7,6 +7,7 @@ import re
 
 from postern.domain.masking import InfoType
 from postern.inspection.masking.detector import (
+    BEHIND_EDGE,
     NOT_BEFORE_WORD,
     Detector,
     Form,
@@ -27,10 +28,11 @@ _V4 = re.compile(
     + NOT_BEFORE_WORD
 )
 _GROUP = rb"[0-9A-Fa-f]{1,4}"
+# More than eight groups are a fingerprint.
 _WHOLE_V6 = rb"(?<![0-9A-Fa-f]:)(?:" + _GROUP + rb":){7}" + _GROUP
 _V6_TAIL = rb"(?:" + _GROUP + rb":){0,6}(?:(?:" + _OCTET + rb"\.){3}" + _OCTET + rb"|" + _GROUP + rb")"
 _SHORT_V6 = rb"(?:(?:" + _GROUP + rb":){1,7}|:):(?:" + _V6_TAIL + rb")?"
-_V6 = re.compile(rb"(?<![0-9A-Za-z_])(?:" + _WHOLE_V6 + rb"|" + _SHORT_V6 + rb")(?!:?[0-9A-Za-z_])")
+_V6 = re.compile(BEHIND_EDGE + rb"(?:" + _WHOLE_V6 + rb"(?!:[0-9A-Fa-f])|" + _SHORT_V6 + rb")" + NOT_BEFORE_WORD)
 _SHORT_WORDS = 8
 
 

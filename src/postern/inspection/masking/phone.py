@@ -21,7 +21,7 @@ MASK = b"***-***-****"
 
 # Not inside a longer chain of numbers, such as a date, a version or an address.
 _NOT_IN_CHAIN = rb"(?<!\d[./-]%s)"
-_CHAIN_ENDS = NOT_BEFORE_WORD + rb"(?![./:-]\d)"
+_CHAIN_ENDS = NOT_BEFORE_WORD + rb"(?![./-]\d)"
 
 _INTERNATIONAL = re.compile(starts_with(rb"\+") + rb"[1-9](?:[ ()./-]{0,2}\d){7,14}" + NOT_BEFORE_WORD)
 _NORTH_AMERICAN = re.compile(
@@ -37,13 +37,19 @@ _NATIONAL = re.compile(
     + rb"|\(0[1-9]\d{0,3}\) ?"
     + rb")\d{2,8}(?:([ -])\d{2,5}(?:\1\d{2,5}){0,3})?" + _CHAIN_ENDS
 )  # fmt: skip
+_DATE_AND_HOUR = re.compile(rb"\d\d[ /-]\d\d[ /-]\d{4}[ -]\d\d")
+_FEWEST_DIGITS, _MOST_DIGITS = 9, 11
 _PUNCTUATION = b" ()/-"
 
 
 def _judge_national(candidate: bytes) -> tuple[int, bytes] | None:
-    """Shorter ones are dates, longer ones are chains of something else."""
-    digits = candidate.translate(None, _PUNCTUATION)
-    return (len(candidate), MASK) if 9 <= len(digits) <= 11 else None
+    """Shorter ones are dates; of longer ones the last groups may be something else, unless hyphens tie them."""
+    if _DATE_AND_HOUR.fullmatch(candidate):
+        return None
+    count = len(candidate.translate(None, _PUNCTUATION))
+    if count > _MOST_DIGITS and b" " in candidate:
+        return _judge_national(candidate[: candidate.rfind(b" ")])
+    return (len(candidate), MASK) if _FEWEST_DIGITS <= count <= _MOST_DIGITS else None
 
 
 PHONE_NUMBER = Detector(

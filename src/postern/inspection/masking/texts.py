@@ -27,8 +27,6 @@ class Hits:
 def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """As many texts as came in, each masked on its own; None when there is nothing to mask. Adds to `hits`."""
     joined = SEPARATOR.join(texts)
-    if not detectors.may_hold.search(joined):
-        return None
     if joined.count(SEPARATOR) != len(texts) - 1:
         return _mask_each(detectors, texts, hits)
     masked = mask_text(detectors, joined, hits)
@@ -42,6 +40,8 @@ def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list
 
 def mask_text(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
     """The text with every value in it replaced; None when there is none. Adds to `hits`."""
+    if not detectors.may_hold.search(text):
+        return None
     found: bytes | None = None
     for kind, masked in detectors.mask(text):
         found = masked.text
