@@ -62,6 +62,10 @@ def test_addresses_become_the_unspecified_one_of_their_version(texts: list[str])
     assert mask_addresses(ALL, found, Hits()) is None
 
 
-def test_hardware_addresses_stay() -> None:
-    assert mask_addresses(ALL, [b"08:00:2b:01:02:03"], Hits()) is None
+@pytest.mark.parametrize("text", [b"08:00:2b:01:02:03", b"08:00:2b:01:02:03:04:05"])
+def test_hardware_addresses_stay(text: bytes) -> None:
+    assert mask_addresses(ALL, [text], Hits()) is None
+
+
+def test_addresses_stay_when_they_are_not_masked() -> None:
     assert mask_addresses(NO_ADDRESSES, [b"10.0.0.1"], Hits()) is None

@@ -20,6 +20,8 @@ from postern.inspection.masking.ssn import US_SSN
 
 ORDER: tuple[Detector, ...] = (EMAIL_ADDRESS, IBAN_CODE, CREDIT_CARD, US_SSN, IP_ADDRESS, PHONE_NUMBER)
 
+ROUNDS = 3
+
 
 class Detectors:
     """Those for some kinds of information, with one quick look for all of them."""
@@ -35,16 +37,24 @@ class Detectors:
         self._forms = tuple((kind, form.mask) for kind, form in forms)
 
     def mask(self, text: bytes) -> Iterator[tuple[InfoType, Masked]]:
-        """What each form of each kind did to what the ones before it left; only those that found something."""
-        # A set that ran out of memory finds nothing, so where it finds nothing all are asked.
-        for index in sorted(self._which(text) or range(len(self._forms))):
-            kind, mask = self._forms[index]
-            masked = mask(text)
-            if masked.hits:
-                text = masked.text
-                yield kind, masked
-                if not self.may_hold.search(text):  # most columns hold one kind only
-                    return
+        """What each form of each kind did to what the ones before it left; only those that found something.
+
+        Where one value stood in the other's way, taking it away shows the other: so it looks again.
+        """
+        for _ in range(ROUNDS):
+            found = False
+            # A set that ran out of memory finds nothing, so where it finds nothing all are asked.
+            for index in sorted(self._which(text) or range(len(self._forms))):
+                kind, mask = self._forms[index]
+                masked = mask(text)
+                if masked.hits:
+                    found = True
+                    text = masked.text
+                    yield kind, masked
+                    if not self.may_hold.search(text):  # most columns hold one kind only
+                        return
+            if not found:
+                return
 
 
 @lru_cache(maxsize=64)

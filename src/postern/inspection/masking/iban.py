@@ -49,7 +49,12 @@ def _length_of(candidate: bytes, wanted: int) -> int | None:
 
 def has_check_digits(account: bytes) -> bool:
     """`account` holds letters in upper case and digits only."""
-    return int("".join(map(_VALUES.__getitem__, account[4:] + account[:4]))) % 97 == 1
+    return int(_spell(account[4:]) + _spell(account[:4])) % 97 == 1
+
+
+def _spell(text: bytes) -> str:
+    """Digits as they are, letters as 10 to 35."""
+    return text.decode() if text.isdigit() else "".join(map(_VALUES.__getitem__, text))
 
 
 IBAN_CODE = Detector(

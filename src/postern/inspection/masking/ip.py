@@ -34,12 +34,15 @@ _V6_TAIL = rb"(?:" + _GROUP + rb":){0,6}(?:(?:" + _OCTET + rb"\.){3}" + _OCTET +
 _SHORT_V6 = rb"(?:(?:" + _GROUP + rb":){1,7}|:):(?:" + _V6_TAIL + rb")?"
 _V6 = re.compile(BEHIND_EDGE + rb"(?:" + _WHOLE_V6 + rb"(?!:[0-9A-Fa-f])|" + _SHORT_V6 + rb")" + NOT_BEFORE_WORD)
 _SHORT_WORDS = 8
+HARDWARE = re.compile(rb"[0-9A-Fa-f]{2}(?::[0-9A-Fa-f]{2}){5,7}")  # EUI-48 and EUI-64
 
 
 def _judge_v6(candidate: bytes) -> tuple[int, bytes] | None:
     text = candidate.decode("ascii")
     # `::` alone, and short names around it, are more often an operator or a scope (a::b).
     if len(text) < _SHORT_WORDS and not any(character.isdigit() for character in text):
+        return None
+    if HARDWARE.fullmatch(candidate):
         return None
     try:
         ipaddress.IPv6Address(text)

@@ -27,9 +27,9 @@ _INTERNATIONAL = re.compile(starts_with(rb"\+") + rb"[1-9](?:[ ()./-]{0,2}\d){7,
 _NORTH_AMERICAN = re.compile(
     rb"(?:"
     + starts_with(rb"[1-9]") + _NOT_IN_CHAIN % b"."
-    + rb"(?:(?<=1)[ .-]\(?[2-9]\d\d[ .)-]{1,2}|(?<=[2-9])\d\d[ .-])"
-    + rb"|\([2-9]\d\d\)[ .-]?"
-    + rb")\d{3}[ .-]\d{4}" + _CHAIN_ENDS
+    + rb"(?:(?<=1)[ .-]\(?[2-9]\d\d[ .)-]{1,2}|(?<=[2-9])\d\d[ .-])\d{3}[ .-]"
+    + rb"|\([2-9]\d\d\)[ .-]?\d{3}[ .-]?"
+    + rb")\d{4}" + _CHAIN_ENDS
 )  # fmt: skip
 _NATIONAL = re.compile(
     rb"(?:"
@@ -56,7 +56,7 @@ PHONE_NUMBER = Detector(
     InfoType.PHONE_NUMBER,
     (
         Form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", substitute_all(_INTERNATIONAL, MASK)),
-        Form(rb"[2-9]\d\d[ .)-]{0,2}\d{3}[ .-]\d{4}", substitute_all(_NORTH_AMERICAN, MASK)),
+        Form(rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}", substitute_all(_NORTH_AMERICAN, MASK)),
         Form(
             rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){4}",
             substitute_valid(_NATIONAL, _judge_national),

@@ -9,14 +9,15 @@ from postern.domain.masking import InfoType
 from postern.inspection.masking.card import is_card
 from postern.inspection.masking.detector import compile_linear
 from postern.inspection.masking.detectors import Detectors
+from postern.inspection.masking.ip import HARDWARE
 from postern.inspection.masking.texts import SEPARATOR, Hits
 
 NO_ADDRESS_V4 = b"0.0.0.0"
 NO_ADDRESS_V6 = b"::"
 
 _LONG_NUMBER = compile_linear(rb"\d{12}")
+_ADDRESS_MARK = re.compile(rb"[.:]")
 _WHOLE_NUMBER = re.compile(rb"\d{12,19}")
-_V6_COLONS = 7
 
 
 def mask_numbers(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
@@ -45,12 +46,9 @@ def mask_addresses(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> 
 
 
 def _mask_address(text: bytes, hits: Hits) -> bytes:
-    if b"::" in text or text.count(b":") >= _V6_COLONS:
-        mask = NO_ADDRESS_V6
-    elif b"." in text:
-        mask = NO_ADDRESS_V4
-    else:
-        return text  # a hardware address
+    if HARDWARE.fullmatch(text) or not _ADDRESS_MARK.search(text):
+        return text
+    mask = NO_ADDRESS_V6 if b":" in text else NO_ADDRESS_V4
     if text != mask:
         hits.add(InfoType.IP_ADDRESS, 1, len(text))
     return mask
