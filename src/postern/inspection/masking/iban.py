@@ -19,8 +19,11 @@ _COUNTRIES = (
 )
 LENGTHS = {country[:2].encode(): int(country[2:]) for country in _COUNTRIES.split()}
 
-_CANDIDATE = re.compile(starts_with(rb"[A-Za-z]") + rb"[A-Za-z]\d\d(?: ?[0-9A-Za-z]){11,30}")
+_CANDIDATE = re.compile(
+    starts_with(rb"[A-Za-z]") + rb"[A-Za-z]\d\d(?:[0-9A-Za-z]{11,30}(?! ?[0-9A-Za-z])|(?: ?[0-9A-Za-z]){11,30})"
+)
 _VALUES = {ord(character): str(int(character, 36)) for character in string.digits + string.ascii_uppercase}
+_COUNTRY_VALUES = {country: _VALUES[country[0]] + _VALUES[country[1]] for country in LENGTHS}
 _WORD = re.compile(rb"[0-9A-Za-z_]")
 
 
@@ -48,8 +51,8 @@ def _length_of(candidate: bytes, wanted: int) -> int | None:
 
 
 def has_check_digits(account: bytes) -> bool:
-    """`account` holds letters in upper case and digits only."""
-    return int(_spell(account[4:]) + _spell(account[:4])) % 97 == 1
+    """`account` holds letters in upper case and digits only, its country and check digits first."""
+    return int(_spell(account[4:]) + _COUNTRY_VALUES[account[:2]] + account[2:4].decode()) % 97 == 1
 
 
 def _spell(text: bytes) -> str:
