@@ -40,7 +40,7 @@ class AuditedRoute(APIRoute):
 
 
 async def _record(request: Request, route: str, status: int) -> None:
-    parts = [part for part in route.removeprefix("/api/").split("/") if not part.startswith("{")]
+    parts = [part for part in route.split("/") if part and part != "api" and not part.startswith("{")]
     body = await _body(request)
     given = request.path_params
     email = body.get("email")

@@ -29,6 +29,8 @@ class Body(BaseModel):
             return given
         known = {key: value for key, value in given.items() if key not in cls.read_only}
         for key, value in known.items():
+            if not _storable(key):
+                raise ValueError("body: the name of a field contains a NUL character or half of a surrogate pair")
             if not _storable(value):
                 raise ValueError(f"{key}: contains a NUL character or half of a surrogate pair")
         return known
