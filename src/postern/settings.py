@@ -7,38 +7,45 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 from postern.errors import Misconfigured
+
+
+def _setting(default: Any, meaning: str) -> Any:
+    """A field with the one line that says what it is for, in `--help` and in docs/operations.md."""
+    return field(default=default, metadata={"meaning": meaning})
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Durations are in seconds, sizes in bytes. Port 0 means: pick a free one."""
 
-    home: Path
-    host: str = "127.0.0.1"  # the address every listener binds to
-    public_host: str = ""  # the name clients use in addresses; localhost when bound to loopback
-    api_port: int = 7480
-    postgres_port: int = 7432
-    tunnel_port: int = 7443
-    demo: bool = True
-    demo_port: int = 7433
-    workers: int = 1
-    database_url: str = ""  # SQLAlchemy URL; SQLite in `home` when empty
-    log_level: str = "info"
-    log_format: str = "text"  # text or json
-    handshake_timeout: float = 30.0
-    dial_timeout: float = 10.0
-    idle_timeout: float = 0.0  # 0: no limit
-    max_duration: float = 48 * 3600.0
-    max_handshakes: int = 1000  # connections not yet logged in, over all addresses
-    max_handshakes_per_address: int = 200
-    max_statement: int = 32 * 1024 * 1024  # the largest statement or value that is judged
-    recording_output_limit: int = 16 * 1024 * 1024
-    recording_sync_interval: float = 0.05
+    home: Path = field(metadata={"meaning": "data folder: store, keys, recordings; open to its owner only"})
+    host: str = _setting("127.0.0.1", "address that every listener binds to")
+    public_host: str = _setting("", "name that clients use to reach this machine; localhost when bound to loopback")
+    api_port: int = _setting(7480, "port of the HTTP API; 0 picks a free one")
+    postgres_port: int = _setting(7432, "port for PostgreSQL clients; 0 picks a free one")
+    tunnel_port: int = _setting(7443, "port for tunnels of the CLI and of agents; 0 picks a free one")
+    demo: bool = _setting(True, "whether `postern up` runs the demo database")
+    demo_port: int = _setting(7433, "port of the demo database, on loopback; 0 picks a free one")
+    workers: int = _setting(1, "relay workers; one for each core is enough")
+    database_url: str = _setting("", "SQLAlchemy URL of the store; SQLite in the data folder when empty")
+    log_level: str = _setting("info", "debug, info, warning or error")
+    log_format: str = _setting("text", "text or json, one line for each event")
+    tls_cert: str = _setting("", "PEM chain of your own server certificate; Postern makes one when empty")
+    tls_key: str = _setting("", "PEM private key of that certificate")
+    handshake_timeout: float = _setting(30.0, "seconds that a client has to log in")
+    dial_timeout: float = _setting(10.0, "seconds that a target has to answer")
+    idle_timeout: float = _setting(0.0, "seconds without traffic that end a session; 0 for no limit")
+    max_duration: float = _setting(48 * 3600.0, "seconds that a session may last")
+    max_handshakes: int = _setting(1000, "connections not yet logged in, over all addresses")
+    max_handshakes_per_address: int = _setting(200, "connections not yet logged in, from one address")
+    max_statement: int = _setting(32 * 1024 * 1024, "bytes of the largest statement or value that is judged")
+    recording_output_limit: int = _setting(16 * 1024 * 1024, "bytes of output that are kept of one session")
+    recording_sync_interval: float = _setting(0.05, "seconds between two writes of recordings to disk")
 
     @property
     def url(self) -> str:
@@ -54,6 +61,17 @@ class Settings:
     @property
     def is_loopback(self) -> bool:
         return self.host in ("127.0.0.1", "::1", "localhost")
+
+    @property
+    def api_url(self) -> str:
+        """Where clients find the API, without `/api`. Plain HTTP on loopback only."""
+        scheme = "http" if self.is_loopback else "https"
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{scheme}://{host}:{self.api_port}"
+
+    def environment(self) -> dict[str, str]:
+        """These settings as the environment variables that `load` reads: what a child process is given."""
+        return {f"POSTERN_{spec.name.upper()}": str(getattr(self, spec.name)) for spec in fields(self)}
 
 
 def default_home(environ: Mapping[str, str]) -> Path:

@@ -1,1 +1,1 @@
-"""A typed client of our own API: the CLI and the end-to-end tests use it."""
+"""The typed client of Postern's own HTTP API: what the CLI, agents and end-to-end tests speak through."""

@@ -1,0 +1,54 @@
+# What a newcomer needs: `make up` to look at it, `make test` to change it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help up test test-all bench lint format services docs clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+up: $(VENV)/.installed ## install, and run the gateway with its demo database (Ctrl-C stops it)
+	@exec $(BIN)/postern up
+
+test: lint services ## lint, types and the fast tests
+	@$(BIN)/pytest -m "not slow"
+
+test-all: lint services ## everything, the slow tests too
+	@$(BIN)/pytest
+
+lint: $(VENV)/.installed-dev ## style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.installed-dev ## put the code into its standard form
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
+	@scripts/install-services postgresql pgbench
+
+bench: $(VENV)/.installed-dev ## measure side by side with a direct connection and pgbouncer
+	@scripts/install-services postgresql pgbench pgbouncer
+	@$(BIN)/python -m bench
+
+docs: $(VENV)/.installed ## write the generated pages anew
+	@$(BIN)/python scripts/generate-docs
+
+clean: ## remove the virtual environment and caches; never touches a gateway's data
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build
+
+# Stamps: nothing is installed again until what is asked for changes.
+$(VENV)/.made: scripts/make-venv
+	@scripts/make-venv $(VENV) $(PYTHON)
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

@@ -1,0 +1,131 @@
+"""The embedded agent: dials a permit's target from this process and logs in to it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import logging
+import socket
+import ssl
+from collections.abc import Mapping
+
+from postern.agent.secrets import environment_of
+from postern.domain.permit import Permit
+from postern.domain.secret import Secret
+from postern.errors import Unavailable
+from postern.protocols.postgres import login, messages
+from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Target
+
+log = logging.getLogger(__name__)
+
+SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
+
+
+class EmbeddedAgent:
+    """Implements `relay.target.Dialer`. `environ` is what `_envjson` references are looked up in."""
+
+    def __init__(self, environ: Mapping[str, str], *, timeout: float) -> None:
+        self._environ = environ
+        self._timeout = timeout
+
+    async def dial(self, permit: Permit, database: str | None, parameters: Mapping[str, str]) -> Target:
+        connection = permit.connection
+        env = environment_of(connection, self._environ)
+        host, port, sslmode = _address(connection.name, env)
+        name = database or _text(env, "DB") or _text(env, "USER")
+        asked = login.TargetLogin(
+            _required(connection.name, env, "USER").reveal(), env.get("PASS", Secret("")), name, sslmode, parameters
+        )
+        stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
+        try:
+            async with asyncio.timeout(self._timeout):
+                await _connect(stream, host, port)
+                greeting = await login.connect(stream, asked)
+        except TimeoutError:
+            stream.close()
+            message = f"the target of {connection.name!r} did not answer within {self._timeout:g} seconds"
+            raise Unavailable(message) from None
+        except ConnectionError as error:
+            stream.close()
+            raise Unavailable(f"the target of {connection.name!r} closed the connection during login") from error
+        except BaseException:
+            stream.close()
+            raise
+        return Target(stream, greeting.parameters, greeting.pid, greeting.key)
+
+    async def cancel(self, permit: Permit, target: Target) -> None:
+        try:
+            env = environment_of(permit.connection, self._environ)
+            host, port, sslmode = _address(permit.connection.name, env)
+            stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
+            async with asyncio.timeout(self._timeout):
+                await _connect(stream, host, port)
+                try:
+                    await login.encrypt(stream, sslmode)
+                    stream.write(messages.cancel_request(target.process, target.key))
+                    with contextlib.suppress(ConnectionError):
+                        await stream.read(1)  # the target closes once it has passed the signal on
+                finally:
+                    stream.close()
+        except Exception as error:
+            log.warning("a request on the target of %r could not be cancelled: %s", permit.connection.name, error)
+
+
+async def _connect(stream: StreamHandshake, host: str, port: int) -> None:
+    try:
+        transport, _ = await asyncio.get_running_loop().create_connection(lambda: stream, host, port)
+    except OSError as error:
+        raise Unavailable(f"the target at {host}:{port} cannot be reached: {error.strerror or error}") from error
+    connected = transport.get_extra_info("socket")
+    if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
+        _notice_death(connected)
+
+
+def _notice_death(connected: socket.socket) -> None:
+    """A target that vanished without a word is noticed within ten seconds, idle or with data in flight."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in (("TCP_KEEPIDLE", 5), ("TCP_KEEPINTVL", 2), ("TCP_KEEPCNT", 2), ("TCP_USER_TIMEOUT", 9000)):
+        if hasattr(socket, name):
+            connected.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+@functools.lru_cache(maxsize=256)
+def tls_context(sslmode: str, root: str) -> ssl.SSLContext | None:
+    """As libpq: `require` encrypts without verification, `verify-ca` checks the chain, `verify-full` the name too."""
+    if sslmode == "disable":
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.check_hostname = sslmode == "verify-full"
+    if sslmode in ("prefer", "require"):
+        context.verify_mode = ssl.CERT_NONE
+    elif root:
+        context.load_verify_locations(cadata=root)
+    else:
+        context.load_default_certs()
+    return context
+
+
+def _address(connection: str, env: Mapping[str, Secret]) -> tuple[str, int, str]:
+    host = _required(connection, env, "HOST").reveal()
+    port = _text(env, "PORT") or "5432"
+    sslmode = _text(env, "SSLMODE") or "prefer"
+    if not port.isdecimal() or not 0 < int(port) < 65536:
+        raise Unavailable(f"connection {connection!r}: secret PORT is not a port number")
+    if sslmode not in SSL_MODES:
+        raise Unavailable(f"connection {connection!r}: secret SSLMODE must be one of {', '.join(SSL_MODES)}")
+    return host, int(port), sslmode
+
+
+def _required(connection: str, env: Mapping[str, Secret], name: str) -> Secret:
+    value = env.get(name)
+    if not value:
+        raise Unavailable(f"connection {connection!r} has no secret 'envvar:{name}'; an administrator must set it")
+    return value
+
+
+def _text(env: Mapping[str, Secret], name: str) -> str:
+    value = env.get(name)
+    return value.reveal() if value else ""

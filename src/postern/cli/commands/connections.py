@@ -1,0 +1,132 @@
+from __future__ import annotations
+
+import base64
+import json
+from typing import IO, Any
+
+import click
+
+from postern.cli.api import client
+from postern.cli.output import emit, fields, json_option, table
+from postern.client.shapes import Connection
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def connections(ctx: click.Context, as_json: bool) -> None:
+    """List and manage connections.
+
+    \b
+    postern connections
+    postern connections show shop-demo
+    postern connections create orders --subtype postgres \\
+        --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=... --env DB=orders
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_, as_json=as_json)
+
+
+@connections.command("list")
+@click.option("--search", help="Only those whose name, type or subtype holds this text.")
+@click.option("--subtype", help="Only those of this subtype, as in postgres.")
+@click.option("--tags", "tag_selector", help="Only those with these tags: key=value,key!=value")
+@json_option
+def list_(
+    as_json: bool, search: str | None = None, subtype: str | None = None, tag_selector: str | None = None
+) -> None:
+    """List connections."""
+    with client() as api:
+        found = api.connections.list(search=search, subtype=subtype, tag_selector=tag_selector)
+    emit(found, as_json, _show_list)
+
+
+def _show_list(found: list[Connection]) -> None:
+    rows = [[one["name"], one["subtype"] or one["type"], one["status"], one.get("connection_tags")] for one in found]
+    table(["name", "type", "status", "tags"], rows, "There are no connections yet: postern connections create --help")
+
+
+@connections.command()
+@click.argument("name")
+@json_option
+def show(name: str, as_json: bool) -> None:
+    """Show one connection, by name or id."""
+    with client() as api:
+        found = api.connections.get(name)
+    emit(found, as_json, lambda one: fields([(key, value) for key, value in one.items() if key != "secret"]))
+
+
+@connections.command()
+@click.argument("name", required=False)
+@click.option("--type", "kind", default="database", show_default=True, help="database, application or custom.")
+@click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
+@click.option("--env", "variables", multiple=True, metavar="KEY=VALUE", help="A secret of the target; repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
+@click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
+@click.option("--guardrail", "guardrails", multiple=True, metavar="ID", help="A guard rail to apply; repeatable.")
+@click.option("--agent-id", help="The agent that reaches the target; the first one when missing.")
+@click.option("--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin).")
+@json_option
+def create(name: str | None, file: IO[str] | None, agent_id: str | None, as_json: bool, **given: Any) -> None:
+    """Create a connection.
+
+    Values of --env are kept encrypted and are shown to nobody who connects.
+    """
+    if (name is None) == (file is None):
+        raise click.UsageError("give a NAME with options, or --file")
+    with client() as api:
+        body = _read(file) if file else _body(str(name), agent_id or api.agents.first(), given)
+        created = api.connections.create(body)
+    emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
+
+
+def _read(file: IO[str]) -> dict[str, Any]:
+    try:
+        body = json.load(file)
+    except ValueError as error:
+        raise click.UsageError(f"--file: not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise click.UsageError("--file: must hold one JSON object")
+    return body
+
+
+def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
+    variables = _pairs("--env", given["variables"])
+    return {
+        "name": name,
+        "type": given["kind"],
+        "subtype": given["subtype"],
+        "agent_id": agent_id,
+        "access_mode_connect": "enabled",
+        "access_mode_exec": "enabled",
+        "access_mode_runbooks": "enabled",
+        "access_schema": "enabled",
+        "secret": {f"envvar:{key}": base64.b64encode(value.encode()).decode() for key, value in variables.items()},
+        "connection_tags": _pairs("--tag", given["tags"]),
+        "redact_enabled": bool(given["redact_types"]),
+        "redact_types": list(given["redact_types"]),
+        "guardrail_rules": list(given["guardrails"]),
+    }
+
+
+def _pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
+    found = {}
+    for text in given:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            # The text may be a password that was mistyped: it is not repeated.
+            raise click.UsageError(f"{option}: needs KEY=VALUE")
+        found[key] = value
+    return found
+
+
+@connections.command()
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(name: str, yes: bool) -> None:
+    """Delete a connection; its sessions stay on record."""
+    if not yes:
+        click.confirm(f"Delete connection {name}?", abort=True, err=True)
+    with client() as api:
+        api.connections.delete(name)
+    click.echo(f"Deleted {name}.", err=True)

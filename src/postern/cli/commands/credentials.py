@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.api import client
+from postern.cli.output import emit, json_option, local_time, table
+from postern.client.shapes import Credential, IssuedCredential
+
+
+@click.group()
+def credentials() -> None:
+    """Issue and revoke connection credentials: what native clients log in with.
+
+    \b
+    postern credentials issue shop-demo --hours 8
+    postern credentials list shop-demo
+    postern credentials revoke shop-demo ID
+    """
+
+
+@credentials.command("list")
+@click.argument("connection")
+@json_option
+def list_(connection: str, as_json: bool) -> None:
+    """List the credentials of a connection."""
+    with client() as api:
+        found = api.credentials.list(connection)
+    emit(found, as_json, _show_list)
+
+
+def _show_list(found: list[Credential]) -> None:
+    rows = [
+        [one["id"], one["username"], local_time(one["created_at"]), local_time(one["expires_at"]), _state(one)]
+        for one in found
+    ]
+    table(["id", "user name", "created", "expires", "state"], rows, "No credentials.")
+
+
+def _state(one: Credential) -> str:
+    return "revoked" if one["revoked_at"] else "valid"
+
+
+@credentials.command()
+@click.argument("connection")
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="How long it is valid.")
+@json_option
+def issue(connection: str, hours: float | None, as_json: bool) -> None:
+    """Issue a credential; its password is shown this once."""
+    with client() as api:
+        made = api.credentials.issue(connection, None if hours is None else round(hours * 3600))
+    emit(made, as_json, _show_issued)
+
+
+def _show_issued(made: IssuedCredential) -> None:
+    click.echo(
+        f"user      {made['username']}\npassword  {made['password']}\nexpires   {local_time(made['expires_at'])}"
+    )
+    click.echo(f"id        {made['id']}")
+
+
+@credentials.command()
+@click.argument("connection")
+@click.argument("credential_id", metavar="ID")
+def revoke(connection: str, credential_id: str) -> None:
+    """Revoke a credential; sessions that run with it end."""
+    with client() as api:
+        api.credentials.revoke(connection, credential_id)
+    click.echo(f"Revoked {credential_id}.", err=True)

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import json
+from typing import IO, Any
+
+import click
+
+from postern.cli.api import client
+from postern.cli.output import emit, fields, json_option, table
+from postern.client.shapes import GuardRail
+from postern.errors import NotFound
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def guardrails(ctx: click.Context, as_json: bool) -> None:
+    """List and manage guard rails: what is refused on its way in or out.
+
+    \b
+    postern guardrails
+    postern guardrails show ID > rule.json
+    postern guardrails create rule.json
+    postern guardrails update ID rule.json
+
+    \b
+    A rule file:
+    {"name": "no drops", "connection_ids": [],
+     "input": {"rules": [{"type": "pattern_match", "words": [], "pattern_regex": "(?i)drop\\\\s+table"}]}}
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_, as_json=as_json)
+
+
+@guardrails.command("list")
+@json_option
+def list_(as_json: bool) -> None:
+    """List guard rails."""
+    with client() as api:
+        found = api.guardrails.list()
+    emit(found, as_json, _show_list)
+
+
+def _show_list(found: list[GuardRail]) -> None:
+    rows = [
+        [one["id"], one["name"], _count(one["input"]), _count(one["output"]), len(one["connection_ids"] or [])]
+        for one in found
+    ]
+    titles = ["id", "name", "input rules", "output rules", "connections"]
+    table(titles, rows, "There are no guard rails yet: postern guardrails create --help")
+
+
+def _count(side: dict[str, Any] | None) -> int:
+    return len((side or {}).get("rules") or [])
+
+
+@guardrails.command()
+@click.argument("rule")
+@json_option
+def show(rule: str, as_json: bool) -> None:
+    """Show one guard rail, by id or name, with its rules."""
+    with client() as api:
+        found = api.guardrails.get(_id(api.guardrails.list(), rule))
+    emit(found, as_json, _show)
+
+
+def _show(one: GuardRail) -> None:
+    fields([("id", one["id"]), ("name", one["name"]), ("description", one["description"])])
+    for where in ("input", "output"):
+        for rule in (one.get(where) or {}).get("rules") or []:  # type: ignore[attr-defined]
+            what = rule.get("pattern_regex") or ", ".join(rule.get("words") or [])
+            click.echo(f"{where:<6}  {rule['type']}  {rule.get('name') or ''}  {what}")
+
+
+def _id(known: list[GuardRail], wanted: str) -> str:
+    for one in known:
+        if wanted in (one["id"], one["name"]):
+            return one["id"]
+    raise NotFound(f"there is no guard rail {wanted!r}; `postern guardrails` lists them")
+
+
+@guardrails.command()
+@click.argument("file", type=click.File())
+@json_option
+def create(file: IO[str], as_json: bool) -> None:
+    """Create a guard rail from a JSON file ('-' for standard input)."""
+    with client() as api:
+        created = api.guardrails.create(_read(file))
+    emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
+
+
+@guardrails.command()
+@click.argument("rule")
+@click.argument("file", type=click.File())
+@json_option
+def update(rule: str, file: IO[str], as_json: bool) -> None:
+    """Replace a guard rail by a JSON file; live sessions follow at once."""
+    with client() as api:
+        changed = api.guardrails.update(_id(api.guardrails.list(), rule), _read(file))
+    emit(changed, as_json, lambda one: click.echo(f"Updated {one['name']} ({one['id']})."))
+
+
+@guardrails.command()
+@click.argument("rule")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(rule: str, yes: bool) -> None:
+    """Delete a guard rail, by id or name."""
+    if not yes:
+        click.confirm(f"Delete guard rail {rule}? What it refused is then let through", abort=True, err=True)
+    with client() as api:
+        api.guardrails.delete(_id(api.guardrails.list(), rule))
+    click.echo(f"Deleted {rule}.", err=True)
+
+
+def _read(file: IO[str]) -> dict[str, Any]:
+    try:
+        body = json.load(file)
+    except ValueError as error:
+        raise click.UsageError(f"{file.name}: not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise click.UsageError(f"{file.name}: must hold one JSON object")
+    return body

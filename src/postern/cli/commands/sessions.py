@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from postern.cli.api import client
+from postern.cli.output import duration, emit, fields, json_option, local_time, span, table
+from postern.cli.timeline import Step, steps
+from postern.client.shapes import Session, SessionPage
+from postern.domain.text import printable
+
+_INDENT = " " * 14
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def sessions(ctx: click.Context, as_json: bool) -> None:
+    """List sessions, show what happened in one, end one.
+
+    \b
+    postern sessions
+    postern sessions list --connection shop-demo --status open
+    postern sessions show ID
+    postern sessions show ID --output
+    postern sessions kill ID
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_, as_json=as_json)
+
+
+@sessions.command("list")
+@click.option("--connection", help="Only those on this connection.")
+@click.option("--user", help="Only those of this user (e-mail).")
+@click.option("--verb", type=click.Choice(["connect", "exec"]), help="Only native sessions, or only scripts.")
+@click.option("--status", type=click.Choice(["open", "ready", "done"]), help="Only those in this state.")
+@click.option("--since", "start_date", metavar="TIME", help="Only those that began at this time or later (ISO 8601).")
+@click.option("--until", "end_date", metavar="TIME", help="Only those that began at this time or earlier (ISO 8601).")
+@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True)
+@click.option("--offset", type=click.IntRange(0), default=0, show_default=True)
+@json_option
+def list_(as_json: bool, **filters: Any) -> None:
+    """List sessions, newest first."""
+    with client() as api:
+        page = api.sessions.list(**filters)
+    emit(page, as_json, _show_page)
+
+
+def _show_page(page: SessionPage) -> None:
+    rows = [
+        [
+            one["id"],
+            local_time(one["start_date"]),
+            duration(one["start_date"], one["end_date"]),
+            one["user"],
+            one["connection"],
+            one["verb"],
+            one["status"],
+        ]
+        for one in page["data"]
+    ]
+    table(["id", "started", "duration", "user", "connection", "verb", "status"], rows, "No sessions.")
+    if page["has_next_page"]:
+        click.echo(f"{page['total']} in all; go on with --offset", err=True)
+
+
+@sessions.command()
+@click.argument("session_id", metavar="ID")
+@click.option("--output", "with_output", is_flag=True, help="Show the output, too, as the user saw it.")
+@json_option
+def show(session_id: str, with_output: bool, as_json: bool) -> None:
+    """Show what happened in a session: when, what was asked, what came of it."""
+    with client() as api:
+        found = api.sessions.get(session_id, expand=True)
+    emit(found, as_json, lambda one: _show(one, with_output))
+
+
+def _show(one: Session, with_output: bool) -> None:
+    metadata, metrics = one.get("metadata") or {}, one.get("metrics") or {}
+    masked = (metrics.get("data_masking") or {}).get("info_types")
+    fields(
+        [
+            ("session", one["id"]),
+            ("status", one["status"]),
+            ("user", one["user"]),
+            ("connection", f"{one['connection']} ({one['connection_subtype']})"),
+            ("started", local_time(one["start_date"])),
+            ("duration", duration(one["start_date"], one["end_date"])),
+            ("ended by", metadata.get("end_reason")),
+            ("exit code", one["exit_code"]),
+            ("masked", masked),
+            ("refused", metrics.get("refused") or None),
+            ("script", (one.get("script") or {}).get("data")),
+        ]
+    )
+    happened = list(steps(one.get("event_stream") or []))
+    click.echo()
+    for step in happened:
+        _show_step(step, with_output)
+    if not happened:
+        click.echo("Nothing was asked.", err=True)
+
+
+def _show_step(step: Step, with_output: bool) -> None:
+    if step.statement is not None:
+        first, *more = printable(step.statement).strip().splitlines() or [""]
+        click.echo(f"{span(step.at / 1000):>12}  {first}")
+        for line in more:
+            click.echo(_INDENT + line)
+    took = f"  ({span(step.duration / 1000)})" if step.duration is not None else ""
+    if with_output:
+        for text in step.output:
+            _echo_block(printable(text))
+    if step.errors:
+        for text in step.errors:
+            _echo_block("! " + printable(text).strip())
+    if took and step.statement is not None:
+        done = "" if step.errors or with_output else printable(step.result)
+        click.echo(f"{_INDENT}-> {done or ('failed' if step.errors else 'done')}{took}")
+
+
+def _echo_block(text: str) -> None:
+    for line in text.rstrip("\n").split("\n"):
+        click.echo(_INDENT + line)
+
+
+@sessions.command()
+@click.argument("session_id", metavar="ID")
+def kill(session_id: str) -> None:
+    """End a running session."""
+    with client() as api:
+        api.sessions.kill(session_id)
+    click.echo(f"Ended session {session_id}.", err=True)

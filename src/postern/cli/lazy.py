@@ -1,0 +1,73 @@
+"""A group of commands that imports a command only when it runs, and turns our errors into exit codes."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from postern.domain.text import printable
+from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthenticated, Unavailable
+
+FAILED, USAGE, NOT_LOGGED_IN, DENIED, NOT_FOUND, UNAVAILABLE = 1, 2, 3, 4, 5, 6
+
+_CODES: Mapping[type[PosternError], int] = {
+    Unauthenticated: NOT_LOGGED_IN,
+    Denied: DENIED,
+    NotFound: NOT_FOUND,
+    Unavailable: UNAVAILABLE,
+    TooMany: UNAVAILABLE,
+}
+
+
+class Failure(click.ClickException):
+    """An error of ours as click shows it: one clear text on standard error, and the exit code of its kind."""
+
+    def __init__(self, error: PosternError) -> None:
+        message = error.message
+        if isinstance(error, Unauthenticated):
+            message += "; log in with `postern login`"
+        super().__init__(printable(message))
+        self.exit_code = _CODES.get(type(error), FAILED)  # type: ignore[misc] # click reads it from the instance
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"postern: {self.message}", err=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Lazy:
+    """Where a command is (`module:attribute`), and its one line in the list, known without importing it."""
+
+    target: str
+    summary: str = ""
+    hidden: bool = False
+
+
+class LazyGroup(click.Group):
+    def __init__(self, *args: Any, lazy: Mapping[str, Lazy], **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.lazy = lazy
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name, command in self.lazy.items() if not command.hidden]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.lazy:
+            return None
+        module, _, attribute = self.lazy[cmd_name].target.partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.lazy[name].summary) for name in self.list_commands(ctx)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except PosternError as error:
+            raise Failure(error) from None

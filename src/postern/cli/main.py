@@ -1,0 +1,45 @@
+"""The `postern` command."""
+
+from __future__ import annotations
+
+import click
+
+from postern.cli.lazy import Lazy, LazyGroup
+
+COMMANDS = {
+    "up": Lazy("postern.cli.commands.run:up", "Run the gateway with a demo database to try it on."),
+    "gateway": Lazy("postern.cli.commands.run:gateway", "Run the gateway."),
+    "login": Lazy("postern.cli.commands.login:login", "Log in to a gateway."),
+    "logout": Lazy("postern.cli.commands.login:logout", "Forget the login."),
+    "connect": Lazy("postern.cli.commands.connect:connect", "Reach a connection with a native client."),
+    "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
+    "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
+    "sessions": Lazy("postern.cli.commands.sessions:sessions", "List sessions, show what happened in one, end one."),
+    "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
+    "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
+    "version": Lazy("postern.cli.commands.version:version", "Show the version."),
+    # What the supervisor starts; nobody types these.
+    "worker": Lazy("postern.cli.commands.run:worker", hidden=True),
+    "api": Lazy("postern.cli.commands.run:api", hidden=True),
+    "demo": Lazy("postern.cli.commands.run:demo", hidden=True),
+    "prepare": Lazy("postern.cli.commands.run:prepare", hidden=True),
+}
+
+
+@click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Postern: an access gateway for databases and servers.
+
+    \b
+    Try it on this machine:        postern up
+    Log in to a gateway:           postern login https://gateway.example.com:7480
+    A psql line that works:        postern connect shop-demo --native
+    What happened:                 postern sessions
+                                   postern sessions show ID
+
+    Exit codes: 0 it went well, 1 it failed, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 unavailable.
+    """
+
+
+def main() -> None:
+    cli(prog_name="postern")

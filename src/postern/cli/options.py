@@ -1,0 +1,36 @@
+"""The flags of `up`, `gateway` and the processes they start: one for each field of Settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, fields
+from typing import Any, get_type_hints
+
+import click
+
+from postern.settings import Settings
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def settings_options(*left_out: str) -> Decorator:
+    """`--api-port` for `api_port` and so on, with no defaults of their own: `settings.load` knows them."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        hints = get_type_hints(Settings)
+        for field in reversed([each for each in fields(Settings) if each.name not in left_out]):
+            flag, kind = "--" + field.name.replace("_", "-"), hints[field.name]
+            if kind is bool:
+                flag, kind = f"{flag}/--no-{field.name.replace('_', '-')}", None
+            elif kind not in (int, float):
+                kind = str
+            command = click.option(flag, field.name, type=kind, default=None, help=_help(field))(command)
+        return command
+
+    return decorate
+
+
+def _help(field: Any) -> str:
+    meaning: str = field.metadata["meaning"]
+    shown = "" if field.default in (MISSING, "") or isinstance(field.default, bool) else f"  [default: {field.default}]"
+    return f"{meaning[0].upper()}{meaning[1:]}.{shown}"

@@ -1,0 +1,77 @@
+"""What commands print: tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+import click
+
+from postern.domain.text import one_line
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the API's answer as JSON.")
+
+
+def emit(value: Any, as_json: bool, render: Callable[[Any], None]) -> None:
+    """`value` as JSON, or what `render` prints of it."""
+    if as_json:
+        click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    else:
+        render(value)
+
+
+def table(titles: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> None:
+    """Columns as wide as they need; `empty` is said on standard error when there are no rows."""
+    if not rows:
+        click.echo(empty, err=True)
+        return
+    cells = [[_cell(value) for value in row] for row in rows]
+    widths = [max(len(row[at]) for row in [list(titles), *cells]) for at in range(len(titles))]
+    for row in [[title.upper() for title in titles], *cells]:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def fields(pairs: Sequence[tuple[str, Any]]) -> None:
+    """One line for each pair whose value is not empty."""
+    shown = [(name, _cell(value)) for name, value in pairs if value not in (None, "", [], {})]
+    width = max((len(name) for name, _ in shown), default=0)
+    for name, value in shown:
+        click.echo(f"{name.ljust(width)}  {value}")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(map(_cell, value)) or "-"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_cell(inner)}" for key, inner in value.items()) or "-"
+    return one_line(str(value))
+
+
+def local_time(text: str | None) -> str:
+    """An API time in this machine's own zone, to the second."""
+    if not text:
+        return "-"
+    return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def duration(start: str, end: str | None) -> str:
+    """From one API time to the other."""
+    if not end:
+        return "-"
+    return span((datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds())
+
+
+def span(seconds: float) -> str:
+    """`0.4 ms`, `1.5 s`, `2 h 03 min`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.1f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60:02} min"

@@ -1,0 +1,122 @@
+"""Requests and answers: the token, the error body, and what each failure means to the caller."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any, Self
+
+import httpx
+
+from postern.domain.secret import Secret
+from postern.errors import (
+    Conflict,
+    Denied,
+    Invalid,
+    Malformed,
+    NotFound,
+    PosternError,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+)
+
+TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
+
+_ERRORS: Mapping[int, type[PosternError]] = {
+    400: Malformed,
+    401: Unauthenticated,
+    403: Denied,
+    404: NotFound,
+    409: Conflict,
+    413: Malformed,
+    422: Invalid,
+    429: TooMany,
+}
+
+
+class Http:
+    """Calls below `<api_url>/api`. Each failure is raised as the error tree's class for its status, with the API's
+    own message; Unavailable when nothing answers, or something that is not Postern."""
+
+    def __init__(
+        self,
+        api_url: str,
+        token: Secret | None = None,
+        *,
+        authority: str | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        """`authority` is a PEM text of certificates to trust besides the system's; `transport` is for tests."""
+        headers = {"Authorization": f"Bearer {token.reveal()}"} if token else {}
+        self.api_url = api_url.rstrip("/")
+        try:
+            self._client = httpx.Client(
+                base_url=f"{self.api_url}/api",
+                headers=headers,
+                timeout=httpx.Timeout(TIMEOUT, connect=10.0),
+                verify=_trust(authority) if api_url.startswith("https:") else True,
+                transport=transport,
+            )
+        except (httpx.InvalidURL, ValueError) as error:
+            raise Invalid(f"{api_url!r} is not the address of a gateway: {error}", field="api_url") from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._client.close()
+
+    def call(self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+        """The answer's JSON; None for an answer without a body. Query values that are None are left out."""
+        answer = self.send(method, path, body=body, query=query)
+        return self._json(answer) if answer.content else None
+
+    def send(
+        self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None
+    ) -> httpx.Response:
+        """The whole answer, for callers that need a header of it."""
+        given = {name: value for name, value in (query or {}).items() if value is not None}
+        try:
+            answer = self._client.request(method, path, json=body, params=given)
+        except httpx.UnsupportedProtocol:
+            raise Invalid(f"{self.api_url!r} is not an http or https address", field="api_url") from None
+        except httpx.TimeoutException:
+            raise Unavailable(f"the gateway at {self.api_url} did not answer in time; try again") from None
+        except httpx.HTTPError as error:
+            raise Unavailable(f"the gateway at {self.api_url} cannot be reached: {_why(error)}") from None
+        if answer.is_success:
+            return answer
+        raise _ERRORS.get(answer.status_code, Unavailable)(self._message(answer))
+
+    def _json(self, answer: httpx.Response) -> Any:
+        try:
+            return answer.json()
+        except ValueError:
+            raise Unavailable(
+                f"{self.api_url} answers something that is not Postern's API; check the address"
+            ) from None
+
+    def _message(self, answer: httpx.Response) -> str:
+        try:
+            return str(answer.json()["message"])
+        except (ValueError, KeyError, TypeError):
+            return f"{self.api_url} answered {answer.status_code} {answer.reason_phrase} without saying why"
+
+
+def _why(error: httpx.HTTPError) -> str:
+    text = str(error) or type(error).__name__
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return f"its certificate is not trusted ({text}); give its CA with `postern login --ca FILE`"
+    return f"{text}; check the address, and that `postern up` runs"
+
+
+def _trust(authority: str | None) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if authority:
+        try:
+            context.load_verify_locations(cadata=authority)
+        except ssl.SSLError as error:
+            raise Invalid(f"the CA certificate cannot be read as PEM: {error}", field="ca") from None
+    return context

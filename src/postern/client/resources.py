@@ -1,0 +1,119 @@
+"""One small class for each resource of the API. Names or ids may be given wherever the API takes both."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+from urllib.parse import quote
+
+from postern.client.http import Http
+from postern.client.shapes import (
+    Agent,
+    Connection,
+    Credential,
+    ExecResult,
+    GuardRail,
+    IssuedCredential,
+    Session,
+    SessionPage,
+)
+from postern.errors import NotFound
+
+
+def _path(*parts: str) -> str:
+    """A part that holds a slash or a question mark stays one part."""
+    return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+class Connections:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self, **filters: str | None) -> list[Connection]:
+        """Filters of the API: name, type, subtype, search, tag_selector, agent_id."""
+        return cast("list[Connection]", self._http.call("GET", "/connections", query=filters))
+
+    def get(self, name: str) -> Connection:
+        return cast(Connection, self._http.call("GET", _path("connections", name)))
+
+    def create(self, body: dict[str, Any]) -> Connection:
+        return cast(Connection, self._http.call("POST", "/connections", body=body))
+
+    def update(self, name: str, body: dict[str, Any]) -> Connection:
+        """Only the fields given are changed."""
+        return cast(Connection, self._http.call("PATCH", _path("connections", name), body=body))
+
+    def delete(self, name: str) -> None:
+        self._http.call("DELETE", _path("connections", name))
+
+
+class Agents:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self) -> list[Agent]:
+        return cast("list[Agent]", self._http.call("GET", "/agents"))
+
+    def first(self) -> str:
+        """The id of the agent that a connection gets when none is named: the gateway's own, or the only one."""
+        found = self.list()
+        if not found:
+            raise NotFound("this gateway has no agent yet, so nothing can reach a target")
+        return found[0]["id"]
+
+
+class Credentials:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self, connection: str) -> list[Credential]:
+        return cast("list[Credential]", self._http.call("GET", _path("connections", connection, "credentials")))
+
+    def issue(self, connection: str, seconds: int | None = None) -> IssuedCredential:
+        """`seconds` is its life; None leaves that to the gateway."""
+        body = {} if seconds is None else {"access_duration_seconds": seconds}
+        path = _path("connections", connection, "credentials")
+        return cast(IssuedCredential, self._http.call("POST", path, body=body))
+
+    def revoke(self, connection: str, credential_id: str) -> None:
+        self._http.call("POST", _path("connections", connection, "credentials", credential_id, "revoke"))
+
+
+class GuardRails:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self) -> list[GuardRail]:
+        return cast("list[GuardRail]", self._http.call("GET", "/guardrails"))
+
+    def get(self, rule_id: str) -> GuardRail:
+        return cast(GuardRail, self._http.call("GET", _path("guardrails", rule_id)))
+
+    def create(self, body: dict[str, Any]) -> GuardRail:
+        return cast(GuardRail, self._http.call("POST", "/guardrails", body=body))
+
+    def update(self, rule_id: str, body: dict[str, Any]) -> GuardRail:
+        return cast(GuardRail, self._http.call("PUT", _path("guardrails", rule_id), body=body))
+
+    def delete(self, rule_id: str) -> None:
+        self._http.call("DELETE", _path("guardrails", rule_id))
+
+
+class Sessions:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self, **filters: str | int | None) -> SessionPage:
+        """Filters of the API: user, connection, type, verb, status, start_date, end_date, limit, offset."""
+        return cast(SessionPage, self._http.call("GET", "/sessions", query=filters))
+
+    def get(self, session_id: str, *, expand: bool = False) -> Session:
+        """`expand` brings the script and the events along."""
+        query = {"expand": ["event_stream", "session_input"]} if expand else None
+        return cast(Session, self._http.call("GET", _path("sessions", session_id), query=query))
+
+    def kill(self, session_id: str) -> None:
+        self._http.call("POST", _path("sessions", session_id, "kill"))
+
+    def execute(self, connection: str, script: str) -> ExecResult:
+        """Answers when the script has ended, or after about 50 s with output_status `running`."""
+        return cast(ExecResult, self._http.call("POST", "/sessions", body={"connection": connection, "script": script}))

@@ -1,0 +1,112 @@
+"""What the API answers, as it stands in its JSON (spec section 2). Times are ISO 8601 texts."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+
+class Agent(TypedDict):
+    id: str
+    name: str
+    status: str
+
+
+class Connection(TypedDict):
+    """Spec 2.1; only what this client looks into, the rest is passed on as it came."""
+
+    id: str
+    name: str
+    type: str
+    subtype: str
+    status: str
+    agent_id: str
+    connection_tags: dict[str, str] | None
+    default_database: str | None
+    access_mode_connect: str
+    access_mode_exec: str
+    redact_enabled: bool
+    redact_types: list[str] | None
+    guardrail_rules: list[str] | None
+
+
+class Credential(TypedDict):
+    id: str
+    username: str
+    created_at: str
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class IssuedCredential(Credential):
+    """The only answer that holds the password."""
+
+    password: str
+    host: str
+    port: int
+    database: str | None
+
+
+class GuardRail(TypedDict):
+    """Spec 2.5."""
+
+    id: str
+    name: str
+    description: str
+    connection_ids: list[str]
+    input: dict[str, Any] | None
+    output: dict[str, Any] | None
+
+
+# (milliseconds since the session's start, "i" | "o" | "e", base64 content)
+EventTriple = tuple[float, str, str]
+
+
+class Session(TypedDict):
+    """Spec 2.2. `event_stream` and `script` only where they were asked for."""
+
+    id: str
+    connection: str
+    connection_subtype: str
+    verb: str
+    status: str
+    user: str
+    start_date: str
+    end_date: str | None
+    exit_code: int | None
+    event_size: int
+    metrics: dict[str, Any] | None
+    metadata: dict[str, Any] | None
+    script: NotRequired[dict[str, str] | None]
+    event_stream: NotRequired[list[EventTriple] | None]
+
+
+class SessionPage(TypedDict):
+    data: list[Session]
+    total: int
+    has_next_page: bool
+
+
+class ExecResult(TypedDict):
+    """`output_status` is success, failed or running; `execution_time` in milliseconds."""
+
+    session_id: str
+    output: str | None
+    output_status: str
+    exit_code: int | None
+    truncated: bool
+    execution_time: int
+
+
+class User(TypedDict):
+    id: str
+    email: str
+    name: str
+    groups: list[str] | None
+
+
+class ServerInfo(TypedDict):
+    version: str
+    api_url: str
+    postgres_host: str
+    postgres_port: int
+    ca_certificate: str | None

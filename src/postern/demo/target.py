@@ -1,0 +1,59 @@
+"""How to reach the demo target, kept in `$POSTERN_HOME/demo/target.json` (0600) by the process that runs it."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from postern.domain.secret import Secret
+from postern.errors import Unavailable
+
+DATABASE = "shop"
+USER = "shop"
+SUPERUSER = "postern_demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """`password` is the one of USER, `superuser_password` the one of SUPERUSER."""
+
+    host: str
+    port: int
+    password: Secret
+    superuser_password: Secret
+    user: str = USER
+    database: str = DATABASE
+
+
+def path(home: Path) -> Path:
+    return home / "demo" / "target.json"
+
+
+def load(home: Path) -> Target:
+    """Raises Unavailable when the demo target has never run in this home, or its file is damaged."""
+    try:
+        kept = json.loads(path(home).read_bytes())
+        return Target(kept["host"], int(kept["port"]), Secret(kept["password"]), Secret(kept["superuser_password"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        raise Unavailable(
+            f"no demo target is known in {home}; start it with `postern up`, or run without it: `postern up --no-demo`"
+        ) from None
+
+
+def save(home: Path, target: Target) -> None:
+    folder = path(home).parent
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = folder / ".target.json"
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        json.dump(
+            {
+                "host": target.host,
+                "port": target.port,
+                "password": target.password.reveal(),
+                "superuser_password": target.superuser_password.reveal(),
+            },
+            file,
+        )
+    draft.replace(path(home))

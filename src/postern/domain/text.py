@@ -1,0 +1,23 @@
+"""Texts from elsewhere, made safe to show."""
+
+from __future__ import annotations
+
+import re
+
+# C0, DEL, C1, and the characters that some readers take as a line's end or as a change of direction.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+
+def one_line(text: str) -> str:
+    """`text` on one line: control characters as `\\n`, `\\x1b`, `\\u2028`."""
+    return _CONTROL.sub(_escape, text)
+
+
+def printable(text: str) -> str:
+    """`text` with its tabs and lines, and without what could steer a terminal."""
+    return _UNPRINTABLE.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def _escape(found: re.Match[str]) -> str:
+    return found[0].encode("unicode_escape").decode()

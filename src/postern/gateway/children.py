@@ -1,0 +1,95 @@
+"""One child process of the supervisor: started, waited for until it serves, stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from postern.errors import Unavailable
+from postern.process import PARENT_PID, READY_FD
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """`arguments` follow `python`. `outlives` says that the others need it until they have stopped."""
+
+    name: str
+    arguments: tuple[str, ...]
+    ready_timeout: float = 30.0
+    outlives: bool = False
+
+
+class Child:
+    """A running process. Make one with `Child.spawn`."""
+
+    def __init__(self, spec: ChildSpec, process: asyncio.subprocess.Process, ready: asyncio.StreamReader) -> None:
+        self.spec = spec
+        self.process = process
+        self._ready = ready
+
+    @classmethod
+    async def spawn(cls, spec: ChildSpec, environment: Mapping[str, str]) -> Child:
+        """In a session of its own, so that Ctrl-C in a terminal reaches the supervisor alone, which then decides."""
+        reading, writing = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                *spec.arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                env={**environment, READY_FD: str(writing), PARENT_PID: str(os.getpid())},
+                pass_fds=[writing],
+                start_new_session=True,
+            )
+        except BaseException:
+            os.close(reading)
+            raise
+        finally:
+            os.close(writing)
+        ready = asyncio.StreamReader()
+        await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(ready), os.fdopen(reading, "rb", 0)
+        )
+        return cls(spec, process, ready)
+
+    async def wait_ready(self) -> None:
+        """Raises Unavailable when it ends, or takes longer than its time, before it said that it serves."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self.spec.ready_timeout):
+                # The pipe ends when the child does, so nothing else has to be waited for.
+                if await self._ready.readline() == b"ready\n":
+                    return
+                await self.process.wait()
+                raise Unavailable(f"{self.spec.name} {self.ending()} before it was ready; what it said is above")
+        raise Unavailable(f"{self.spec.name} was not ready after {self.spec.ready_timeout:g} s")
+
+    def ending(self) -> str:
+        """How it ended, in words; only once it did."""
+        code = self.process.returncode or 0
+        if code < 0:
+            return f"was ended by signal {signal.Signals(-code).name}"
+        return f"ended with exit code {code}"
+
+    async def stop(self, patience: float) -> bool:
+        """SIGTERM, and SIGKILL when it takes longer than `patience` seconds. False when it had to be killed."""
+        if self.process.returncode is not None:
+            return True
+        self._send(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self.process.wait(), patience)
+        except TimeoutError:
+            self.kill()
+            await self.process.wait()
+            return False
+        return True
+
+    def kill(self) -> None:
+        self._send(signal.SIGKILL)
+
+    def _send(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self.process.send_signal(number)

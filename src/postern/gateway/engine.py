@@ -1,0 +1,192 @@
+"""From a Permit to a session that runs and is closed: the same for every protocol and entrance."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID, uuid4
+
+from postern.domain.permit import Permit
+from postern.domain.session import EndReason
+from postern.errors import Unavailable
+from postern.gateway.live import LiveLink, LiveLinks
+from postern.interception.events import Event, Note
+from postern.interception.pipeline import Metrics, Pipeline, SessionView
+from postern.protocols.base import Side, Wire
+from postern.relay.driver import Driver
+from postern.relay.handshake import StreamHandshake
+from postern.relay.link import Link
+from postern.relay.target import Dialer, Target
+from postern.services.sessions import Sessions
+
+log = logging.getLogger(__name__)
+
+
+class SessionRecording(Protocol):
+    """One session's recording while it is written."""
+
+    @property
+    def size(self) -> int: ...
+
+    @property
+    def truncated(self) -> bool: ...
+
+    def record(self, event: Event, micros: int) -> None: ...
+
+    def finish(self) -> None:
+        """Makes it durable and final. May block."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the composition root hands in, so that this room knows no interceptor and no file."""
+
+    pipeline: Callable[[Permit, SessionView], Pipeline]
+    recording: Callable[[UUID, Permit, datetime], SessionRecording]
+    wire: Callable[[str], Wire]
+
+
+@dataclass(slots=True)
+class Opened:
+    """A session whose row and recording are there, and whose link is not running yet."""
+
+    id: UUID
+    permit: Permit
+    view: SessionView
+    recording: SessionRecording
+    started: float
+
+
+class Engine:
+    """Opens, runs and closes sessions of one worker."""
+
+    def __init__(
+        self, worker: str, sessions: Sessions, dialer: Dialer, links: LiveLinks, parts: Parts, *, max_duration: float
+    ) -> None:
+        self.links = links
+        self._worker = worker
+        self._sessions = sessions
+        self._dialer = dialer
+        self._parts = parts
+        self._max_duration = max_duration
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def dial(self, permit: Permit, database: str | None, parameters: Mapping[str, str]) -> Target:
+        return await self._dialer.dial(permit, database, parameters)
+
+    async def start(self, permit: Permit, target: Target, metadata: Mapping[str, str]) -> Opened:
+        """The row and the recording of a new session. Raises Unavailable, RecordingFailed."""
+        session_id = uuid4()
+        session = await self._sessions.open(permit, session_id=session_id, worker=self._worker, metadata=metadata)
+        return self.prepare(session_id, permit, session.start_date)
+
+    def prepare(self, session_id: UUID, permit: Permit, start_date: datetime) -> Opened:
+        """The recording of a session whose row is there."""
+        connection, principal = permit.connection, permit.principal
+        view = SessionView(
+            id=session_id,
+            user=principal.email,
+            groups=principal.groups,
+            connection=connection.name,
+            connection_type=connection.type,
+            connection_subtype=connection.subtype,
+            connection_tags=connection.connection_tags,
+        )
+        recording = self._parts.recording(session_id, permit, start_date)
+        return Opened(session_id, permit, view, recording, time.monotonic())
+
+    async def run(
+        self,
+        opened: Opened,
+        stream: StreamHandshake,
+        target: Target,
+        *,
+        cancel_key: bytes = b"",
+        exit_code: Callable[[], int | None] = lambda: None,
+    ) -> None:
+        """Relays until either side ends; then closes the session. The client has been welcomed."""
+        permit = opened.permit
+        wire = self._parts.wire(permit.connection.subtype)
+        clock = _clock(opened.started)
+        link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
+        driver = Driver(
+            link,
+            opened.recording,
+            started=opened.started,
+            cancel_target=lambda: self._cancel(permit, target),
+        )
+        duration = min(self._max_duration, permit.policy.max_duration or self._max_duration)
+        live = LiveLink(opened.id, permit, opened.view, driver, opened.started + duration, cancel_key)
+        self.links.add(live)
+        reason = EndReason.FAILED
+        try:
+            connect(driver, stream, target.stream)
+            reason = await driver.done
+        finally:
+            self.links.remove(live)
+            await asyncio.shield(self.close(opened, reason, exit_code()))
+
+    async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
+        """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""
+        recording = opened.recording
+        try:
+            if reason not in (EndReason.CLIENT_CLOSED, EndReason.COMPLETED, EndReason.RECORDING_FAILED):
+                recording.record(Note("session ended", {"reason": reason}), _clock(opened.started)())
+            await asyncio.get_running_loop().run_in_executor(None, recording.finish)
+        except Exception:
+            log.exception("the recording of session %s could not be finished", opened.id)
+        try:
+            metrics = session_metrics(opened.view.metrics, recording)
+            await self._sessions.close(
+                opened.id, reason=reason, exit_code=exit_code, metrics=metrics, event_size=recording.size
+            )
+        except Unavailable as error:
+            log.error("session %s could not be closed in the store: %s", opened.id, error.message)
+
+    def _cancel(self, permit: Permit, target: Target) -> None:
+        task = asyncio.get_running_loop().create_task(self._dialer.cancel(permit, target))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake) -> None:
+    """Joins both transports to the driver, with what was read of them too far."""
+    pairs = ((Side.CLIENT, stream), (Side.TARGET, target))
+    endpoints = {}
+    for side, handshake in pairs:
+        assert handshake.transport is not None
+        endpoints[side] = driver.endpoint(side, handshake.transport)
+    early = {}
+    for side, handshake in pairs:
+        try:
+            early[side] = handshake.hand_over(endpoints[side])
+        except ConnectionError:
+            driver.lost(side)
+    for side, data in early.items():
+        if data:
+            driver.received(side, data)
+
+
+def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, Any]:
+    """`Session.metrics` as the API shows it."""
+    return {
+        "data_masking": {
+            "info_types": dict(metrics.info_types),
+            "total_redact_count": sum(metrics.info_types.values()),
+            "transformed_bytes": metrics.transformed_bytes,
+            "err_count": 0,
+        },
+        "operations": metrics.operations,
+        "refused": metrics.refused,
+        "event_size": recording.size,
+        "truncated": recording.truncated,
+    }
+
+
+def _clock(started: float) -> Callable[[], int]:
+    return lambda: int((time.monotonic() - started) * 1_000_000)

@@ -1,0 +1,72 @@
+"""Accepting clients: one task and one deadline for each login, and never a wait in the accept loop."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from postern.errors import ProtocolViolation
+from postern.relay.handshake import StreamHandshake
+
+log = logging.getLogger(__name__)
+
+Serve = Callable[[StreamHandshake], Awaitable[Awaitable[None] | None]]
+
+
+class Logins:
+    """Runs logins. `serve(stream)` logs a client in; what it answers is awaited without the deadline.
+
+    Clients that are not logged in yet are bounded, over all and for each address.
+    """
+
+    def __init__(self, *, timeout: float, most: int, most_per_address: int) -> None:
+        self._timeout = timeout
+        self._most = most
+        self._most_per_address = most_per_address
+        self._waiting: Counter[str] = Counter()
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, stream: StreamHandshake, serve: Serve) -> None:
+        address = stream.peer
+        if self._waiting.total() >= self._most or self._waiting[address] >= self._most_per_address:
+            log.warning("too many clients at login; the one from %s is turned away", address)
+            stream.close()
+            return
+        self._waiting[address] += 1
+        task = asyncio.get_running_loop().create_task(self._run(stream, serve, address))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, stream: StreamHandshake, serve: Serve, address: str) -> None:
+        rest: Awaitable[None] | None = None
+        try:
+            async with asyncio.timeout(self._timeout):
+                rest = await serve(stream)
+        except TimeoutError:
+            log.info("client %s did not finish its login within %g seconds", address, self._timeout)
+        except ProtocolViolation as error:
+            log.info("client %s was turned away: %s", address, error.message)
+        except ConnectionError as error:
+            log.debug("client %s left during login: %s", address, error)
+        except Exception:
+            log.exception("the login of client %s failed", address)
+        finally:
+            self._waiting[address] -= 1
+            if not self._waiting[address]:
+                del self._waiting[address]
+            if rest is None:
+                stream.close()
+        if rest is not None:
+            try:
+                await rest
+            except Exception:
+                log.exception("the session of client %s ended badly", address)
+
+    async def stop(self) -> None:
+        for task in list(self._tasks):
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*self._tasks, return_exceptions=True)

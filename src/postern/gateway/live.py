@@ -1,0 +1,148 @@
+"""The links that this worker runs now, and what may end or change them from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import UUID
+
+from postern.domain.permit import Permit
+from postern.domain.session import EndReason
+from postern.errors import PosternError
+from postern.interception.pipeline import Pipeline, SessionView
+from postern.relay.driver import Driver
+from postern.services.access import Access
+from postern.store.ports import Signals, Topic
+
+log = logging.getLogger(__name__)
+
+_REASONS = {
+    EndReason.KILLED: "this session was killed",
+    EndReason.GATEWAY_STOPPED: "the gateway is stopping",
+}
+
+
+@dataclass(slots=True, eq=False)
+class LiveLink:
+    """One running link. `deadline` is on the monotonic clock."""
+
+    session_id: UUID
+    permit: Permit
+    view: SessionView
+    driver: Driver
+    deadline: float
+    cancel_key: bytes = b""
+
+
+class LiveLinks:
+    """Registry and sweeper. `pipeline` builds the interceptors of a policy for a session."""
+
+    def __init__(
+        self,
+        access: Access,
+        signals: Signals,
+        pipeline: Callable[[Permit, SessionView], Pipeline],
+        *,
+        idle_timeout: float,
+    ) -> None:
+        self._access = access
+        self._pipeline = pipeline
+        self._idle_timeout = idle_timeout
+        self._links: set[LiveLink] = set()
+        self._by_key: dict[bytes, LiveLink] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        signals.subscribe(Topic.SESSION_KILL, self._on_kill)
+        signals.subscribe(Topic.CREDENTIAL_REVOKED, self._on_revoked)
+        signals.subscribe(Topic.PRINCIPAL_CHANGED, self._on_principal)
+        signals.subscribe(Topic.POLICY_CHANGED, self._on_policy)
+        signals.subscribe(Topic.RESUMED, self._on_resumed)
+        signals.subscribe(Topic.CANCEL, self._on_cancel)
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def add(self, link: LiveLink) -> None:
+        self._links.add(link)
+        if link.cancel_key:
+            self._by_key[link.cancel_key] = link
+
+    def remove(self, link: LiveLink) -> None:
+        self._links.discard(link)
+        self._by_key.pop(link.cancel_key, None)
+
+    def cancel(self, key: bytes) -> bool:
+        """Cancels what runs on the link that was given this key. False when it is not one of ours."""
+        link = self._by_key.get(key)
+        if link is None:
+            return False
+        link.driver.cancel()
+        return True
+
+    async def sweep(self) -> None:
+        """Ends what is over its time, once a second, for ever."""
+        while True:
+            await asyncio.sleep(1)
+            now, wall = time.monotonic(), datetime.now(UTC)
+            for link in list(self._links):
+                expires = link.permit.expires_at
+                if now >= link.deadline:
+                    link.driver.end(EndReason.EXPIRED, "this session reached its maximum duration")
+                elif expires is not None and wall >= expires:
+                    link.driver.end(EndReason.EXPIRED, "this session's access has expired; issue a new credential")
+                elif self._idle_timeout and now - link.driver.last_activity >= self._idle_timeout:
+                    link.driver.end(EndReason.IDLE, f"this session was idle for {self._idle_timeout:g} seconds")
+
+    async def stop(self, grace: float) -> None:
+        """Ends every link, and waits until they are closed or `grace` seconds have passed."""
+        for link in list(self._links):
+            link.driver.end(EndReason.GATEWAY_STOPPED, _REASONS[EndReason.GATEWAY_STOPPED])
+        waiting = [link.driver.done for link in self._links]
+        if waiting:
+            await asyncio.wait(waiting, timeout=grace)
+
+    def _on_kill(self, payload: Mapping[str, str]) -> None:
+        for link in list(self._links):
+            if str(link.session_id) == payload.get("session_id"):
+                link.driver.end(EndReason.KILLED, _REASONS[EndReason.KILLED])
+
+    def _on_cancel(self, payload: Mapping[str, str]) -> None:
+        self.cancel(bytes.fromhex(payload.get("key", "")))
+
+    def _on_revoked(self, payload: Mapping[str, str]) -> None:
+        self._recheck(lambda link: str(link.permit.credential_id) == payload.get("credential_id"))
+
+    def _on_principal(self, payload: Mapping[str, str]) -> None:
+        self._recheck(lambda link: str(link.permit.principal.id) == payload.get("principal_id"))
+
+    def _on_policy(self, payload: Mapping[str, str]) -> None:
+        connection = payload.get("connection_id")
+        self._recheck(lambda link: not connection or str(link.permit.connection.id) == connection, renew=True)
+
+    def _on_resumed(self, payload: Mapping[str, str]) -> None:
+        self._recheck(lambda link: True, renew=True)
+
+    def _recheck(self, concerned: Callable[[LiveLink], bool], *, renew: bool = False) -> None:
+        for link in self._links:
+            if concerned(link):
+                task = asyncio.create_task(self._check(link, renew))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
+
+    async def _check(self, link: LiveLink, renew: bool) -> None:
+        """Ends the link if its permit no longer holds; gives it the policy that holds now."""
+        try:
+            reason = await self._access.still_allowed(link.permit)
+            if reason is not None:
+                link.driver.end(EndReason.REVOKED, reason)
+            elif renew:
+                link.permit = await self._access.renewed(link.permit)
+                link.driver.renew(self._pipeline(link.permit, link.view))
+        except PosternError as error:
+            link.driver.end(EndReason.REVOKED, f"this session's policy could not be renewed: {error.message}")
+        except Exception:
+            log.exception("the permit of session %s could not be checked, so it ends", link.session_id)
+            link.driver.end(EndReason.REVOKED, "this session's permit could not be checked")

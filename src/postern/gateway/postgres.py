@@ -1,0 +1,134 @@
+"""PostgreSQL clients: from their first byte to a running link.
+
+greet ─▶ who? SCRAM against a credential, or a bearer token that the tunnel checked
+      ─▶ may they? services.access → Permit
+      ─▶ the agent dials the target and logs in
+      ─▶ session row, recording ─▶ the client is welcomed ─▶ link
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Awaitable, Mapping
+
+from postern.domain.permit import Permit
+from postern.domain.principal import Principal
+from postern.domain.session import Verb
+from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
+from postern.gateway.engine import Engine
+from postern.protocols.postgres import login
+from postern.protocols.postgres.messages import PROTOCOL_3_2
+from postern.relay.handshake import StreamHandshake
+from postern.services.access import Access
+from postern.store.ports import Signals, Topic
+
+log = logging.getLogger(__name__)
+
+SUBTYPE = "postgres"
+
+
+class PostgresGate:
+    """`decoy_secret` makes unknown user names look like wrong passwords, the same after a restart."""
+
+    def __init__(
+        self, access: Access, engine: Engine, signals: Signals, *, require_tls: bool, decoy_secret: bytes
+    ) -> None:
+        self._access = access
+        self._engine = engine
+        self._signals = signals
+        self._require_tls = require_tls
+        self._decoy_secret = decoy_secret
+
+    async def native(self, stream: StreamHandshake) -> Awaitable[None] | None:
+        """A client on the PostgreSQL port: it logs in with a connection credential."""
+        try:
+            startup = await self._greet(stream, self._require_tls)
+            if startup is None:
+                return None
+            grant = await self._access.find_grant(startup.user)
+            verifier = grant.verifier if grant else login.decoy(startup.user, self._decoy_secret)
+            await login.authenticate(stream, verifier)
+            if grant is None:
+                raise Unauthenticated("the user name or password is wrong, or the credential is no longer valid")
+            permit = await self._access.admit(grant, source=stream.peer)
+            return await self._open(stream, startup, permit, own_name=grant.username)
+        except PosternError as error:
+            _turn_away(stream, error)
+            return None
+
+    async def carried(self, stream: StreamHandshake, principal: Principal, connection: str) -> Awaitable[None] | None:
+        """A client behind the tunnel, whose principal is known: no password is asked for."""
+        try:
+            startup = await self._greet(stream, False)
+            if startup is None:
+                return None
+            permit = await self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=stream.peer)
+            return await self._open(stream, startup, permit, own_name=startup.user)
+        except PosternError as error:
+            _turn_away(stream, error)
+            return None
+
+    async def _greet(self, stream: StreamHandshake, require_tls: bool) -> login.Startup | None:
+        """None: it was a cancel request, and it is dealt with."""
+        opening = await login.greet(stream, require_tls=require_tls)
+        if isinstance(opening, login.Startup):
+            return opening
+        key = opening.pid.to_bytes(4, "big") + opening.key
+        if not self._engine.links.cancel(key):
+            await self._signals.publish(Topic.CANCEL, key=key.hex(), address=stream.peer)
+        return None
+
+    async def _open(
+        self, stream: StreamHandshake, startup: login.Startup, permit: Permit, *, own_name: str
+    ) -> Awaitable[None]:
+        connection = permit.connection
+        if connection.subtype != SUBTYPE:
+            raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
+        # libpq sends the user name as the database when none was given.
+        database = None if startup.database == own_name else startup.database
+        parameters = {"application_name": f"postern {permit.principal.email}", **startup.parameters}
+        target = await self._engine.dial(permit, database, parameters)
+        try:
+            metadata = _metadata(startup, stream.peer, database)
+            session = await self._engine.start(permit, target, metadata)
+        except BaseException:
+            target.stream.close()
+            raise
+        key = secrets.token_bytes(36 if startup.protocol >= PROTOCOL_3_2 else 8)
+        # The process id of a cancel key is a signed number for some drivers: keep it positive.
+        key = bytes((key[0] & 0x7F,)) + key[1:]
+        login.welcome(stream, target.parameters, int.from_bytes(key[:4], "big"), key[4:])
+        return self._engine.run(session, stream, target, cancel_key=key)
+
+
+def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mapping[str, str]:
+    found = {
+        "client_address": peer,
+        "client_tls": "yes" if startup.encrypted else "no",
+        "application_name": startup.parameters.get("application_name", ""),
+        "database": database or "",
+    }
+    return {name: value[:200] for name, value in found.items() if value}
+
+
+def _turn_away(stream: StreamHandshake, error: PosternError) -> None:
+    """Tells the client why, in its own protocol, and the log in one line."""
+    code, text, hint = "58000", error.message, ""
+    if isinstance(error, login.TargetRefused):
+        code, text, hint = error.report.code, error.report.text, error.report.hint
+        if code.startswith("28"):
+            code, text = "08006", "the target did not accept the gateway's own login"
+            hint = "An administrator must check the connection's secret."
+    elif isinstance(error, Unauthenticated):
+        code = "28P01"
+    elif isinstance(error, Denied):
+        code = "28000"
+    elif isinstance(error, Unavailable):
+        code = "08006"
+    elif isinstance(error, TooMany):
+        code = "53300"
+    elif isinstance(error, ProtocolViolation):
+        code = "08P01"
+    log.info("client %s was turned away: %s", stream.peer, error.message)
+    login.turn_away(stream, code, text, hint)

@@ -1,0 +1,81 @@
+"""SQL texts without their comments, so that `drop/**/table` reads like `drop table`.
+
+This is no parser. A text can be read in more than one way (a backslash may or may not escape a
+quote, a dollar-quoted body may be data or code), so every reading is given, and a rule that hits
+one of them refuses: a wrong reading can only refuse more.
+"""
+
+from __future__ import annotations
+
+import re
+
+# An identifier's character in front: then E' or $ belongs to the identifier.
+_NOT_BEHIND_NAME = rb"(?<![0-9A-Za-z_$\x80-\xff])"
+_ESCAPED_BODY = rb"'(?:[^'\\]++|''|\\.)*+(?:'|\Z|\\\Z)"
+_PLAIN_BODY = rb"'[^']*+(?:'|\Z)"  # a doubled quote is two bodies side by side
+_CONTINUED = rb"(?:(?:\s|--[^\r\n]*+)*+" + _ESCAPED_BODY + rb")*+"  # 'a' on the next line goes on in the same way
+
+
+def _tokens(quoted: bytes) -> re.Pattern[bytes]:
+    return re.compile(
+        rb"(?P<comment>--[^\r\n]*+|\v)"
+        rb"|(?P<block>/\*)"
+        rb"|(?P<text>"
+        + _NOT_BEHIND_NAME
+        + rb"[eE]"
+        + _ESCAPED_BODY
+        + _CONTINUED
+        + rb"|"
+        + quoted
+        + rb'|"[^"]*+(?:"|\Z))'
+        rb"|(?P<dollar>" + _NOT_BEHIND_NAME + rb"\$(?:[A-Za-z_\x80-\xff][0-9A-Za-z_\x80-\xff]*+)?\$)",
+        re.DOTALL,
+    )
+
+
+_PLAIN = _tokens(_PLAIN_BODY)
+_BACKSLASH = _tokens(_ESCAPED_BODY)
+_BLOCK_EDGE = re.compile(rb"/\*|\*/")
+
+
+def readings(text: bytes) -> tuple[bytes, ...]:
+    """The text itself, then each different reading of it with every comment replaced by one space."""
+    if b"--" not in text and b"/*" not in text and b"\v" not in text:
+        return (text,)
+    found = {text: None}
+    for tokens in (_PLAIN, _BACKSLASH) if b"\\" in text else (_PLAIN,):
+        for dollar_is_code in (False, True) if b"$" in text else (False,):
+            found[_without_comments(text, tokens, dollar_is_code)] = None
+    return tuple(found)
+
+
+def _without_comments(text: bytes, tokens: re.Pattern[bytes], dollar_is_code: bool) -> bytes:
+    parts: list[bytes] = []
+    kept = at = 0
+    while token := tokens.search(text, at):
+        at = token.end()
+        kind = token.lastgroup
+        if kind == "dollar" and not dollar_is_code:
+            at = _behind(text, token.group(), at)
+        elif kind in ("comment", "block"):
+            if kind == "block":
+                at = _end_of_block(text, at)
+            parts.append(text[kept : token.start()])
+            kept = at
+    parts.append(text[kept:])
+    return b" ".join(parts)
+
+
+def _behind(text: bytes, delimiter: bytes, at: int) -> int:
+    end = text.find(delimiter, at)
+    return len(text) if end < 0 else end + len(delimiter)
+
+
+def _end_of_block(text: bytes, at: int) -> int:
+    """Block comments nest (PostgreSQL, SQL standard)."""
+    depth = 1
+    for edge in _BLOCK_EDGE.finditer(text, at):
+        depth += 1 if edge.group() == b"/*" else -1
+        if depth == 0:
+            return edge.end()
+    return len(text)

@@ -1,0 +1,119 @@
+"""How every process of Postern logs: one line per event, to standard error, as text or as JSON.
+
+Rooms use the standard library's `logging.getLogger(__name__)`; structlog is only how lines are put together.
+Nothing that a peer sends can break out of its line: line ends and control characters in messages and values
+are escaped. Secrets are kept out twice: `Secret` prints as `***` by itself, and a value given with
+`extra={...}` under a name that sounds like a secret is replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from typing import IO, Any
+
+import structlog
+
+from postern.domain.secret import Secret
+from postern.domain.text import one_line
+from postern.errors import Misconfigured
+
+LEVELS = ("debug", "info", "warning", "error")
+FORMATS = ("text", "json")
+HIDDEN = "***"
+_SECRET_NAME = re.compile(r"passw|passphrase|secret|token|authorization|cookie|api_?key|private_?key|verifier", re.I)
+_NOISY = ("asyncio", "httpx", "httpcore", "aiosqlite", "alembic", "uvicorn", "sqlalchemy")
+
+Event = MutableMapping[str, Any]
+
+
+def configure(level: str, form: str, process: str, stream: IO[str] | None = None) -> None:
+    """Sets up the root logger of this process; called once, before anything else logs.
+
+    `process` names this process in each line (`supervisor`, `api`, `w1`). Raises Misconfigured for an
+    unknown level or format.
+    """
+    _check("log_level", level, LEVELS)
+    _check("log_format", form, FORMATS)
+    before: list[Any] = [
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _Named(process),
+        structlog.processors.format_exc_info,
+        _clean,
+    ]
+    renderer: Any = structlog.processors.JSONRenderer() if form == "json" else _text
+    handler = logging.StreamHandler(stream or sys.stderr)
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=before,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
+    )
+    root = logging.getLogger()
+    root.handlers = [handler]
+    root.setLevel(level.upper())
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+
+
+def _check(name: str, given: str, allowed: tuple[str, ...]) -> None:
+    if given not in allowed:
+        raise Misconfigured(
+            f"POSTERN_{name.upper()}: {given!r} is not known; use one of {', '.join(allowed)}", field=name
+        )
+
+
+class _Named:
+    """Adds which process speaks, and which module."""
+
+    def __init__(self, process: str) -> None:
+        self.process = process
+
+    def __call__(self, _logger: object, _method: str, event: Event) -> Event:
+        record: logging.LogRecord = event["_record"]
+        event["process"] = self.process
+        event["logger"] = record.name.removeprefix("postern.")
+        return event
+
+
+def _clean(_logger: object, _method: str, event: Event) -> Event:
+    for name, value in event.items():
+        if name not in ("_record", "_from_structlog"):
+            event[name] = HIDDEN if _SECRET_NAME.search(name) else _safe(value)
+    return event
+
+
+def _safe(value: object) -> Any:
+    """The value as JSON can hold it, without control characters and without secrets below secret-like names."""
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, bool | int | float) or value is None:
+        return value
+    if isinstance(value, Secret):
+        return HIDDEN
+    if isinstance(value, Mapping):
+        return {
+            one_line(str(name)): HIDDEN if _SECRET_NAME.search(str(name)) else _safe(inner)
+            for name, inner in value.items()
+        }
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_safe(inner) for inner in value]
+    return one_line(str(value))
+
+
+def _text(_logger: object, _method: str, event: Event) -> str:
+    """`2026-01-31T12:00:00.123456Z info     w1 relay.driver: message  key=value`"""
+    head = "{timestamp} {level:<8} {process} {logger}: {event}".format_map(event)
+    rest = {
+        key: value for key, value in event.items() if key not in ("timestamp", "level", "process", "logger", "event")
+    }
+    return head + ("  " + " ".join(f"{key}={_quoted(value)}" for key, value in rest.items()) if rest else "")
+
+
+def _quoted(value: object) -> str:
+    text = str(value)
+    return repr(text) if " " in text or not text else text

@@ -1,0 +1,134 @@
+"""What every protocol offers the relay, and what it may ask of it.
+
+A protocol is two things. Its *login* is a coroutine over a `Handshake`: it reads top to bottom, and
+any driver can run it, because it awaits nothing but the handshake's own methods. Its steady state
+is a `Wire`: fed with bytes of one side, polled for pieces, told what the pipeline decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol, TypeVar
+
+from postern.interception.events import Completed, Operation, Output, Rows
+from postern.interception.verdicts import Refuse
+
+T = TypeVar("T")
+
+
+class Side(Enum):
+    CLIENT = "client"
+    TARGET = "target"
+
+
+class Handshake(Protocol):
+    """A byte stream during login. Every method raises ConnectionError when the peer goes away."""
+
+    async def read(self, size: int) -> bytes:
+        """Exactly `size` bytes."""
+
+    def write(self, data: bytes) -> None: ...
+
+    @property
+    def buffered(self) -> int:
+        """Bytes received and not read yet. Anything here when TLS starts was stuffed in: refuse it."""
+
+    async def start_tls(self) -> None:
+        """From here on TLS, with the context that the driver was made with."""
+
+    @property
+    def tls_offered(self) -> bool:
+        """Whether `start_tls` can work."""
+
+    async def offload(self, work: Callable[[], T]) -> T:
+        """The result of a computation that is too long for the event loop."""
+
+    @property
+    def channel_binding(self) -> bytes | None:
+        """`tls-server-end-point` data of RFC 5929 under TLS, else None."""
+
+
+class Request:
+    """Client messages that are judged as one: all of them reach the target, or none.
+
+    `forced` is a refusal that the protocol itself decided on, such as a message too large to be judged.
+    """
+
+    __slots__ = ("forced", "operations")
+
+    def __init__(self) -> None:
+        self.operations: list[Operation] = []
+        self.forced: Refuse | None = None
+
+
+Piece = bytes | Rows | Output | Completed
+
+
+@dataclass(slots=True)
+class Wants:
+    """Which events some interceptor asks for. What nobody wants is not even decoded."""
+
+    operations: bool = False
+    rows: bool = False
+    output: bool = False
+
+
+class Wire(Protocol):
+    """The steady state of one link. Raises ProtocolViolation for bytes that its protocol forbids."""
+
+    wants: Wants
+
+    def feed_client(self, data: bytes) -> None: ...
+
+    def poll_client(self) -> bytes | Request | None:
+        """Bytes for the target that need no judgement, a request to judge, or None: feed me more."""
+
+    def admit(self, request: Request) -> bytes:
+        """The request was let through: its bytes for the target."""
+
+    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+        """The request was refused: bytes for the target, if it must be told anything.
+
+        What the client is told comes out of `poll_target` when its turn in the order of answers has come.
+        """
+
+    @property
+    def answers_waiting(self) -> bool:
+        """Whether `poll_target` has something to say without further bytes of the target."""
+
+    def feed_target(self, data: bytes) -> None: ...
+
+    def poll_target(self) -> list[Piece]:
+        """The next pieces in order; a Rows or Output is always the last of a list. Empty: feed me more."""
+
+    def render(self, event: Rows | Output) -> bytes:
+        """The event's bytes as it stands now."""
+
+    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+        """The answer was refused: bytes for the client in its place; the rest of the answer is swallowed."""
+
+    @property
+    def busy(self) -> bool:
+        """Whether the target still owes an answer."""
+
+    def client_finished(self) -> bytes:
+        """The client sends no more: bytes that tell the target so, in the protocol's own way."""
+
+    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
+        """A last error for the client, before the link closes."""
+
+    @property
+    def needs_farewell(self) -> bool:
+        """False once the client has said goodbye or has been told a fatal error by the target."""
+
+
+@dataclass(frozen=True, slots=True)
+class Enforcement:
+    """What a protocol can do to a rule: `True` means enforced, `False` that a rule is refused when configured."""
+
+    input_rules: bool
+    output_rules: bool
+    masking: bool
+    hold: bool

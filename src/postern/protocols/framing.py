@@ -1,0 +1,44 @@
+"""Bytes as they arrive, cut into what is complete. Shared by all length-prefixed protocols."""
+
+from __future__ import annotations
+
+
+class Intake:
+    """Unread bytes of one side: `buf[pos:]`. A large message is joined once, not at every read."""
+
+    __slots__ = ("_have", "_need", "_parts", "buf", "pos")
+
+    def __init__(self) -> None:
+        self.buf = b""
+        self.pos = 0
+        self._parts: list[bytes] = []
+        self._have = 0
+        self._need = 0
+
+    def feed(self, data: bytes) -> None:
+        if self._need:
+            self._parts.append(data)
+            self._have += len(data)
+            if self._have < self._need:
+                return
+            self.buf = b"".join(self._parts)
+            self._parts = []
+            self._need = self._have = 0
+        elif self.pos < len(self.buf):
+            self.buf = self.buf[self.pos :] + data
+        else:
+            self.buf = data
+        self.pos = 0
+
+    def wait(self, need: int) -> None:
+        """Nothing more to read until `need` bytes from `pos` on are there."""
+        self._parts = [self.buf[self.pos :]]
+        self._have = len(self._parts[0])
+        self._need = need
+        self.buf = b""
+        self.pos = 0
+
+    @property
+    def waiting(self) -> int:
+        """Bytes kept back so far."""
+        return self._have + len(self.buf) - self.pos

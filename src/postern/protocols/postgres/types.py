@@ -1,0 +1,288 @@
+"""What a cell holds, by type OID and format, and how to reach the texts inside and put others back.
+
+OIDs are those of `pg_type.dat`; binary layouts are those of the types' `*_send` functions. A cell of
+a type that is not known here is treated as text, which at worst searches where nothing can be found.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Mapping
+from ipaddress import IPv4Address, IPv6Address, ip_interface
+from typing import Protocol
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import Column, Kind
+from postern.protocols.postgres.messages import Field
+
+TEXT = 0
+BINARY = 1
+
+BYTEA, INT8, INT2, INT4, JSON, JSONB, CIDR, INET, RECORD, NUMERIC = 17, 20, 21, 23, 114, 3802, 650, 869, 2249, 1700
+
+# bool, int2, int4, oid, float4, float8, money, macaddr, date and time types, uuid, bit, geometry, xid, lsn …
+_OPAQUE = frozenset({
+    16, 21, 23, 24, 26, 27, 28, 29, 600, 601, 602, 603, 604, 628, 700, 701, 718, 774, 790, 829, 1082, 1083, 1114, 1184,
+    1186, 1266, 1560, 1562, 2202, 2205, 2206, 2950, 3220, 3904, 3906, 3908, 3910, 3912, 3926, 4089, 5069,
+})  # fmt: skip
+
+# Element type by array type, for the arrays whose elements need more than a search in the raw bytes.
+_ARRAYS: Mapping[int, int] = {
+    1001: BYTEA, 1002: 18, 1003: 19, 1009: 25, 1014: 1042, 1015: 1043, 143: 142, 199: JSON, 3807: JSONB, 1016: INT8,
+    1231: NUMERIC, 1041: INET, 651: CIDR, 2287: RECORD, 1000: 16, 1005: INT2, 1007: INT4, 1028: 26, 1021: 700,
+    1022: 701, 1182: 1082, 1183: 1083, 1115: 1114, 1185: 1184, 1187: 1186, 1270: 1266, 2951: 2950, 791: 790, 1040: 829,
+}  # fmt: skip
+
+_INT32 = struct.Struct("!i")
+
+
+class Codec(Protocol):
+    """Reaches the searchable texts inside a cell. `rebuild` takes as many texts as `leaves` gave."""
+
+    def leaves(self, cell: bytes) -> list[bytes]: ...
+
+    def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes: ...
+
+
+def describe(field: Field) -> tuple[Column, Codec | None]:
+    """The column as inspection sees it, and the codec of its cells; None where the cell is the text."""
+    kind, codec = _kind(field.oid, field.format)
+    return Column(field.name, kind), codec
+
+
+def _kind(oid: int, form: int) -> tuple[Kind, Codec | None]:
+    element = _ARRAYS.get(oid)
+    if element is not None:
+        kind, _ = _kind(element, form)
+        if kind is Kind.OPAQUE:
+            return kind, None
+        if form == BINARY:
+            return (Kind.TEXT if kind is Kind.JSON else kind), _BinaryArray()
+        return (kind, _TextElements()) if kind in (Kind.NUMBER, Kind.ADDRESS) else (Kind.TEXT, None)
+    if oid in _OPAQUE:
+        return Kind.OPAQUE, None
+    if oid in (JSON, JSONB):
+        return Kind.JSON, _Jsonb() if (oid == JSONB and form == BINARY) else None
+    if oid in (INT8, NUMERIC):
+        return Kind.NUMBER, (_Int8() if oid == INT8 else _Numeric()) if form == BINARY else None
+    if oid in (INET, CIDR):
+        return Kind.ADDRESS, _Inet() if form == BINARY else None
+    if oid == BYTEA:
+        return Kind.TEXT, _HexBytea() if form == TEXT else None
+    if form == BINARY and (oid == RECORD or oid >= 16384):
+        return Kind.TEXT, _Record()
+    return Kind.TEXT, None
+
+
+class _Jsonb:
+    """A version byte, then the document as text."""
+
+    def leaves(self, cell: bytes) -> list[bytes]:
+        return [cell[1:]]
+
+    def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
+        return cell[:1] + leaves[0]
+
+
+class _Int8:
+    def leaves(self, cell: bytes) -> list[bytes]:
+        return [b"%d" % int.from_bytes(cell, "big", signed=True)]
+
+    def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
+        return (int(_digits(leaves[0])) % (1 << 63)).to_bytes(8, "big")
+
+
+class _Numeric:
+    """Int16s: count of base-10000 digits, weight of the first, sign, digits behind the point, digits."""
+
+    def leaves(self, cell: bytes) -> list[bytes]:
+        count, weight, sign, scale = struct.unpack_from("!hhHh", cell, 0)
+        if sign not in (0x0000, 0x4000):
+            return []  # NaN and the infinities
+        digits = struct.unpack_from(f"!{count}h", cell, 8)
+        whole = b"".join(b"%04d" % (digits[i] if i < count else 0) for i in range(weight + 1)).lstrip(b"0") or b"0"
+        after = b"".join(b"%04d" % (digits[i] if 0 <= i < count else 0) for i in range(weight + 1, count))
+        text = whole + (b"." + after.ljust(scale, b"0")[:scale] if scale > 0 else b"")
+        return [b"-" + text if sign else text]
+
+    def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
+        if not self.leaves(cell):
+            return cell
+        whole, _, after = leaves[0].partition(b".")
+        sign = 0x4000 if leaves[0].startswith(b"-") else 0
+        whole, after = _digits(whole), _digits(after) if after else b""
+        scale = len(after)
+        whole = whole.rjust(-(-len(whole) // 4) * 4, b"0")
+        after = after.ljust(-(-len(after) // 4) * 4, b"0")
+        groups = [int((whole + after)[i : i + 4]) for i in range(0, len(whole) + len(after), 4)]
+        return struct.pack(f"!hhHh{len(groups)}h", len(groups), len(whole) // 4 - 1, sign, scale, *groups)
+
+
+class _Inet:
+    """Family (2 is IPv4, 3 is IPv6), prefix length, is_cidr, address length, address."""
+
+    def leaves(self, cell: bytes) -> list[bytes]:
+        address = IPv4Address(cell[4:8]) if cell[0] == 2 else IPv6Address(cell[4:20])
+        return [str(address).encode()]
+
+    def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
+        address = ip_interface(leaves[0].decode()).ip
+        if address.version != (4 if cell[0] == 2 else 6):
+            return cell[:4] + bytes(len(cell) - 4)
+        return cell[:4] + address.packed
+
+
+class _HexBytea:
+    r"""`\x` and hexadecimal digits: an encoded text is a text all the same."""
+
+    def leaves(self, cell: bytes) -> list[bytes]:
+        return [bytes.fromhex(cell[2:].decode())] if cell.startswith(b"\\x") else [cell]
+
+    def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
+        return b"\\x" + leaves[0].hex().encode() if cell.startswith(b"\\x") else leaves[0]
+
+
+class _TextElements:
+    """The elements of an array literal whose elements need no quotes."""
+
+    _element = re.compile(rb"[^{},\"]+")
+
+    def leaves(self, cell: bytes) -> list[bytes]:
+        return self._element.findall(cell)
+
+    def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
+        remaining = iter(leaves)
+        return self._element.sub(lambda _: next(remaining), cell)
+
+
+def _inner(oid: int, cell: bytes) -> tuple[Codec | None, list[bytes]]:
+    """The texts of a value inside a binary array or record."""
+    kind, codec = _kind(oid, BINARY)
+    if kind is Kind.OPAQUE:
+        return codec, []
+    return codec, [cell] if codec is None else codec.leaves(cell)
+
+
+class _BinaryArray:
+    """Int32s: dimensions, has-NULL flag, element OID, two per dimension; then length and bytes by element."""
+
+    def leaves(self, cell: bytes) -> list[bytes]:
+        _, texts = self._walk(cell, None)
+        return texts
+
+    def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
+        rebuilt, _ = self._walk(cell, leaves)
+        return rebuilt
+
+    def _walk(self, cell: bytes, new: list[bytes] | None) -> tuple[bytes, list[bytes]]:
+        dimensions, _, oid = struct.unpack_from("!iiI", cell, 0)
+        pos = 12 + 8 * dimensions
+        out = [cell[:pos]]
+        texts: list[bytes] = []
+        while pos < len(cell):
+            pos = _element(cell, pos, oid, out, texts, new)
+        return b"".join(out), texts
+
+
+class _Record:
+    """Int32 field count, then OID, length and bytes by field. Other bytes count as one text."""
+
+    def leaves(self, cell: bytes) -> list[bytes]:
+        try:
+            return self._walk(cell, None)[1]
+        except (struct.error, ProtocolViolation):
+            return [cell]
+
+    def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
+        try:
+            return self._walk(cell, leaves)[0]
+        except (struct.error, ProtocolViolation):
+            return leaves[0]
+
+    def _walk(self, cell: bytes, new: list[bytes] | None) -> tuple[bytes, list[bytes]]:
+        (count,) = _INT32.unpack_from(cell, 0)
+        pos = 4
+        out = [cell[:4]]
+        texts: list[bytes] = []
+        for _ in range(count):
+            (oid,) = _INT32.unpack_from(cell, pos)
+            out.append(cell[pos : pos + 4])
+            pos = _element(cell, pos + 4, oid, out, texts, new)
+        if pos != len(cell):
+            raise ProtocolViolation("these bytes are not a record")
+        return b"".join(out), texts
+
+
+def _element(cell: bytes, pos: int, oid: int, out: list[bytes], texts: list[bytes], new: list[bytes] | None) -> int:
+    """One length-prefixed value: its texts are appended to `texts`, its (rebuilt) bytes to `out`."""
+    size = int.from_bytes(cell[pos : pos + 4], "big", signed=True)
+    pos += 4
+    if size < 0:
+        out.append(_INT32.pack(-1))
+        return pos
+    value = cell[pos : pos + size]
+    if len(value) != size:
+        raise ProtocolViolation("a value is shorter than it says")
+    codec, found = _inner(oid, value)
+    if new is not None and found:
+        mine = new[len(texts) : len(texts) + len(found)]
+        if mine != found:
+            value = mine[0] if codec is None else codec.rebuild(value, mine)
+    texts.extend(found)
+    out += (_INT32.pack(len(value)), value)
+    return pos + size
+
+
+def _digits(text: bytes) -> bytes:
+    return re.sub(rb"[^0-9]", b"", text) or b"0"
+
+
+def _float(size: str) -> Callable[[bytes], bytes]:
+    return lambda cell: repr(struct.unpack("!" + size, cell)[0]).encode()
+
+
+def _integer(cell: bytes) -> bytes:
+    return b"%d" % int.from_bytes(cell, "big", signed=True)
+
+
+_PARAMETERS: Mapping[int, Callable[[bytes], bytes]] = {
+    16: lambda cell: b"true" if cell == b"\1" else b"false",
+    20: _integer,
+    21: _integer,
+    23: _integer,
+    26: _integer,
+    700: _float("f"),
+    701: _float("d"),
+    NUMERIC: lambda cell: (_Numeric().leaves(cell) or [b"NaN"])[0],
+    JSONB: lambda cell: cell[1:],
+    2950: lambda cell: cell.hex().encode(),
+    INET: lambda cell: _Inet().leaves(cell)[0],
+}
+
+
+def parameters(
+    values: tuple[bytes | None, ...], formats: tuple[int, ...], oids: tuple[int, ...]
+) -> tuple[bytes | None, ...]:
+    r"""Bind values as text. A binary value whose type is unknown stays as it is when printable, else `\x…`."""
+    if not formats or not any(formats):
+        return values
+    found: list[bytes | None] = []
+    for index, value in enumerate(values):
+        form = formats[0] if len(formats) == 1 else formats[index] if index < len(formats) else 0
+        oid = oids[index] if index < len(oids) else 0
+        found.append(value if value is None or form == TEXT else readable(value, oid))
+    return tuple(found)
+
+
+def readable(value: bytes, oid: int) -> bytes:
+    r"""A binary value as text: by its type where that is known here, as it is when printable, else `\x…`."""
+    convert = _PARAMETERS.get(oid)
+    if convert is not None:
+        try:
+            return convert(value)
+        except (struct.error, ValueError, IndexError):
+            return b"\\x" + value.hex().encode()
+    if all(byte >= 32 or byte in (9, 10, 13) for byte in value):
+        return value
+    return b"\\x" + value.hex().encode()

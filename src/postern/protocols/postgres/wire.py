@@ -1,0 +1,171 @@
+"""The steady state of a PostgreSQL link: the client's half, the target's half, and refusals between them.
+
+A refusal never just cuts in. It is a slot in the ledger, and it must leave the backend's transaction
+as an error would have:
+
+    batch ends with          backend has unsynced messages     what happens
+    Sync, Query, FunctionCall  no                              error + our own ReadyForQuery; the backend
+                                                               sees nothing of the batch
+    Sync, Query, FunctionCall  yes                             error; the backend gets a Sync, and its
+                                                               ReadyForQuery reaches the client
+    Flush                      any                             error; the client's messages are dropped
+                                                               up to its Sync, then as above
+
+Where an Execute of the same batch has run already, the Sync would commit it. Then a statement that
+cannot be parsed goes in front of the Sync: the backend rolls back as after any error, and the answer
+to that statement is swallowed.
+"""
+
+from __future__ import annotations
+
+from postern.interception.events import Output, Rows
+from postern.interception.verdicts import Refuse
+from postern.protocols.base import Piece, Request, Wants
+from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.backend import Backend, Text
+from postern.protocols.postgres.frontend import Batch, Frontend
+from postern.protocols.postgres.ledger import (
+    BIND,
+    DESCRIBE,
+    EXECUTE,
+    PARSE,
+    POISON,
+    REFUSED,
+    SYNC,
+    Ledger,
+    Slot,
+)
+from postern.protocols.postgres.rows import DataRows
+
+INSUFFICIENT_PRIVILEGE = "42501"
+
+_POISON_MESSAGE = m.parse(b"", b"refused by the gateway")
+
+
+class PostgresWire:
+    """Implements `protocols.base.Wire`. Sizes in bytes."""
+
+    def __init__(self, *, max_message: int = 32 << 20, max_batch: int = 16 << 20) -> None:
+        self.wants = Wants()
+        self._ledger = Ledger()
+        self._frontend = Frontend(self._ledger, self.wants, max_message, max_batch)
+        self._backend = Backend(self._ledger, self.wants, max_message)
+
+    def feed_client(self, data: bytes) -> None:
+        self._frontend.feed(data)
+
+    def poll_client(self) -> bytes | Request | None:
+        return self._frontend.poll()
+
+    def feed_target(self, data: bytes) -> None:
+        self._backend.feed(data)
+
+    def poll_target(self) -> list[Piece]:
+        return self._backend.poll()
+
+    def admit(self, request: Request) -> bytes:
+        assert isinstance(request, Batch)
+        ledger = self._ledger
+        if self._frontend.skipping:
+            # The Sync that ends a batch which was refused in front of its Flush.
+            self._frontend.skipping = False
+            return self._resync()
+        raw = request.raw
+        slots = request.slots
+        if self.wants.rows and request.inserts:
+            raw, slots = _with_describes(request)
+        for slot in slots:
+            if slot.kind == PARSE and slot.statement is not None:
+                ledger.statements.propose(slot.name, slot.statement)
+            elif slot.kind == BIND and slot.portal is not None:
+                ledger.portals.propose(slot.name, slot.portal)
+        ledger.slots.extend(slots)
+        if request.end == m.FLUSH:
+            ledger.unsynced = True
+            ledger.ran = ledger.ran or request.runs
+        else:
+            ledger.unsynced = ledger.ran = False
+        return raw[0] if len(raw) == 1 else b"".join(raw)
+
+    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+        assert isinstance(request, Batch)
+        slot = Slot(REFUSED, request.operations[0].exchange if request.operations else 0)
+        slot.data = refusal_response(refusal)
+        self._ledger.slots.append(slot)
+        if request.end == m.FLUSH:
+            self._frontend.skipping = True
+            return b""
+        return self._resync()
+
+    def _resync(self) -> bytes:
+        """Ends a batch of which a part was refused: a Sync for the backend, or a ReadyForQuery of our own."""
+        ledger = self._ledger
+        if not ledger.unsynced:
+            slot = Slot(REFUSED)
+            slot.ready = True
+            ledger.slots.append(slot)
+            return b""
+        raw = m.SYNC_MESSAGE
+        if ledger.ran:
+            ledger.slots.append(Slot(POISON))
+            raw = _POISON_MESSAGE + raw
+        ledger.slots.append(Slot(SYNC))
+        ledger.unsynced = ledger.ran = False
+        return raw
+
+    @property
+    def answers_waiting(self) -> bool:
+        slots = self._ledger.slots
+        return bool(slots) and slots[0].kind == REFUSED
+
+    def render(self, event: Rows | Output) -> bytes:
+        assert isinstance(event, DataRows | Text)
+        return event.encode()
+
+    def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
+        if isinstance(event, Text) and event.aside:
+            # Not an answer: only this message is withheld.
+            return m.report(b"N", "WARNING", INSUFFICIENT_PRIVILEGE, refusal.message, hint=refusal.hint)
+        self._backend.cutting = True
+        return refusal_response(refusal)
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._ledger.slots)
+
+    def client_finished(self) -> bytes:
+        if self._frontend.terminated:
+            return b""
+        self._frontend.terminated = True
+        return m.TERMINATE_MESSAGE
+
+    def farewell(self, message: str, code: str, hint: str = "") -> bytes:
+        return m.error_response(code, message, severity="FATAL", hint=hint)
+
+    @property
+    def needs_farewell(self) -> bool:
+        return not (self._frontend.terminated or self._backend.fatal)
+
+
+def refusal_response(refusal: Refuse) -> bytes:
+    return m.error_response(INSUFFICIENT_PRIVILEGE, refusal.message, hint=refusal.hint)
+
+
+def _with_describes(batch: Batch) -> tuple[list[bytes], list[Slot]]:
+    """Asks the backend for the columns of each Execute whose rows could not be read without."""
+    raw = list(batch.raw)
+    slots = list(batch.slots)
+    described = {slot.portal for slot in slots if slot.kind == DESCRIBE and slot.portal is not None}
+    described_statements = {slot.statement for slot in slots if slot.kind == DESCRIBE and slot.statement is not None}
+    for index, slot in reversed(batch.inserts):
+        portal = slot.portal
+        if slot.kind != EXECUTE or portal is None or portal in described or portal.known_columns() is not None:
+            continue
+        if len(portal.statements) == 1 and portal.statements[0] in described_statements:
+            continue
+        hidden = Slot(DESCRIBE, 0, slot.name)
+        hidden.portal = portal
+        hidden.hidden = True
+        raw.insert(index, m.describe_portal(slot.name))
+        slots.insert(slots.index(slot), hidden)
+    return raw, slots

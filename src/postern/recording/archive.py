@@ -1,0 +1,49 @@
+"""Sealing: a closed spool becomes a compressed archive.
+
+The steps are in such an order that a stop between any two of them leaves the recording whole in at
+least one place, and that calling `seal` again finishes the work: compress beside the archive's
+name, make that durable, rename, make the name durable, and only then remove the spool.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import zstandard
+
+from postern.errors import NotFound
+from postern.recording.layout import FILE_MODE, make_folder, sync_folder
+
+LEVEL = 3
+_CHUNK = 1024 * 1024
+
+
+def seal(spool_path: Path, archive_path: Path) -> None:
+    """Moves a closed spool into a sealed archive. May block; safe to repeat after an interruption.
+
+    Raises NotFound when neither exists, OSError when the disk refuses; the spool is then still there.
+    """
+    if not archive_path.exists():
+        if not spool_path.exists():
+            raise NotFound(f"there is no recording {spool_path.name} to seal")
+        make_folder(archive_path.parent)
+        partial = archive_path.with_name(archive_path.name + ".partial")
+        _compress(spool_path, partial)
+        os.replace(partial, archive_path)
+    sync_folder(archive_path.parent)
+    spool_path.unlink(missing_ok=True)
+
+
+def _compress(source: Path, target: Path) -> None:
+    """Writes `target` from the start, over what an earlier attempt may have left, and makes it durable.
+
+    The frame carries its content's size and checksum, so that a reader can tell a cut archive from a whole one.
+    """
+    compressor = zstandard.ZstdCompressor(level=LEVEL, write_checksum=True, write_content_size=True)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
+    with source.open("rb") as plain, os.fdopen(descriptor, "wb") as packed:
+        size = os.fstat(plain.fileno()).st_size
+        compressor.copy_stream(plain, packed, size=size, read_size=_CHUNK, write_size=_CHUNK)
+        packed.flush()
+        os.fsync(packed.fileno())

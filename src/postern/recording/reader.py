@@ -1,0 +1,109 @@
+"""Reads a recording back: a live spool, one that a crash cut, or a sealed archive, in constant memory."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+from zlib import crc32
+
+import zstandard
+
+from postern.errors import Malformed
+from postern.interception.events import Event
+from postern.recording.records import CRC, FILE_PREFIX, MAX_HEADER, MAX_PAYLOAD, PREFIX, Header, decode, decode_header
+
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_BUFFER = 256 * 1024
+
+
+class RecordingReader:
+    """Iterate it for (microseconds since start, event).
+
+    Iteration stops at the first record that is incomplete or whose crc is wrong; `damage` then says
+    why, and is empty after a clean end. `intact` counts the bytes up to the end of the last good record.
+    Opening raises FileNotFoundError, and Malformed when the header cannot be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.damage = ""
+        self.intact = 0
+        self._expected: int | None = None  # bytes that an archive says it holds
+        self._file = path.open("rb")
+        try:
+            self._stream = self._open_stream()
+            self.header = self._read_header()
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> RecordingReader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __iter__(self) -> Iterator[tuple[int, Event]]:
+        while True:
+            try:
+                record = self._next()
+            except (Malformed, zstandard.ZstdError) as error:
+                self.damage = f"damaged at byte {self.intact}: {error}"
+                return
+            if record is None:
+                return
+            yield record
+
+    def _open_stream(self) -> BinaryIO:
+        head = self._file.read(18)
+        self._file.seek(0)
+        if not head.startswith(_ZSTD_MAGIC):
+            return self._file
+        try:
+            size = zstandard.get_frame_parameters(head).content_size
+        except zstandard.ZstdError as error:
+            raise Malformed(f"the archive {self.path.name} is damaged: {error}") from error
+        self._expected = None if size in (-1, 2**64 - 1) else size
+        decompressor = zstandard.ZstdDecompressor()
+        return io.BufferedReader(decompressor.stream_reader(self._file, closefd=False), _BUFFER)
+
+    def _read_header(self) -> Header:
+        try:
+            prefix = self._stream.read(FILE_PREFIX.size)
+            length = FILE_PREFIX.unpack(prefix)[2] if len(prefix) == FILE_PREFIX.size else 0
+            body = self._stream.read(min(length, MAX_HEADER))
+            crc = self._stream.read(CRC.size)
+        except zstandard.ZstdError as error:
+            raise Malformed(f"the archive {self.path.name} is damaged: {error}") from error
+        header = decode_header(prefix, body, crc)
+        self.intact = len(prefix) + len(body) + len(crc)
+        return header
+
+    def _next(self) -> tuple[int, Event] | None:
+        prefix = self._stream.read(PREFIX.size)
+        if not prefix:
+            if self._expected is not None and self.intact != self._expected:
+                raise Malformed(f"the archive ends early; it should hold {self._expected} bytes")
+            return None
+        if len(prefix) < PREFIX.size:
+            raise Malformed("incomplete record")
+        length, kind, micros = PREFIX.unpack(prefix)
+        if length > MAX_PAYLOAD:
+            raise Malformed(f"a record says it is {length} bytes long")
+        body = self._stream.read(length + CRC.size)
+        if len(body) < length + CRC.size:
+            raise Malformed("incomplete record")
+        payload = body[:length]
+        if crc32(payload, crc32(prefix)) != CRC.unpack_from(body, length)[0]:
+            raise Malformed("the checksum of a record is wrong")
+        event = decode(kind, payload)
+        self.intact += len(prefix) + len(body)
+        return micros, event

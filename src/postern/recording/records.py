@@ -1,0 +1,239 @@
+"""The record format: how each recorded event becomes bytes, and comes back.
+
+A recording is a file header and then records, all integers little-endian:
+
+    file header  magic 8 bytes · u16 format · u32 length · JSON header · u32 crc32 of all before
+    record       u32 payload length · u8 kind · u64 microseconds since start · payload · u32 crc32 of all before
+
+A record whose crc does not fit, or that ends early, is where a crash cut the file: nothing behind it is read.
+Texts are UTF-8 with lone surrogates passed through, so that bytes no encoding explains come back as they were.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+from zlib import crc32
+
+from postern.errors import Malformed
+from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
+
+MAGIC = b"POSTREC\n"
+FORMAT = 1
+MAX_PAYLOAD = 256 * 1024 * 1024
+MAX_HEADER = 64 * 1024
+
+OPERATION, SHOWN, COMPLETED, REFUSAL, NOTE = 1, 2, 3, 4, 5
+
+PREFIX = struct.Struct("<IBQ")
+CRC = struct.Struct("<I")
+FILE_PREFIX = struct.Struct("<8sHI")
+
+_OPERATION = struct.Struct("<QBBII")  # exchange, phase, truncated, number of values, bytes of text
+_COMPLETED = struct.Struct("<QqQIII")  # exchange, rows or -1, micros, bytes of tag, error code and error
+_REFUSAL = struct.Struct("<QII")  # exchange, bytes of rule and message
+_LENGTH = struct.Struct("<i")  # of a bind value; -1 is NULL
+_OPERATION_HEAD = struct.Struct(PREFIX.format + _OPERATION.format[1:])
+
+_PHASES = (Phase.PREPARE, Phase.RUN)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Who and where, so that a recording explains itself without the store. `started_at` is aware."""
+
+    session: UUID
+    protocol: str
+    connection: str
+    user: str
+    started_at: datetime
+
+
+def encode_header(header: Header) -> bytes:
+    """The bytes that open a recording."""
+    body = json.dumps(
+        {
+            "session": str(header.session),
+            "protocol": header.protocol,
+            "connection": header.connection,
+            "user": header.user,
+            "started_at": header.started_at.isoformat(),
+        }
+    ).encode()
+    data = FILE_PREFIX.pack(MAGIC, FORMAT, len(body)) + body
+    return data + CRC.pack(crc32(data))
+
+
+def decode_header(prefix: bytes, body: bytes, crc: bytes) -> Header:
+    """Raises Malformed for a file that is no recording, is cut short, or has a format of a later release."""
+    if len(prefix) < FILE_PREFIX.size:
+        raise Malformed("this file is too short to be a recording")
+    magic, number, length = FILE_PREFIX.unpack(prefix)
+    if magic != MAGIC:
+        raise Malformed("this file is not a recording")
+    if number != FORMAT:
+        raise Malformed(
+            f"this recording has format {number}; this release reads format {FORMAT}: read it with a later one"
+        )
+    if len(body) < length or len(crc) < CRC.size or crc32(prefix + body) != CRC.unpack(crc)[0]:
+        raise Malformed("the header of this recording is damaged")
+    try:
+        values: dict[str, str] = json.loads(body)
+        return Header(
+            session=UUID(values["session"]),
+            protocol=values["protocol"],
+            connection=values["connection"],
+            user=values["user"],
+            started_at=datetime.fromisoformat(values["started_at"]),
+        )
+    except (ValueError, KeyError, TypeError):
+        raise Malformed("the header of this recording cannot be understood") from None
+
+
+def encode(event: Event, micros: int) -> bytes:
+    """One record. `micros` counts from the start of the session.
+
+    Raises Malformed for what the format cannot hold: an event that is not recorded, or a payload over MAX_PAYLOAD.
+    """
+    encoder = _ENCODERS.get(type(event))
+    if encoder is None:
+        raise Malformed(f"{type(event).__name__} is not an event that is recorded")
+    try:
+        record = encoder(event, micros)
+    except (struct.error, ValueError) as error:
+        raise Malformed(f"this {type(event).__name__} cannot be recorded: {error}") from error
+    if len(record) > MAX_PAYLOAD:
+        raise Malformed(f"this {type(event).__name__} is larger than {MAX_PAYLOAD} bytes and cannot be recorded")
+    return record
+
+
+def decode(kind: int, payload: bytes) -> Event:
+    """The event of a record whose crc is right. Raises Malformed when kind or payload makes no sense."""
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        raise Malformed(f"unknown kind of record {kind}")
+    try:
+        return decoder(payload)
+    except (struct.error, ValueError, TypeError, IndexError, AttributeError) as error:
+        raise Malformed(f"a record of kind {kind} cannot be understood: {error}") from error
+
+
+def _encode_operation(event: Operation, micros: int) -> bytes:
+    text = event.text.encode("utf-8", "surrogatepass")
+    values = _encode_values(event.values) if event.values else b""
+    head = _OPERATION_HEAD.pack(
+        _OPERATION.size + len(text) + len(values),
+        OPERATION,
+        micros,
+        event.exchange,
+        event.phase is Phase.RUN,
+        event.truncated,
+        len(event.values),
+        len(text),
+    )
+    data = head + text + values
+    return data + CRC.pack(crc32(data))
+
+
+def _encode_values(values: tuple[bytes | None, ...]) -> bytes:
+    parts: list[bytes] = []
+    for value in values:
+        if value is None:
+            parts.append(_LENGTH.pack(-1))
+        else:
+            parts.append(_LENGTH.pack(len(value)))
+            parts.append(value)
+    return b"".join(parts)
+
+
+def _decode_operation(payload: bytes) -> Operation:
+    exchange, phase, truncated, count, length = _OPERATION.unpack_from(payload)
+    text, at = _take(payload, _OPERATION.size, length)
+    values: list[bytes | None] = []
+    for _ in range(count):
+        (size,) = _LENGTH.unpack_from(payload, at)
+        at += _LENGTH.size
+        if size < 0:
+            values.append(None)
+        else:
+            value, at = _take(payload, at, size)
+            values.append(value)
+    return Operation(exchange, _text(text), _PHASES[phase], tuple(values), bool(truncated))
+
+
+def _encode_shown(event: Shown, micros: int) -> bytes:
+    head = PREFIX.pack(len(event.data), SHOWN, micros)
+    return b"".join((head, event.data, CRC.pack(crc32(event.data, crc32(head)))))
+
+
+def _encode_completed(event: Completed, micros: int) -> bytes:
+    tag, code, error = (text.encode("utf-8", "surrogatepass") for text in (event.tag, event.error_code, event.error))
+    rows = -1 if event.rows is None else event.rows
+    fixed = _COMPLETED.pack(event.exchange, rows, event.micros, len(tag), len(code), len(error))
+    return _record(COMPLETED, micros, b"".join((fixed, tag, code, error)))
+
+
+def _decode_completed(payload: bytes) -> Completed:
+    exchange, rows, micros, tag_size, code_size, error_size = _COMPLETED.unpack_from(payload)
+    tag, at = _take(payload, _COMPLETED.size, tag_size)
+    code, at = _take(payload, at, code_size)
+    error, _ = _take(payload, at, error_size)
+    return Completed(exchange, _text(tag), None if rows < 0 else rows, _text(code), _text(error), micros)
+
+
+def _encode_refusal(event: Refusal, micros: int) -> bytes:
+    rule, message = (text.encode("utf-8", "surrogatepass") for text in (event.rule, event.message))
+    return _record(REFUSAL, micros, _REFUSAL.pack(event.exchange, len(rule), len(message)) + rule + message)
+
+
+def _decode_refusal(payload: bytes) -> Refusal:
+    exchange, rule_size, message_size = _REFUSAL.unpack_from(payload)
+    rule, at = _take(payload, _REFUSAL.size, rule_size)
+    message, _ = _take(payload, at, message_size)
+    return Refusal(exchange, _text(rule), _text(message))
+
+
+def _encode_note(event: Note, micros: int) -> bytes:
+    return _record(NOTE, micros, json.dumps({"text": event.text, "details": event.details}).encode())
+
+
+def _decode_note(payload: bytes) -> Note:
+    values = json.loads(payload)
+    return Note(str(values["text"]), {str(key): str(value) for key, value in values["details"].items()})
+
+
+def _record(kind: int, micros: int, payload: bytes) -> bytes:
+    data = PREFIX.pack(len(payload), kind, micros) + payload
+    return data + CRC.pack(crc32(data))
+
+
+def _take(payload: bytes, at: int, size: int) -> tuple[bytes, int]:
+    end = at + size
+    if end > len(payload):
+        raise ValueError("it ends early")
+    return payload[at:end], end
+
+
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+_ENCODERS: dict[type[Event], Callable[[Any, int], bytes]] = {
+    Operation: _encode_operation,
+    Shown: _encode_shown,
+    Completed: _encode_completed,
+    Refusal: _encode_refusal,
+    Note: _encode_note,
+}
+_DECODERS: dict[int, Callable[[bytes], Event]] = {
+    OPERATION: _decode_operation,
+    SHOWN: Shown,
+    COMPLETED: _decode_completed,
+    REFUSAL: _decode_refusal,
+    NOTE: _decode_note,
+}

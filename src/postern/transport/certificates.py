@@ -1,0 +1,210 @@
+"""Postern's own certificate authority and the server certificate that listeners show.
+
+A gateway must offer TLS from its first minute, before anybody has bought a certificate: so it makes
+an authority of its own (EC P-256, ten years) and a server certificate signed by it (about thirteen months).
+Clients verify with `ca.crt` and `sslmode=verify-full`. Both are kept in one folder and are renewed by
+`ensure` when they near their end, when the names change, or when a file is missing or unreadable.
+The authority is kept when only the server certificate is renewed, so clients need no new file.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from postern.errors import Misconfigured
+
+AUTHORITY_LIFE = timedelta(days=3650)
+SERVER_LIFE = timedelta(days=397)  # the longest that common clients accept
+RENEW_BEFORE = timedelta(days=30)
+CLOCK_SKEW = timedelta(hours=1)  # a client whose clock is a little behind must not refuse a new certificate
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """PEM files. `certificate` and `key` are what a server shows; `authority` is what a client trusts."""
+
+    authority: Path
+    certificate: Path
+    key: Path
+
+    def server_context(self) -> ssl.SSLContext:
+        """TLS 1.2 or newer. Raises Misconfigured when the files cannot be used."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+        except (OSError, ssl.SSLError) as error:
+            raise Misconfigured(
+                f"the certificate {self.certificate} with key {self.key} cannot be used: {error}; "
+                "check that both are PEM files and belong together",
+                field="tls_cert",
+            ) from None
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class _Issued:
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def server_names(address: str, hostname: str, *more: str) -> tuple[str, ...]:
+    """The names a server certificate is valid for: loopback by all its names, then those given, each once."""
+    wildcards = {"", "0.0.0.0", "::"}  # noqa: S104  compared with, not bound to
+    given = ("localhost", "127.0.0.1", "::1", hostname, address, *more)
+    return tuple(dict.fromkeys(name for name in given if name not in wildcards))
+
+
+def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -> Material:
+    """Finds or makes `ca.crt`, `ca.key`, `server.crt` and `server.key` (keys 0600) in `folder` (0700 when made).
+
+    `names` are host names and IP addresses. Safe to call at every start: good files are left as they are.
+    """
+    now = now or datetime.now(UTC)
+    wanted = tuple(dict.fromkeys(names))
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    material = Material(folder / "ca.crt", folder / "server.crt", folder / "server.key")
+    authority = _load(material.authority, folder / "ca.key")
+    if authority is None or _ends_soon(authority.certificate, now):
+        authority = _make_authority(now)
+        _save(authority, material.authority, folder / "ca.key")
+    server = _load(material.certificate, material.key)
+    if server is None or _ends_soon(server.certificate, now) or not _fits(server.certificate, authority, wanted):
+        _save(_make_server(authority, wanted, now), material.certificate, material.key)
+    return material
+
+
+def _load(certificate: Path, key: Path) -> _Issued | None:
+    """None when a file is missing or broken, or the two do not belong together: then they are made anew."""
+    try:
+        found = x509.load_pem_x509_certificate(certificate.read_bytes())
+        private = serialization.load_pem_private_key(key.read_bytes(), password=None)
+    except (FileNotFoundError, ValueError):
+        return None
+    if not isinstance(private, ec.EllipticCurvePrivateKey) or private.public_key() != found.public_key():
+        return None
+    return _Issued(found, private)
+
+
+def _ends_soon(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_after_utc - now < RENEW_BEFORE
+
+
+def _fits(certificate: x509.Certificate, authority: _Issued, names: tuple[str, ...]) -> bool:
+    try:
+        certificate.verify_directly_issued_by(authority.certificate)
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    extension = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return set(extension) == set(_alternatives(names))
+
+
+def _alternatives(names: tuple[str, ...]) -> list[x509.GeneralName]:
+    found: list[x509.GeneralName] = []
+    for name in names:
+        try:
+            found.append(x509.IPAddress(ip_address(name)))
+        except ValueError:
+            found.append(x509.DNSName(_dns(name)))
+    return found
+
+
+def _dns(name: str) -> str:
+    try:
+        return name.encode("idna").decode()
+    except UnicodeError:
+        raise Misconfigured(
+            f"{name!r} is neither a host name nor an IP address; set POSTERN_PUBLIC_HOST to the name clients use",
+            field="public_host",
+        ) from None
+
+
+def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+    )
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _make_authority(now: datetime) -> _Issued:
+    key = ec.generate_private_key(ec.SECP256R1())
+    # The serial in the name keeps two gateways' authorities apart in a client's list.
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"Postern CA {os.urandom(4).hex()}")])
+    certificate = (
+        _builder(name, name, key.public_key())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(now + AUTHORITY_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return _Issued(certificate, key)
+
+
+def _make_server(authority: _Issued, names: tuple[str, ...], now: datetime) -> _Issued:
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Postern gateway")])
+    issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    end = min(now + SERVER_LIFE, authority.certificate.not_valid_after_utc)
+    certificate = (
+        _builder(subject, authority.certificate.subject, key.public_key())
+        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectAlternativeName(_alternatives(names)), critical=False)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(issuer_key, critical=False)
+        .sign(authority.key, hashes.SHA256())
+    )
+    return _Issued(certificate, key)
+
+
+def _save(issued: _Issued, certificate: Path, key: Path) -> None:
+    pem = issued.key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    _write(key, pem, 0o600)
+    _write(certificate, issued.certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+
+
+def _write(path: Path, data: bytes, mode: int) -> None:
+    """Whole or not at all: a crash half way leaves the old file."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode)
+    with os.fdopen(descriptor, "wb") as file:
+        os.fchmod(descriptor, mode)
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    draft.replace(path)

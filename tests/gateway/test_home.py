@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from postern.errors import Conflict, Misconfigured
+from postern.gateway.home import locked
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+HOLD = """
+import sys, pathlib, postern.gateway.home
+with postern.gateway.home.locked(pathlib.Path(sys.argv[1])):
+    print(1, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_second_gateway_is_refused_while_the_first_lives(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    first = subprocess.Popen(
+        [sys.executable, "-c", HOLD, home],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert first.stdout
+    assert first.stdout.readline() == b"1\n"
+    with pytest.raises(Conflict, match=rf"another postern \(process {first.pid}\).*--home"), locked(home):
+        pass
+    first.send_signal(signal.SIGKILL)
+    first.wait()
+    first.stdout.close()
+    with locked(home):
+        assert (home / "run" / "lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_the_folder_is_closed_to_others(tmp_path: Path) -> None:
+    with locked(tmp_path / "new" / "home"):
+        assert (tmp_path / "new" / "home").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_folder_that_cannot_be_made_is_a_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(Misconfigured, match=r"Not a directory.*POSTERN_HOME"), locked(tmp_path / "file" / "home"):
+        pass

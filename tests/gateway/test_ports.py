@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from postern.errors import Misconfigured
+from postern.gateway.ports import settle
+from postern.settings import Settings
+
+FREE: dict[str, Any] = {"api_port": 0, "postgres_port": 0, "tunnel_port": 0, "demo_port": 0}
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield int(listener.getsockname()[1])
+
+
+def test_zero_becomes_a_free_port_and_each_another() -> None:
+    settled = settle(Settings(home=Path("/x"), **FREE))
+    ports = {settled.api_port, settled.postgres_port, settled.tunnel_port, settled.demo_port}
+    assert len(ports) == 4
+    assert all(port > 1023 for port in ports)
+
+
+@pytest.mark.parametrize("name", list(FREE))
+def test_a_port_in_use_names_its_setting(taken: int, name: str) -> None:
+    flag = name.replace("_", "-")
+    with pytest.raises(
+        Misconfigured, match=rf"port {taken} on 127.0.0.1 is in use.*POSTERN_{name.upper()} or --{flag}"
+    ):
+        settle(Settings(home=Path("/x"), **(FREE | {name: taken})))
+
+
+def test_the_demos_port_does_not_matter_without_the_demo(taken: int) -> None:
+    settings = Settings(home=Path("/x"), demo=False, **(FREE | {"demo_port": taken}))
+    assert settle(settings).demo_port == taken
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [({"api_port": 70_000}, "70000 is not a port"), ({"host": "192.0.2.1"}, "cannot be bound.*POSTERN_HOST")],
+)
+def test_what_cannot_be_bound_says_why(changes: dict[str, int | str], why: str) -> None:
+    with pytest.raises(Misconfigured, match=why):
+        settle(Settings(home=Path("/x"), **{**FREE, **changes}))
+
+
+def test_a_lingering_connection_is_no_obstacle() -> None:
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port))
+        served, _ = listener.accept()
+        served.close()  # the side that closes first is left in TIME_WAIT
+        client.close()
+    assert settle(Settings(home=Path("/x"), **(FREE | {"api_port": port}))).api_port == port

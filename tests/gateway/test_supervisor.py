@@ -1,0 +1,198 @@
+"""With real child processes, each a few lines of Python."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from postern.errors import Unavailable
+from postern.gateway import supervisor as module
+from postern.gateway.children import ChildSpec
+from postern.gateway.supervisor import Supervisor, back_off, run
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCE)}
+
+SERVE = """
+import os, signal, sys, time
+from postern.process import announce_ready, die_with_parent
+die_with_parent()
+with open(sys.argv[1], "a") as file: file.write(f"{os.getpid()}\\n")
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+announce_ready()
+time.sleep(60)
+"""
+STUBBORN = SERVE.replace("lambda *_: sys.exit(0)", "signal.SIG_IGN")
+FAIL = "import sys; sys.exit(3)"
+SILENT = "import time; time.sleep(60)"
+
+
+def child(program: str, *arguments: object, **more: object) -> ChildSpec:
+    return ChildSpec("w1", ("-c", program, *map(str, arguments)), **more)  # type: ignore[arg-type]
+
+
+def pids(path: Path) -> list[int]:
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def until(condition: Callable[[], object], within: float = 10.0) -> None:
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110  the condition is about another process
+            await asyncio.sleep(0.02)
+
+
+async def test_a_crashed_child_is_started_again_and_said_so(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    told = tmp_path / "pids"
+    supervisor = Supervisor(ENVIRONMENT)
+    await supervisor.start(child(SERVE, told))
+    os.kill(pids(told)[0], signal.SIGKILL)
+    await until(lambda: "w1 runs again" in caplog.messages)
+    assert len(pids(told)) == 2
+    said = [message for message in caplog.messages if "SIGKILL" in message]
+    assert len(said) == 1
+    assert said[0].startswith("w1 was ended by signal SIGKILL; it is started again in 0.")
+    await supervisor.stop()
+    assert not any(alive(pid) for pid in pids(told))
+
+
+async def test_a_child_that_keeps_crashing_is_tried_less_and_less(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_DELAY", 0.01)
+    marker = tmp_path / "pids"
+    once = SERVE.replace("with open", "if os.path.exists(sys.argv[1]): sys.exit(7)\nwith open")
+    supervisor = Supervisor(ENVIRONMENT)
+    await supervisor.start(child(once, marker))
+    os.kill(pids(marker)[0], signal.SIGKILL)
+    await until(lambda: sum("exit code 7 before it was ready" in message for message in caplog.messages) >= 2)
+    await supervisor.stop()
+
+
+def test_back_off_doubles_with_jitter_up_to_a_limit() -> None:
+    for crashes, longest in ((0, 0.4), (1, 0.8), (3, 3.2), (10, 30.0), (5000, 30.0)):
+        delays = {back_off(crashes) for _ in range(50)}
+        assert all(longest / 2 <= delay <= longest for delay in delays)
+        assert len(delays) > 1
+
+
+@pytest.mark.parametrize(
+    ("program", "why"),
+    [(FAIL, "w1 ended with exit code 3 before it was ready"), (SILENT, "w1 was not ready after 0.5 s")],
+)
+async def test_a_child_that_never_serves_fails_the_start_and_is_not_left(program: str, why: str) -> None:
+    supervisor = Supervisor(ENVIRONMENT)
+    with pytest.raises(Unavailable, match=why):
+        await supervisor.start(child(program, ready_timeout=0.5))
+    await supervisor.stop()
+    assert all(each.process.returncode is not None for each in supervisor._children.values())
+
+
+async def test_a_child_that_does_not_stop_is_killed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PATIENCE", 0.3)
+    supervisor = Supervisor(ENVIRONMENT)
+    await supervisor.start(child(STUBBORN, tmp_path / "pids"))
+    await supervisor.stop()
+    assert not alive(pids(tmp_path / "pids")[0])
+    assert "w1 did not stop within 0.3 s and was killed" in caplog.messages
+
+
+async def test_what_others_need_is_stopped_last(tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    program = SERVE.replace(
+        "lambda *_: sys.exit(0)", "lambda *_: (open(sys.argv[2], 'a').write(sys.argv[3]), sys.exit(0))"
+    )
+    supervisor = Supervisor(ENVIRONMENT)
+    await supervisor.start(child(program, tmp_path / "a", order, "target ", outlives=True))
+    await supervisor.start(ChildSpec("w2", ("-c", program, str(tmp_path / "b"), str(order), "worker ")))
+    await supervisor.stop()
+    assert order.read_text() == "worker target "
+
+
+async def test_run_once_waits_and_reports_failure() -> None:
+    supervisor = Supervisor(ENVIRONMENT)
+    await supervisor.run_once(child("pass"))
+    with pytest.raises(Unavailable, match="w1 ended with exit code 3"):
+        await supervisor.run_once(child(FAIL))
+
+
+SUPERVISE = """
+import asyncio, os, sys
+from postern.gateway.supervisor import Supervisor, run
+from postern.gateway.children import ChildSpec
+async def body(supervisor):
+    await supervisor.start(ChildSpec("w1", ("-c", sys.argv[1], sys.argv[2])))
+    print("up", flush=True)
+    await supervisor.wait()
+asyncio.run(run(Supervisor(os.environ), body))
+print("down", flush=True)
+"""
+
+
+def supervised(program: str, told: Path) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", SUPERVISE, program, told],
+        env=ENVIRONMENT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdout
+    assert process.stdout.readline() == b"up\n"
+    return process
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_all_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    process = supervised(SERVE, tmp_path / "pids")
+    process.send_signal(number)
+    output, _ = process.communicate(timeout=10)
+    assert output == b"down\n"
+    assert process.returncode == 0
+    assert not alive(pids(tmp_path / "pids")[0])
+
+
+def test_the_second_signal_stops_at_once(tmp_path: Path) -> None:
+    process = supervised(STUBBORN, tmp_path / "pids")
+    started = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=10)
+    assert time.monotonic() - started < module.PATIENCE / 2
+    assert not alive(pids(tmp_path / "pids")[0])
+
+
+def test_children_die_with_a_killed_supervisor(tmp_path: Path) -> None:
+    process = supervised(SERVE, tmp_path / "pids")
+    process.kill()
+    process.communicate(timeout=10)
+    end = time.monotonic() + 5
+    while alive(pids(tmp_path / "pids")[0]) and time.monotonic() < end:
+        time.sleep(0.02)
+    assert not alive(pids(tmp_path / "pids")[0])
+
+
+async def test_run_passes_on_what_the_body_raises() -> None:
+    async def body(supervisor: Supervisor) -> None:
+        raise Unavailable("no reason")
+
+    with pytest.raises(Unavailable, match="no reason"):
+        await run(Supervisor(ENVIRONMENT), body)

@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.errors import Invalid
+from postern.inspection import guardrails
+from postern.inspection.guardrails import GuardRails, StatementCache
+from postern.interception.events import Channel, Kind, Operation, Output, Phase, Rows, Shown
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import FORWARD, Refuse
+
+from .conftest import ListOutput, ListRows
+
+
+def words(*items: str, name: str | None = None) -> Rule:
+    return Rule(RuleType.DENY_WORDS_LIST, words=items, name=name)
+
+
+def pattern(expression: str, name: str | None = None) -> Rule:
+    return Rule(RuleType.PATTERN_MATCH, pattern_regex=expression, name=name)
+
+
+def rail(name: str, *, on_input: tuple[Rule, ...] = (), on_output: tuple[Rule, ...] = ()) -> GuardRail:
+    return GuardRail(UUID(int=1), UUID(int=2), name, input=on_input, output=on_output)
+
+
+DESTRUCTIVE = rail(
+    "no destructive statements",
+    on_input=(
+        words("truncate", "grant", name="words"),
+        pattern(r"(?i)drop\s+table", name="drop"),
+        pattern("(?i)delete"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("DROP TABLE customers", "drop"),
+        ("drop/**/table customers", "drop"),
+        ("select '/*'; drop/* '*/table x", "drop"),
+        ("Truncate customers", "words"),
+        ("delete from customers", "3"),
+        ("DO $$ begin drop --\n table x; end $$", "drop"),
+    ],
+)
+def test_a_refusal_names_the_guard_rail_and_the_rule(session: SessionView, text: str, rule: str) -> None:
+    verdict = GuardRails((DESTRUCTIVE,)).see(Operation(1, text), session)
+    assert isinstance(verdict, Refuse)
+    assert verdict.message == f'blocked by guard rail "no destructive statements" (rule "{rule}")'
+    assert verdict.rule == f"no destructive statements / {rule}"
+    assert "shop" in verdict.hint
+    assert session.metrics.refused == 1
+
+
+@pytest.mark.parametrize("text", ["select 1", "select dropped, granted from t", "", "insert into drops values (1)"])
+def test_what_no_rule_hits_is_forwarded(session: SessionView, text: str) -> None:
+    assert GuardRails((DESTRUCTIVE,)).see(Operation(1, text), session) is FORWARD
+    assert session.metrics.refused == 0
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_preparing_is_judged_like_running(session: SessionView, phase: Phase) -> None:
+    assert isinstance(GuardRails((DESTRUCTIVE,)).see(Operation(1, "drop table x", phase), session), Refuse)
+
+
+def test_bind_values_are_judged_each_on_its_own(session: SessionView) -> None:
+    rails = GuardRails((DESTRUCTIVE,))
+    assert isinstance(rails.see(Operation(1, "select $1", values=(None, b"x", b"drop table y")), session), Refuse)
+    assert rails.see(Operation(1, "select $1", values=(b"drop", b"table")), session) is FORWARD
+    assert rails.see(Operation(1, "select $1", values=(None,)), session) is FORWARD
+
+
+def test_the_cache_answers_alike_and_counts_each_time(session: SessionView) -> None:
+    rails = GuardRails((DESTRUCTIVE,))
+    first = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
+    again = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
+    assert first == again
+    assert session.metrics.refused == 2
+
+
+def test_what_is_too_large_to_be_judged_is_refused(session: SessionView) -> None:
+    verdict = GuardRails((DESTRUCTIVE,)).see(Operation(1, "select $1", values=(b"x",), truncated=True), session)
+    assert isinstance(verdict, Refuse)
+    assert verdict.message.startswith("this is too large to be judged by guard rail")
+
+
+SECRET = rail("no secrets", on_output=(pattern("BEGIN [A-Z ]*PRIVATE KEY", name="keys"), words("top secret")))
+
+
+def test_answers_are_judged_in_every_column_and_channel(session: SessionView) -> None:
+    rails = GuardRails((SECRET,))
+    clean = ListRows((Kind.TEXT, [b"a", b"b"]), (Kind.NUMBER, [b"1", b"2"]))
+    assert rails.see(clean, session) is FORWARD
+    dirty = ListRows((Kind.TEXT, [b"a", b"b"]), (Kind.JSON, [b"{}", b'{"k": "-----BEGIN RSA PRIVATE KEY"}']))
+    verdict = rails.see(dirty, session)
+    assert isinstance(verdict, Refuse)
+    assert 'rule "keys"' in verdict.message
+    for channel in Channel:
+        assert isinstance(rails.see(ListOutput([b"ok", b"it is Top  Secret"], channel), session), Refuse)
+        assert rails.see(ListOutput([b"it is top", b"secret"], channel), session) is FORWARD
+    assert rails.see(ListRows(), session) is FORWARD
+
+
+def test_only_what_a_rule_needs_is_wanted() -> None:
+    assert GuardRails(()).wants == frozenset()
+    assert GuardRails((DESTRUCTIVE,)).wants == {Operation}
+    assert GuardRails((SECRET,)).wants == {Rows, Output}
+    assert GuardRails((SECRET, DESTRUCTIVE)).wants == {Operation, Rows, Output}
+
+
+def test_the_direction_of_a_rule_holds(session: SessionView) -> None:
+    rails = GuardRails((SECRET, DESTRUCTIVE))
+    assert rails.see(Operation(1, "select 'top secret'"), session) is FORWARD
+    assert rails.see(ListOutput([b"drop table x"]), session) is FORWARD
+    assert rails.see(Shown(b"drop table x"), session) is FORWARD
+
+
+def test_a_rule_that_cannot_be_loaded_refuses_the_session() -> None:
+    with pytest.raises(Invalid, match="does not compile"):
+        GuardRails((rail("broken", on_input=(words("x"), pattern("(a"))),))
+
+
+def test_sessions_under_the_same_rules_share_what_is_compiled() -> None:
+    assert GuardRails((DESTRUCTIVE,))._input is GuardRails((DESTRUCTIVE,))._input
+
+
+def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guardrails, "CACHED_STATEMENTS", 10)
+    monkeypatch.setattr(guardrails, "CACHED_BYTES", 100)
+    cache = StatementCache()
+    for number in range(100):
+        cache.put(f"{number:05}", None)
+    assert len(cache) == 10
+    assert "00099" in cache
+    assert "00089" not in cache
+    for number in range(5):
+        cache.put(f"{number:030}", None)
+    assert len(cache) == 3
+    cache.put("x" * (guardrails.CACHED_STATEMENT_BYTES + 1), None)
+    assert len(cache) == 3
+
+
+def test_the_cache_keeps_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guardrails, "CACHED_STATEMENTS", 2)
+    cache = StatementCache()
+    cache.put("a", None)
+    cache.put("b", None)
+    assert cache.get("a") is None
+    cache.put("c", None)
+    assert "a" in cache
+    assert "b" not in cache

@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from postern.errors import NotFound
+from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
+from postern.recording.archive import seal
+from postern.recording.layout import archive_path
+from postern.recording.library import Library, describe
+from postern.recording.recorder import Recorder
+from postern.recording.records import Header
+
+from .conftest import MakeSpool
+
+
+class Lines:
+    """A renderer of a made-up protocol: lines, those that open with `!` are errors."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if b"poison" in data:
+            raise ValueError("cannot read this")
+        return [("e" if line.startswith(b"!") else "o", line + b"\n") for line in lines]
+
+
+EVENTS: list[tuple[int, Event]] = [
+    (1500, Operation(1, "select $1, $2", values=(b"it's", None))),
+    (2000, Shown(b"one\ntw")),
+    (2500, Shown(b"o\n!bad\n")),
+    (2500, Completed(1, "SELECT 2", 2)),
+    (3000, Refusal(2, "drop", "blocked by drop")),
+    (4000, Note("killed", {"by": "an admin"})),
+]
+WANTED = [
+    (1.5, "i", b"select $1, $2\n-- $1 = 'it''s'\n-- $2 = NULL"),
+    (2.0, "o", b"one\n"),
+    (2.5, "o", b"two\n"),
+    (2.5, "e", b"!bad\n"),
+    (4.0, "e", b"[note] killed (by: an admin)\n"),
+]
+
+
+def record(make_spool: MakeSpool, events: list[tuple[int, Event]], limit: int = 1000) -> Recorder:
+    recorder = Recorder(make_spool(), limit)
+    for micros, event in events:
+        recorder.record(event, micros)
+    return recorder
+
+
+@pytest.fixture
+def library(home: Path) -> Library:
+    return Library(home, {"postgres": Lines})
+
+
+def test_live_and_sealed_read_the_same(make_spool: MakeSpool, home: Path, header: Header, library: Library) -> None:
+    recorder = record(make_spool, EVENTS)
+    assert list(library.events(header.session)) == WANTED
+    assert list(library.operations(header.session)) == [(1.5, b"select $1, $2")]
+    recorder.spool.close()
+    seal(recorder.spool.path, archive_path(home, header.session, header.started_at))
+    assert list(library.events(header.session)) == WANTED
+    assert list(library.operations(header.session)) == [(1.5, b"select $1, $2")]
+
+
+def test_no_recording(library: Library) -> None:
+    with pytest.raises(NotFound, match="no recording of session"):
+        next(iter(library.events(uuid4())))
+
+
+def test_after_the_cut_errors_and_tags_are_still_told(make_spool: MakeSpool, header: Header, library: Library) -> None:
+    record(
+        make_spool,
+        [
+            (0, Shown(b"one\ntwo\n")),
+            (0, Completed(1, "SELECT 1", 1)),
+            (0, Refusal(2, "drop", "blocked by drop")),
+            (0, Completed(3, error_code="42P01", error="no such table")),
+        ],
+        limit=4,
+    )
+    assert [(stream, content) for _, stream, content in library.events(header.session)] == [
+        ("o", b"one\n"),
+        ("e", b"[note] output limit reached (limit: 4)\n"),
+        ("o", b"SELECT 1\n"),
+        ("e", b"blocked by drop\n"),
+        ("e", b"no such table\n"),
+    ]
+
+
+def test_a_renderer_that_fails_hides_nothing(make_spool: MakeSpool, header: Header, library: Library) -> None:
+    record(make_spool, [(0, Shown(b"poison\n")), (0, Operation(1, "select 1")), (0, Shown(b"rest"))])
+    contents = [content for _, _, content in library.events(header.session)]
+    assert contents[1:] == [b"poison\n", b"select 1", b"rest"]
+    assert contents[0].startswith(b"[note] output could not be rendered")
+
+
+def test_an_unknown_protocol_is_replayed_as_it_was(make_spool: MakeSpool, home: Path, header: Header) -> None:
+    record(make_spool, [(0, Shown(b"\x00raw"))])
+    assert list(Library(home, {}).events(header.session)) == [(0.0, "o", b"\x00raw")]
+
+
+def test_a_damaged_archive_ends_with_a_note(
+    make_spool: MakeSpool, home: Path, header: Header, library: Library
+) -> None:
+    recorder = record(make_spool, [(n * 1000, Operation(n, f"select {n}")) for n in range(5)])
+    recorder.spool.close()
+    path = recorder.spool.path
+    path.write_bytes(path.read_bytes()[:-2])
+    assert len(list(library.events(header.session))) == 4, "a live spool may end in the middle of a record"
+    seal(path, archive_path(home, header.session, header.started_at))
+    *operations, last = library.events(header.session)
+    assert len(operations) == 4
+    assert last[:2] == (3.0, "e")
+    assert b"cannot be read further" in last[2]
+
+
+def test_a_bind_value_never_looks_like_a_statement() -> None:
+    text = describe(Operation(1, "select $1", values=(b"x\ndrop table t;\r\n--\\",), truncated=True))
+    lines = text.split(b"\n")
+    assert lines == [
+        b"select $1",
+        b"-- $1 = 'x\\ndrop table t;\\r\\n--\\\\'",
+        b"-- not all values are whole: some were too large to keep",
+    ]
+
+
+def test_bytes_that_no_encoding_explains_come_back() -> None:
+    assert describe(Operation(1, b"select '\xe9'".decode("utf-8", "surrogateescape"))) == b"select '\xe9'"
+    assert describe(Operation(1, "select '\ud800'")) == b"select '?'"

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.errors import Malformed
+from postern.interception.events import RECORDED, Completed, Event, Note, Operation, Phase, Refusal, Shown
+from postern.recording import records
+from postern.recording.records import CRC, FILE_PREFIX, PREFIX, Header, decode, decode_header, encode, encode_header
+
+U64 = st.integers(0, 2**64 - 1)
+# Surrogates are part of it: they stand for bytes that the client's encoding does not explain.
+TEXT = st.text(st.characters(codec=None, exclude_categories=()))
+EVENTS: st.SearchStrategy[Event] = st.one_of(
+    st.builds(
+        Operation,
+        exchange=U64,
+        text=TEXT,
+        phase=st.sampled_from(Phase),
+        values=st.lists(st.none() | st.binary()).map(tuple),
+        truncated=st.booleans(),
+    ),
+    st.builds(Shown, st.binary()),
+    st.builds(
+        Completed,
+        exchange=U64,
+        tag=TEXT,
+        rows=st.none() | st.integers(0, 2**63 - 1),
+        error_code=TEXT,
+        error=TEXT,
+        micros=U64,
+    ),
+    st.builds(Refusal, exchange=U64, rule=TEXT, message=TEXT),
+    st.builds(Note, text=TEXT, details=st.dictionaries(TEXT, TEXT)),
+)
+
+
+def split(record: bytes) -> tuple[int, int, bytes]:
+    length, kind, micros = PREFIX.unpack_from(record)
+    assert len(record) == PREFIX.size + length + CRC.size
+    assert CRC.unpack(record[-CRC.size :])[0] == crc32(record[: -CRC.size])
+    return kind, micros, record[PREFIX.size : -CRC.size]
+
+
+@given(EVENTS, U64)
+def test_every_event_comes_back_as_it_went_in(event: Event, micros: int) -> None:
+    kind, at, payload = split(encode(event, micros))
+    assert at == micros
+    assert decode(kind, payload) == event
+
+
+def test_every_recorded_event_has_a_form() -> None:
+    assert set(records._ENCODERS) == set(RECORDED)
+    assert len(records._DECODERS) == len(RECORDED)
+
+
+@given(st.integers(0, 255), st.binary())
+def test_a_payload_that_makes_no_sense_is_malformed_and_nothing_else(kind: int, payload: bytes) -> None:
+    try:
+        event = decode(kind, payload)
+    except Malformed:
+        return
+    assert isinstance(event, RECORDED)
+
+
+@pytest.mark.parametrize(
+    ("event", "micros"),
+    [(Event(), 0), (Shown(b"x"), -1), (Shown(b"x"), 2**64), (Operation(-1, "x"), 0), (Completed(1, rows=2**63), 0)],
+    ids=["not recorded", "before the start", "too late", "negative exchange", "too many rows"],
+)
+def test_what_the_format_cannot_hold_is_refused(event: Event, micros: int) -> None:
+    with pytest.raises(Malformed):
+        encode(event, micros)
+
+
+def test_a_payload_over_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "MAX_PAYLOAD", 1000)
+    with pytest.raises(Malformed, match="larger than 1000 bytes"):
+        encode(Shown(bytes(1001)), 0)
+
+
+def read_header(data: bytes) -> Header:
+    size = FILE_PREFIX.size
+    return decode_header(data[:size], data[size : -CRC.size], data[-CRC.size :])
+
+
+def test_header_comes_back(header: Header) -> None:
+    assert read_header(encode_header(header)) == header
+
+
+def test_a_header_with_any_byte_changed_is_refused(header: Header) -> None:
+    data = encode_header(header)
+    for at in range(len(data)):
+        broken = bytearray(data)
+        broken[at] ^= 0x40
+        with pytest.raises(Malformed):
+            read_header(bytes(broken))
+
+
+def test_a_later_format_is_named(header: Header) -> None:
+    data = bytearray(encode_header(header))
+    data[8] = 9
+    with pytest.raises(Malformed, match="format 9"):
+        read_header(bytes(data))

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from postern.interception.events import Completed, Note, Operation, Refusal, Shown
+from postern.recording import recovery
+from postern.recording.archive import seal
+from postern.recording.layout import archive_path, spool_folder
+from postern.recording.reader import RecordingReader
+from postern.recording.records import Header, encode
+from postern.recording.recovery import GATEWAY_STOPPED, recover
+
+from .conftest import MakeSpool
+
+
+def fill(make_spool: MakeSpool, **which: object) -> Path:
+    spool = make_spool(**which)
+    spool.append(encode(Operation(1, "select 1"), 10))
+    spool.append(encode(Shown(b"answer"), 20))
+    spool.append(encode(Completed(1), 20))
+    spool.append(encode(Refusal(2, "no drops", "blocked"), 1_500_000))
+    return spool.path
+
+
+def test_what_a_dead_worker_left_is_marked_sealed_and_reported(
+    make_spool: MakeSpool, home: Path, header: Header
+) -> None:
+    path = fill(make_spool)
+    (found,) = recover(spool_folder(home, "w1"))
+    assert found.session == header.session
+    assert found.ended_at == header.started_at + timedelta(seconds=1.5)
+    assert (found.operations, found.refused, found.output_bytes, found.damage) == (1, 1, 6, "")
+    assert not path.exists()
+    with RecordingReader(archive_path(home, header.session, header.started_at)) as reader:
+        events = list(reader)
+    assert events[-1] == (1_500_000, Note(GATEWAY_STOPPED))
+    assert reader.intact == found.size
+    assert recover(spool_folder(home, "w1")) == []
+
+
+def test_a_torn_tail_is_replaced_by_the_marker(make_spool: MakeSpool, home: Path, header: Header) -> None:
+    path = fill(make_spool)
+    with path.open("ab") as file:
+        file.write(encode(Shown(b"half a record"), 2_000_000)[:-3])
+    (found,) = recover(spool_folder(home, "w1"))
+    assert "incomplete" in found.damage
+    with RecordingReader(archive_path(home, header.session, header.started_at)) as reader:
+        events = [event for _, event in reader]
+    assert not reader.damage
+    assert len(events) == 5
+    assert isinstance(events[-1], Note)
+    assert "incomplete" in events[-1].details["cut"]
+
+
+def test_broken_files_do_not_hide_the_others(make_spool: MakeSpool, home: Path) -> None:
+    folder = spool_folder(home, "w1")
+    good = [uuid4() for _ in range(3)]
+    for session in good:
+        fill(make_spool, session=session)
+    broken = uuid4()
+    (folder / f"{broken}.rec").write_bytes(b"garbage")
+    (folder / "notes.rec").write_bytes(b"not ours")
+    found = {one.session: one for one in recover(folder)}
+    assert set(found) == {*good, broken}
+    assert "too short" in found[broken].damage
+    assert found[broken].ended_at is None
+    assert all(not found[session].damage for session in good)
+    assert (folder / f"{broken}.rec.broken").read_bytes() == b"garbage"
+    assert (folder / "notes.rec").exists()
+
+
+def test_a_stop_after_the_marker_does_not_mark_twice(
+    make_spool: MakeSpool, home: Path, header: Header, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = fill(make_spool)
+
+    def no_room(spool: Path, archive: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(recovery, "seal", no_room)
+    (first,) = recover(spool_folder(home, "w1"))
+    assert "No space left" in first.damage
+    assert path.exists()
+    monkeypatch.setattr(recovery, "seal", seal)
+    (second,) = recover(spool_folder(home, "w1"))
+    assert second.damage == ""
+    assert second.ended_at == header.started_at + timedelta(seconds=1.5)
+    with RecordingReader(archive_path(home, header.session, header.started_at)) as reader:
+        notes = [event for _, event in reader if isinstance(event, Note)]
+    assert notes == [Note(GATEWAY_STOPPED)]
+
+
+def test_a_folder_that_is_not_there_has_nothing_to_recover(tmp_path: Path) -> None:
+    assert recover(tmp_path / "spool" / "w9") == []

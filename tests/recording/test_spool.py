@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from postern.errors import RecordingFailed
+from postern.interception.events import Event, Operation, Shown
+from postern.recording.reader import RecordingReader
+from postern.recording.records import Header, encode
+from postern.recording.spool import Spool
+
+from .conftest import MakeSpool
+
+
+def events_of(path: Path) -> list[Event]:
+    with RecordingReader(path) as reader:
+        found = [event for _, event in reader]
+    assert not reader.damage
+    return found
+
+
+def test_files_and_folders_are_for_the_owner_only(make_spool: MakeSpool, home: Path) -> None:
+    before = os.umask(0)
+    try:
+        spool = make_spool()
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(spool.path.stat().st_mode) == 0o600
+    for folder in (home, home / "spool", home / "spool" / "w1"):
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+def test_an_append_is_visible_to_others_at_once(make_spool: MakeSpool) -> None:
+    spool = make_spool()
+    spool.append(encode(Shown(b"hello"), 1))
+    assert events_of(spool.path) == [Shown(b"hello")]
+    assert spool.size == spool.path.stat().st_size
+
+
+def test_an_existing_recording_is_never_written_over(make_spool: MakeSpool, header: Header) -> None:
+    spool = make_spool()
+    content = spool.path.read_bytes()
+    with pytest.raises(RecordingFailed, match="cannot be created"):
+        Spool.create(spool.path, header)
+    assert spool.path.read_bytes() == content
+
+
+def test_append_after_close_fails(make_spool: MakeSpool) -> None:
+    spool = make_spool()
+    spool.close()
+    spool.close()
+    with pytest.raises(RecordingFailed, match="closed"):
+        spool.append(b"x")
+
+
+def test_a_failed_spool_takes_no_more(make_spool: MakeSpool) -> None:
+    spool = make_spool()
+    spool.fail("the disk is gone")
+    with pytest.raises(RecordingFailed, match="the disk is gone"):
+        spool.append(b"x")
+    assert spool.failed
+
+
+def test_sync_makes_it_clean(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    real = os.fdatasync
+
+    def counted(descriptor: int) -> None:
+        synced.append(descriptor)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fdatasync", counted)
+    spool = make_spool()
+    assert spool.dirty
+    spool.sync()
+    assert not spool.dirty
+    assert len(synced) == 1
+    spool.sync()
+    assert len(synced) == 1, "a clean spool must not cost a sync"
+    spool.append(encode(Shown(b"x"), 1))
+    assert spool.dirty
+
+
+def test_a_failed_sync_fails_the_spool(make_spool: MakeSpool, monkeypatch: pytest.MonkeyPatch) -> None:
+    spool = make_spool()
+
+    def fails(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", fails)
+    with pytest.raises(RecordingFailed, match="durable"):
+        spool.sync()
+    with pytest.raises(RecordingFailed):
+        spool.append(b"x")
+
+
+def test_a_full_disk_fails_the_append_and_keeps_what_was_there(make_spool: MakeSpool) -> None:
+    """RLIMIT_FSIZE stands for the full disk: the kernel takes a part of the record, then refuses."""
+    spool = make_spool()
+    spool.append(encode(Shown(b"kept"), 1))
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (spool.size + 100, hard))
+    try:
+        with pytest.raises(RecordingFailed, match="cannot be written"):
+            spool.append(encode(Shown(bytes(1000)), 2))
+        with pytest.raises(RecordingFailed):
+            spool.append(encode(Shown(b"small"), 3))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert events_of(spool.path) == [Shown(b"kept")]
+
+
+def test_no_room_for_the_header_leaves_no_file(tmp_path: Path, header: Header, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_: int, __: bytes) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(RecordingFailed, match="No space left"):
+        Spool.create(tmp_path / "x.rec", header)
+    assert not list(tmp_path.iterdir())
+
+
+CHILD = """
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import uuid4
+from postern.interception.events import Operation
+from postern.recording.records import Header, encode
+from postern.recording.spool import Spool
+
+spool = Spool.create(Path(sys.argv[1]), Header(uuid4(), "postgres", "shop", "ann", datetime.now(UTC)))
+number = 0
+while True:
+    number += 1
+    spool.append(encode(Operation(number, "select " + "x" * (number % 5000)), number))
+    sys.stdout.write(f"{number}\\n")
+    sys.stdout.flush()
+"""
+
+
+@pytest.mark.parametrize("reports", [1, 50, 700])
+def test_kill_9_loses_no_record_that_was_reported(tmp_path: Path, reports: int) -> None:
+    path = tmp_path / "x.rec"
+    source = Path(__file__).resolve().parents[2] / "src"
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path)],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(source)},
+    )
+    assert child.stdout
+    for _ in range(reports):
+        assert child.stdout.readline()
+    child.send_signal(signal.SIGKILL)
+    rest = child.stdout.read().splitlines(keepends=True)
+    child.stdout.close()
+    child.wait()
+    reported = reports + sum(line.endswith(b"\n") for line in rest)
+    with RecordingReader(path) as reader:
+        numbers = [event.exchange for _, event in reader if isinstance(event, Operation)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert len(numbers) >= reported
