@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 from datetime import timedelta
 
 import pytest
@@ -68,7 +69,8 @@ async def test_tokens_are_checked_in_every_claim(world: World) -> None:
     bad += [good | {"iss": "other"}, good | {"aud": "other"}, good | {"sub": "ann"}, good | {"exp": issued - 1}]
     bad += [good | {"iat": issued + 3600}, good | {"gen": "x"}]
     refused = [made(claims) for claims in bad] + [made(good, OKPKey.generate_key("Ed25519"))]
-    unsigned = jwt.encode({"alg": "none"}, good, key, algorithms=["none"])
+    none = base64.urlsafe_b64encode(b'{"alg":"none"}').decode().rstrip("=")
+    unsigned = f"{none}.{made(good).reveal().split('.')[1]}."
     for wrong in (*refused, Secret(unsigned), Secret(""), Secret("a.b.c"), Secret(token.reveal()[:-4])):
         with pytest.raises(Unauthenticated):
             await tokens.verify(wrong)

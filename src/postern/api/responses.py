@@ -18,9 +18,14 @@ _MEANING = {
     500: "Something went wrong in the gateway",
     503: "The store does not answer",
 }
-_ALWAYS = (400, 401, 422, 500, 503)
+_ALWAYS = (400, 422, 500, 503)
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Those given, and those that every route with a token can have."""
+    return open_errors(401, *statuses)
+
+
+def open_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Those given, and those that every route can have."""
     return {status: {"model": Error, "description": _MEANING[status]} for status in sorted({*statuses, *_ALWAYS})}

@@ -8,7 +8,7 @@ from postern import __version__
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Address, Caller, Use
 from postern.api.info import Info
-from postern.api.responses import errors
+from postern.api.responses import errors, open_errors
 from postern.api.schemas.users import (
     LivenessAnswer,
     LoginRequest,
@@ -27,25 +27,25 @@ open_router = APIRouter(route_class=AuditedRoute)
 router = APIRouter(route_class=AuditedRoute)
 
 
-@open_router.get("/healthz", tags=["Server Management"])
+@open_router.get("/healthz", tags=["Server Management"], responses=open_errors())
 async def healthz() -> LivenessAnswer:
     """Whether the API process answers."""
     return LivenessAnswer()
 
 
-@open_router.get("/publicserverinfo", tags=["Server Management"])
+@open_router.get("/publicserverinfo", tags=["Server Management"], responses=open_errors())
 async def public_server_info() -> PublicServerInfoAnswer:
     """How to log in. The first admin is made at the first start, so no set-up is ever left to a stranger."""
     return PublicServerInfoAnswer(auth_method=_LOCAL, setup_required=False)
 
 
-@open_router.get("/login", tags=["Authentication"], responses=errors(400), status_code=200)
+@open_router.get("/login", tags=["Authentication"], responses=open_errors())
 async def login() -> StatusAnswer:
     """Where to go to log in at an identity provider; there is none with local login."""
     raise Malformed("this gateway uses local login: POST /api/localauth/login with email and password")
 
 
-@open_router.post("/localauth/login", tags=["Authentication"], responses=errors(400, 401, 413, 429))
+@open_router.post("/localauth/login", tags=["Authentication"], responses=open_errors(401, 413, 429))
 async def local_login(body: LoginRequest, services: Use, address: Address, response: Response) -> StatusAnswer:
     """Answers the access token in the header `Token`; it is good for 12 hours."""
     token = await services.principals.login(body.email, Secret(body.password), address=address)
