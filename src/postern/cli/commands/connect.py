@@ -2,14 +2,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from urllib.parse import quote, urlencode
 
 import click
 
 from postern.cli import profile
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
+from postern.client.psql import psql_line
 from postern.client.shapes import IssuedCredential, ServerInfo
+from postern.domain.secret import Secret
 from postern.errors import Invalid
 
 
@@ -35,7 +36,7 @@ def connect(name: str, native: bool, hours: float | None, as_json: bool) -> None
             raise Invalid(f"connection {name!r} is of subtype {subtype!r}, which has no native access yet")
         made = api.credentials.issue(name, None if hours is None else round(hours * 3600))
     authority = _keep_authority(info)
-    address = {**made, "psql": psql_line(info, made, authority), "sslrootcert": str(authority)}
+    address = {**made, "psql": _line(info, made, authority), "sslrootcert": str(authority)}
     emit(address, as_json, lambda value: click.echo(value["psql"]))
     if not as_json:
         click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
@@ -49,11 +50,12 @@ def _keep_authority(info: ServerInfo) -> Path:
     return file
 
 
-def psql_line(info: ServerInfo, made: IssuedCredential, authority: Path) -> str:
-    """Ready to paste: the whole URI in double quotes, with everything in it quoted for a URI, so that a shell sees
-    nothing to expand."""
-    query = urlencode({"sslmode": "verify-full", "sslrootcert": str(authority)}, quote_via=quote, safe="/")
-    host = f"[{info['postgres_host']}]" if ":" in info["postgres_host"] else info["postgres_host"]
-    database = quote(made["database"] or "postgres", safe="")
-    user, password = quote(made["username"], safe=""), quote(made["password"], safe="")
-    return f'psql "postgresql://{user}:{password}@{host}:{info["postgres_port"]}/{database}?{query}"'
+def _line(info: ServerInfo, made: IssuedCredential, authority: Path) -> str:
+    return psql_line(
+        made["username"],
+        Secret(made["password"]),
+        info["postgres_host"],
+        info["postgres_port"],
+        made["database"] or "postgres",
+        authority,
+    )
