@@ -31,7 +31,7 @@ class Failure(click.ClickException):
         if isinstance(error, Unauthenticated):
             message += "; log in with `postern login`"
         super().__init__(printable(message))
-        self.exit_code = _CODES.get(type(error), FAILED)  # type: ignore[misc]  click reads it from the instance
+        self.exit_code = _CODES.get(type(error), FAILED)  # type: ignore[misc] # click reads it from the instance
 
     def show(self, file: Any = None) -> None:
         click.echo(f"postern: {self.message}", err=True)

@@ -100,7 +100,15 @@ class Engine:
         recording = self._parts.recording(session_id, permit, start_date)
         return Opened(session_id, permit, view, recording, time.monotonic())
 
-    async def run(self, opened: Opened, stream: StreamHandshake, target: Target, *, cancel_key: bytes = b"") -> None:
+    async def run(
+        self,
+        opened: Opened,
+        stream: StreamHandshake,
+        target: Target,
+        *,
+        cancel_key: bytes = b"",
+        exit_code: Callable[[], int | None] = lambda: None,
+    ) -> None:
         """Relays until either side ends; then closes the session. The client has been welcomed."""
         permit = opened.permit
         wire = self._parts.wire(permit.connection.subtype)
@@ -121,7 +129,7 @@ class Engine:
             reason = await driver.done
         finally:
             self.links.remove(live)
-            await asyncio.shield(self.close(opened, reason))
+            await asyncio.shield(self.close(opened, reason, exit_code()))
 
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
         """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""

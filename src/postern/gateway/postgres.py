@@ -54,7 +54,8 @@ class PostgresGate:
             permit = await self._access.admit(grant, source=stream.peer)
             return await self._open(stream, startup, permit, own_name=grant.username)
         except PosternError as error:
-            return _turn_away(stream, error)
+            _turn_away(stream, error)
+            return None
 
     async def carried(self, stream: StreamHandshake, principal: Principal, connection: str) -> Awaitable[None] | None:
         """A client behind the tunnel, whose principal is known: no password is asked for."""
@@ -65,7 +66,8 @@ class PostgresGate:
             permit = await self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=stream.peer)
             return await self._open(stream, startup, permit, own_name=startup.user)
         except PosternError as error:
-            return _turn_away(stream, error)
+            _turn_away(stream, error)
+            return None
 
     async def _greet(self, stream: StreamHandshake, require_tls: bool) -> login.Startup | None:
         """None: it was a cancel request, and it is dealt with."""

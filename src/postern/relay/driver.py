@@ -109,15 +109,18 @@ class Driver:
         if side is Side.TARGET:
             self._perform(self.link.target_finished())
             return False
-        target = self._transports[Side.TARGET]
         self._perform(self.link.client_finished())
-        if self._closing is None and target.can_write_eof() and not self.link.busy:
-            target.write_eof()
         if not self.link.busy:
             self._close(EndReason.CLIENT_CLOSED)
-            return True
+        if self._closing is not None or self._encrypted(side):
+            return False
         self._after(LINGER, self._abandon)
         return True
+
+    def _encrypted(self, side: Side) -> bool:
+        """TLS cannot be closed one way only: the end of reading is the end."""
+        transport = self._transports.get(side)
+        return transport is None or transport.get_extra_info("ssl_object") is not None
 
     def lost(self, side: Side) -> None:
         if side is Side.TARGET:

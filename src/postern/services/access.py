@@ -7,7 +7,7 @@ and the row of the session (services/sessions.py).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
@@ -149,6 +149,13 @@ class Access:
         if mode is None:
             return f"connection {permit.connection.name!r} was deleted"
         return _principal_reason(standing.principal_active) or _mode_reason(mode, permit.connection.name, permit.verb)
+
+    async def renewed(self, permit: Permit) -> Permit:
+        """The same permission under the connection and policy as they are now. Raises Denied, Unavailable."""
+        connection = await self._connections.get(permit.principal.org_id, str(permit.connection.id))
+        if connection is None:
+            raise Denied(f"connection {permit.connection.name!r} was deleted")
+        return replace(permit, connection=connection, policy=await self.policy_for(connection))
 
 
 def masked_types(connection: Connection) -> frozenset[InfoType]:

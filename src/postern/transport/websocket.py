@@ -87,12 +87,19 @@ class WebSocketTransport(asyncio.Transport):
     def is_closing(self) -> bool:
         return self._closing
 
-    def close(self, code: WSCloseCode = WSCloseCode.OK, reason: str = "") -> None:
+    def close(self) -> None:
+        self._close(WSCloseCode.OK, "")
+
+    def refuse(self, reason: str) -> None:
+        """Closes, and tells the peer why."""
+        self._close(WSCloseCode.POLICY_VIOLATION, reason)
+
+    def _close(self, code: WSCloseCode, reason: str) -> None:
         if not self._closing:
             self._closing = True
             if not self._wire.is_disconnected:
-                # RFC 6455, section 5.5.1: a reason has at most 123 bytes.
-                self._wire.send_close(code, reason.encode()[:120])
+                # RFC 6455, section 5.5: a control frame has at most 125 bytes, two of them for the code.
+                self._wire.send_close(code, reason.encode()[:123])
                 self._wire.disconnect()
 
     def abort(self) -> None:

@@ -21,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from scramp import ScramClient, ScramException, ScramMechanism
+from scramp.core import ScramServer
 
 from postern.domain.credential import Verifier
 from postern.domain.secret import Secret
@@ -123,12 +124,23 @@ async def authenticate(stream: Handshake, verifier: Verifier) -> None:
         lambda _: stored, channel_binding=("tls-server-end-point", binding) if binding else None
     )
     try:
-        server.set_client_first(body[pos + 4 :].decode())
+        _take_client_first(server, body[pos + 4 :].decode())
         stream.write(m.authentication(m.AUTH_SASL_CONTINUE, server.get_server_first().encode()))
         server.set_client_final((await _password_message(stream)).decode())
         stream.write(m.authentication(m.AUTH_SASL_FINAL, server.get_server_final().encode()))
     except (ScramException, UnicodeDecodeError) as error:
         raise Unauthenticated("the user name or password is wrong, or the credential is no longer valid") from error
+
+
+def _take_client_first(server: ScramServer, message: str) -> None:
+    """PostgreSQL's clients leave the SASL user name empty, since the startup message has it; the library insists on
+    one. It reads a stand-in, while the proof is computed over what was really sent."""
+    header, mark, bare = message.partition(",n=,")
+    if not mark:
+        server.set_client_first(message)
+        return
+    server.set_client_first(f"{header},n=*,{bare}")
+    server.client_first_bare = "n=," + bare
 
 
 async def _password_message(stream: Handshake) -> bytes:

@@ -270,12 +270,14 @@ def parameters(
     found: list[bytes | None] = []
     for index, value in enumerate(values):
         form = formats[0] if len(formats) == 1 else formats[index] if index < len(formats) else 0
-        found.append(value if value is None or form == TEXT else _parameter(value, oids[index : index + 1]))
+        oid = oids[index] if index < len(oids) else 0
+        found.append(value if value is None or form == TEXT else readable(value, oid))
     return tuple(found)
 
 
-def _parameter(value: bytes, oid: tuple[int, ...]) -> bytes:
-    convert = _PARAMETERS.get(oid[0]) if oid else None
+def readable(value: bytes, oid: int) -> bytes:
+    r"""A binary value as text: by its type where that is known here, as it is when printable, else `\x…`."""
+    convert = _PARAMETERS.get(oid)
     if convert is not None:
         try:
             return convert(value)

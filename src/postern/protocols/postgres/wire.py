@@ -134,7 +134,10 @@ class PostgresWire:
         return bool(self._ledger.slots)
 
     def client_finished(self) -> bytes:
-        return b"" if self._frontend.terminated else m.TERMINATE_MESSAGE
+        if self._frontend.terminated:
+            return b""
+        self._frontend.terminated = True
+        return m.TERMINATE_MESSAGE
 
     def farewell(self, message: str, code: str, hint: str = "") -> bytes:
         return m.error_response(code, message, severity="FATAL", hint=hint)

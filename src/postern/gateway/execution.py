@@ -1,0 +1,98 @@
+"""`exec`: a stored script run by this worker, through a link like any client's.
+
+The script's client end is in memory, so everything that holds for a native client holds here:
+guard rails, masking, recording, limits, kill.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from uuid import UUID
+
+from postern.domain.permit import Permit
+from postern.domain.session import EndReason, Session
+from postern.errors import PosternError, Unavailable
+from postern.gateway.engine import Engine
+from postern.interception.events import Note
+from postern.protocols.postgres.script import Script
+from postern.relay.handshake import StreamHandshake
+from postern.services.sessions import Sessions
+from postern.store.ports import Signals, Topic
+from postern.transport.memory import MemoryTransport
+
+log = logging.getLogger(__name__)
+
+
+class _ScriptClient(asyncio.Protocol):
+    """Feeds the script with what the link shows, and the link with what the script sends."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self.transport = MemoryTransport(self)
+
+    def data_received(self, data: bytes) -> None:
+        reply = self._script.feed(data)
+        if reply:
+            self._send(reply)
+
+    def start(self) -> None:
+        self._send(self._script.start())
+
+    def _send(self, data: bytes) -> None:
+        link = self.transport.get_protocol()
+        if isinstance(link, asyncio.Protocol) and not self.transport.is_closing():
+            link.data_received(data)
+
+
+class Executions:
+    """Claims sessions that are ready, and runs each. At most `most` at once; others wait their turn."""
+
+    def __init__(self, worker: str, sessions: Sessions, engine: Engine, signals: Signals, *, most: int = 16) -> None:
+        self._worker = worker
+        self._sessions = sessions
+        self._engine = engine
+        self._turn = asyncio.Semaphore(most)
+        self._tasks: set[asyncio.Task[None]] = set()
+        signals.subscribe(Topic.SESSION_RUN, self._on_run)
+
+    async def take_waiting(self) -> None:
+        """What became ready while no worker listened."""
+        for session_id in await self._sessions.waiting():
+            self._start(session_id)
+
+    def _on_run(self, payload: Mapping[str, str]) -> None:
+        self._start(UUID(payload["session_id"]))
+
+    def _start(self, session_id: UUID) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(session_id))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, session_id: UUID) -> None:
+        async with self._turn:
+            try:
+                claimed = await self._sessions.claim(session_id, self._worker)
+                if claimed is not None:
+                    await self._execute(*claimed)
+            except Unavailable as error:
+                log.error("session %s cannot be run now: %s", session_id, error.message)
+            except Exception:
+                log.exception("session %s could not be run", session_id)
+
+    async def _execute(self, session: Session, permit: Permit) -> None:
+        opened = self._engine.prepare(session.id, permit, session.start_date)
+        script = Script(session.script or "")
+        try:
+            name = f"postern {permit.principal.email}"
+            target = await self._engine.dial(permit, None, {"application_name": name, "client_encoding": "UTF8"})
+        except PosternError as error:
+            opened.recording.record(Note(f"the target cannot be used: {error.message}"), 0)
+            await self._engine.close(opened, EndReason.FAILED, exit_code=1)
+            return
+        client = _ScriptClient(script)
+        stream = StreamHandshake()
+        stream.connection_made(client.transport)
+        asyncio.get_running_loop().call_soon(client.start)
+        await self._engine.run(opened, stream, target, exit_code=lambda: int(script.failed or not script.finished))

@@ -1,0 +1,139 @@
+"""One relay worker: its listeners, its links, its exec runs, its heart-beat, and its clean end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from postern.domain.agent import Agent
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured, PosternError
+from postern.gateway.execution import Executions
+from postern.gateway.listener import Logins
+from postern.gateway.live import LiveLinks
+from postern.gateway.postgres import PostgresGate
+from postern.relay.handshake import StreamHandshake, der
+from postern.services.agents import Agents
+from postern.services.principals import Principals
+from postern.settings import Settings
+from postern.transport import websocket
+from postern.transport.certificates import Material
+from postern.transport.websocket import WebSocketTransport
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT = 5.0
+STOP_GRACE = 3.0
+
+
+class Worker:
+    """Runs until `stop` is called. `recover` closes what an earlier life of this worker left open."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        material: Material,
+        gate: PostgresGate,
+        links: LiveLinks,
+        executions: Executions,
+        principals: Principals,
+        agents: Agents,
+        recover: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._settings = settings
+        self._gate = gate
+        self._links = links
+        self._executions = executions
+        self._principals = principals
+        self._agents = agents
+        self._recover = recover
+        self._context = material.server_context()
+        self._certificate = der(material.certificate.read_bytes())
+        self._logins = Logins(
+            timeout=settings.handshake_timeout,
+            most=settings.max_handshakes,
+            most_per_address=settings.max_handshakes_per_address,
+        )
+        self._stopping = asyncio.Event()
+
+    def stop(self) -> None:
+        self._stopping.set()
+
+    async def serve(self, ready: Callable[[], None]) -> None:
+        """Calls `ready` once all listeners accept. Raises Misconfigured when a port cannot be had."""
+        await self._recover()
+        agent = await self._agents.ensure_embedded()
+        await self._agents.touch(agent)
+        settings = self._settings
+        native = await self._listen()
+        tunnel = await websocket.serve(self._tunnelled, settings.host, settings.tunnel_port, self._context)
+        await self._executions.take_waiting()
+        background = [asyncio.create_task(self._links.sweep()), asyncio.create_task(self._beat(agent))]
+        ready()
+        try:
+            await self._stopping.wait()
+        finally:
+            native.close()
+            tunnel.close()
+            for task in background:
+                task.cancel()
+            await self._links.stop(STOP_GRACE)
+            await self._logins.stop()
+
+    async def _listen(self) -> asyncio.Server:
+        settings = self._settings
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.create_server(
+                self._accept, settings.host, settings.postgres_port, reuse_port=True, backlog=1024
+            )
+        except OSError as error:
+            raise Misconfigured(
+                f"port {settings.postgres_port} on {settings.host} cannot be used ({error.strerror}); "
+                "set POSTERN_POSTGRES_PORT to another one"
+            ) from error
+
+    def _accept(self) -> asyncio.Protocol:
+        stream = _Accepted(self._context, certificate=self._certificate)
+        stream.accepted = lambda: self._logins.start(stream, self._gate.native)
+        return stream
+
+    def _tunnelled(self, transport: WebSocketTransport, token: str, connection: str) -> None:
+        stream = StreamHandshake()
+        transport.set_protocol(stream)
+        stream.connection_made(transport)
+
+        async def login(stream: StreamHandshake) -> Awaitable[None] | None:
+            try:
+                principal = await self._principals.authenticate(Secret(token))
+            except PosternError as error:
+                transport.refuse(error.message)
+                return None
+            return await self._gate.carried(stream, principal, connection)
+
+        self._logins.start(stream, login)
+
+    async def _beat(self, agent: Agent) -> None:
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            with suppress(PosternError):
+                await self._agents.touch(agent)
+
+
+class _Accepted(StreamHandshake):
+    """Starts its login when the connection is there. `start_tls` calls `connection_made` again: once only."""
+
+    accepted: Callable[[], None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        connected = transport.get_extra_info("socket")
+        if connected is not None:
+            with suppress(OSError):
+                connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        start, self.accepted = self.accepted, None
+        if start is not None:
+            start()

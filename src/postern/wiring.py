@@ -1,0 +1,182 @@
+"""The composition root: the only file that may import every room. Here parts become processes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from datetime import UTC, datetime
+from pathlib import Path
+from uuid import UUID
+
+import uvloop
+
+from postern.agent.dial import EmbeddedAgent
+from postern.domain.permit import Permit
+from postern.domain.policy import Policy
+from postern.domain.session import EndReason
+from postern.gateway.engine import Engine, Parts, SessionRecording
+from postern.gateway.execution import Executions
+from postern.gateway.live import LiveLinks
+from postern.gateway.postgres import PostgresGate
+from postern.gateway.worker import Worker
+from postern.inspection.guardrails import GuardRails
+from postern.inspection.patterns import compiles
+from postern.interception.pipeline import Interceptor, Pipeline, SessionView
+from postern.process import announce_ready
+from postern.protocols.base import Wire
+from postern.protocols.postgres.lens import PostgresLens
+from postern.protocols.postgres.wire import PostgresWire
+from postern.recording.archive import seal
+from postern.recording.group_commit import GroupCommit
+from postern.recording.layout import archive_path, spool_folder, spool_path
+from postern.recording.library import Library
+from postern.recording.recorder import Recorder
+from postern.recording.records import Header
+from postern.recording.recovery import recover
+from postern.recording.spool import Spool
+from postern.services.bundle import Services, build_services
+from postern.settings import Settings
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.ports import Signals
+from postern.store.signals import SocketSignals
+from postern.store.sql import SqlStores
+from postern.transport import certificates
+from postern.transport.certificates import Material
+
+log = logging.getLogger(__name__)
+
+ENFORCEABLE = frozenset({"postgres"})
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def encryption_key(home: Path) -> Path:
+    return home / "keys" / "encryption.key"
+
+
+def material(settings: Settings) -> Material:
+    """The gateway's TLS files, made or renewed where needed."""
+    return certificates.ensure(settings.home / "tls", certificates.server_names(settings.address, socket.gethostname()))
+
+
+def services(settings: Settings, database: Database, signals: Signals) -> Services:
+    """All use cases over one database."""
+    stores = SqlStores(database, Encryption.from_file(encryption_key(settings.home)))
+    library = Library(settings.home, {"postgres": PostgresLens})
+    return build_services(stores, signals, library, now, compiles=compiles, enforceable=ENFORCEABLE)
+
+
+def default_interceptors(policy: Policy) -> list[Interceptor]:
+    """The order in which events are judged, and the only one. Output rules judge what would be shown."""
+    found: list[Interceptor] = []
+    if policy.guardrails:
+        found.append(GuardRails(policy.guardrails))
+    return found
+
+
+def pipeline(permit: Permit, view: SessionView) -> Pipeline:
+    return Pipeline(default_interceptors(permit.policy), view)
+
+
+class SpoolRecording:
+    """One session's spool while it is written; `finish` makes it an archive."""
+
+    def __init__(self, settings: Settings, commits: GroupCommit, worker: str, session: UUID, header: Header) -> None:
+        self._commits = commits
+        self._archive = archive_path(settings.home, session, header.started_at)
+        self._spool = Spool.create(spool_path(settings.home, worker, session), header)
+        self._recorder = Recorder(self._spool, settings.recording_output_limit)
+        self.record = self._recorder.record
+        commits.register(self._spool)
+
+    @property
+    def size(self) -> int:
+        return self._recorder.size
+
+    @property
+    def truncated(self) -> bool:
+        return self._recorder.truncated
+
+    def finish(self) -> None:
+        self._commits.unregister(self._spool)
+        self._spool.close()
+        seal(self._spool.path, self._archive)
+
+
+def build_worker(settings: Settings, name: str, made: Services, commits: GroupCommit) -> Worker:
+    """A relay worker called `name`; its spool folder and the sessions in the store carry that name."""
+
+    def recording(session: UUID, permit: Permit, started_at: datetime) -> SessionRecording:
+        connection = permit.connection
+        header = Header(session, connection.subtype, connection.name, permit.principal.email, started_at)
+        return SpoolRecording(settings, commits, name, session, header)
+
+    def wire(subtype: str) -> Wire:
+        return PostgresWire(max_message=settings.max_statement)
+
+    async def recovered() -> None:
+        await _recover(settings, name, made)
+
+    links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
+    agent = EmbeddedAgent(os.environ, timeout=settings.dial_timeout)
+    parts = Parts(pipeline=pipeline, recording=recording, wire=wire)
+    engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
+    gate = PostgresGate(
+        made.access,
+        engine,
+        made.signals,
+        require_tls=not settings.is_loopback,
+        decoy_secret=encryption_key(settings.home).read_bytes(),
+    )
+    executions = Executions(name, made.sessions, engine, made.signals)
+    return Worker(settings, material(settings), gate, links, executions, made.principals, made.agents, recovered)
+
+
+async def _recover(settings: Settings, name: str, made: Services) -> None:
+    """Closes what an earlier life of this worker left open: recordings first, then rows."""
+    left = {found.session: found for found in recover(spool_folder(settings.home, name))}
+    rows = await made.sessions.recover(name)
+    for session_id in rows:
+        found = left.get(session_id)
+        metrics = {"operations": found.operations, "refused": found.refused} if found else {}
+        await made.sessions.close(
+            session_id,
+            reason=EndReason.GATEWAY_CRASHED,
+            exit_code=None,
+            metrics=metrics,
+            event_size=found.size if found else 0,
+        )
+    if rows or left:
+        log.warning("worker %s found %d sessions that were cut off, and closed them", name, len(rows))
+
+
+def signals_socket(home: Path) -> Path:
+    return home / "run" / "signals.sock"
+
+
+def run_worker(settings: Settings, name: str) -> None:
+    """The process of one relay worker. Ends on SIGTERM or SIGINT, after its sessions were closed."""
+    uvloop.run(_serve_worker(settings, name))
+
+
+async def _serve_worker(settings: Settings, name: str) -> None:
+    database = Database(settings.url)
+    signals = SocketSignals(signals_socket(settings.home))
+    commits = GroupCommit(settings.recording_sync_interval)
+    worker = build_worker(settings, name, services(settings, database, signals), commits)
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, worker.stop)
+    await signals.start()
+    try:
+        await worker.serve(announce_ready)
+    finally:
+        await signals.stop()
+        await loop.run_in_executor(None, commits.close)
+        await database.close()
