@@ -12,4 +12,4 @@ from postern.wiring import worker as wiring
 def worker(name: str) -> None:
     """A relay worker, as the supervisor starts it."""
     die_with_parent()
-    wiring.run(load(name), name)
+    wiring.run_worker(load(name), name)
