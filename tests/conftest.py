@@ -17,6 +17,11 @@ from tests.support.postgres import PostgresServer, binaries
 from postern.store.database import Database
 
 
+# Processes that tests start run the same code as the tests: the source tree, or what is installed.
+if os.environ.get("POSTERN_TEST_INSTALLED") != "1":
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent / "src")
+
+
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One server per test run. Missing binaries are an error under CI=true, else a visible skip."""

@@ -36,7 +36,7 @@ class SessionRecording(Protocol):
     @property
     def truncated(self) -> bool: ...
 
-    def record(self, event: Event, micros: int) -> None: ...
+    def record(self, events: list[Event], micros: int) -> None: ...
 
     def finish(self) -> None:
         """Makes it durable and final. May block."""
@@ -136,7 +136,7 @@ class Engine:
         recording = opened.recording
         try:
             if reason not in (EndReason.CLIENT_CLOSED, EndReason.COMPLETED, EndReason.RECORDING_FAILED):
-                recording.record(Note("session ended", {"reason": reason}), _clock(opened.started)())
+                recording.record([Note("session ended", {"reason": reason})], _clock(opened.started)())
             await asyncio.get_running_loop().run_in_executor(None, recording.finish)
         except Exception:
             log.exception("the recording of session %s could not be finished", opened.id)

@@ -88,7 +88,7 @@ class Executions:
             name = f"postern {permit.principal.email}"
             target = await self._engine.dial(permit, None, {"application_name": name, "client_encoding": "UTF8"})
         except PosternError as error:
-            opened.recording.record(Note(f"the target cannot be used: {error.message}"), 0)
+            opened.recording.record([Note(f"the target cannot be used: {error.message}")], 0)
             await self._engine.close(opened, EndReason.FAILED, exit_code=1)
             return
         client = _ScriptClient(script)

@@ -23,7 +23,8 @@ class Phase(Enum):
     RUN = "run"
 
 
-@dataclass(slots=True)
+# The events of every exchange have a plain __init__, which compiles to plain stores.
+@dataclass(init=False)
 class Operation(Event):
     """What is asked: a statement, a command, a request.
 
@@ -31,11 +32,26 @@ class Operation(Event):
     to be kept whole. `exchange` counts the requests of a link, from 1.
     """
 
+    __slots__ = ("exchange", "phase", "text", "truncated", "values")
     exchange: int
     text: str
-    phase: Phase = Phase.RUN
-    values: tuple[bytes | None, ...] = ()
-    truncated: bool = False
+    phase: Phase
+    values: tuple[bytes | None, ...]
+    truncated: bool
+
+    def __init__(
+        self,
+        exchange: int,
+        text: str,
+        phase: Phase = Phase.RUN,
+        values: tuple[bytes | None, ...] = (),
+        truncated: bool = False,
+    ) -> None:
+        self.exchange = exchange
+        self.text = text
+        self.phase = phase
+        self.values = values
+        self.truncated = truncated
 
 
 class Kind(Enum):
@@ -95,23 +111,44 @@ class Output(Event, ABC):
     def replace(self, texts: list[bytes]) -> None: ...
 
 
-@dataclass(slots=True)
+@dataclass(init=False)
 class Shown(Event):
     """Wire bytes that are about to reach the client, after masking. Told to the recorder."""
 
+    __slots__ = ("data",)
     data: bytes
 
+    def __init__(self, data: bytes) -> None:
+        self.data = data
 
-@dataclass(slots=True)
+
+@dataclass(init=False)
 class Completed(Event):
     """The end of an exchange. `rows` as the target counted them; times in microseconds."""
 
+    __slots__ = ("error", "error_code", "exchange", "micros", "rows", "tag")
     exchange: int
-    tag: str = ""
-    rows: int | None = None
-    error_code: str = ""
-    error: str = ""
-    micros: int = 0
+    tag: str
+    rows: int | None
+    error_code: str
+    error: str
+    micros: int
+
+    def __init__(
+        self,
+        exchange: int,
+        tag: str = "",
+        rows: int | None = None,
+        error_code: str = "",
+        error: str = "",
+        micros: int = 0,
+    ) -> None:
+        self.exchange = exchange
+        self.tag = tag
+        self.rows = rows
+        self.error_code = error_code
+        self.error = error
+        self.micros = micros
 
 
 @dataclass(slots=True)

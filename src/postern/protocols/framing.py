@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
+
+def uint32(data: bytes, pos: i64) -> i64:
+    """The big-endian Int32 at `pos`, unsigned. Compiled, this is a few machine instructions."""
+    a: i64 = data[pos]
+    b: i64 = data[pos + 1]
+    c: i64 = data[pos + 2]
+    d: i64 = data[pos + 3]
+    return (a << 24) | (b << 16) | (c << 8) | d
+
 
 class Intake:
     """Unread bytes of one side: `buf[pos:]`. A large message is joined once, not at every read."""
@@ -9,11 +20,11 @@ class Intake:
     __slots__ = ("_have", "_need", "_parts", "buf", "pos")
 
     def __init__(self) -> None:
-        self.buf = b""
-        self.pos = 0
+        self.buf: bytes = b""
+        self.pos: i64 = 0
         self._parts: list[bytes] = []
-        self._have = 0
-        self._need = 0
+        self._have: i64 = 0
+        self._need: i64 = 0
 
     def feed(self, data: bytes) -> None:
         if self._need:
@@ -30,7 +41,7 @@ class Intake:
             self.buf = data
         self.pos = 0
 
-    def wait(self, need: int) -> None:
+    def wait(self, need: i64) -> None:
         """Nothing more to read until `need` bytes from `pos` on are there."""
         self._parts = [self.buf[self.pos :]]
         self._have = len(self._parts[0])

@@ -29,32 +29,33 @@ class Recorder:
         return self.spool.size
 
     def record(self, event: Event, micros: int) -> None:
-        """Appends `event` at `micros` since the start of the session.
+        """As `record_all`, for one event."""
+        self.record_all([event], micros)
 
-        Raises RecordingFailed when it could not be kept; the session must then end, and every
+    def record_all(self, events: list[Event], micros: int) -> None:
+        """Appends `events` at `micros` since the start of the session, in one write.
+
+        Raises RecordingFailed when they could not be kept; the session must then end, and every
         further call raises too.
         """
-        if type(event) is Shown:
-            self._record_shown(event, micros)
-        else:
-            self._keep(event, micros)
-
-    def _record_shown(self, event: Shown, micros: int) -> None:
-        size = len(event.data)
-        if size <= self._left:
-            self._left -= size
-            self._keep(event, micros)
-        elif not self.truncated:
-            if self._left:
-                self._keep(Shown(event.data[: self._left]), micros)
-            self._left = 0
-            self.truncated = True
-            self._keep(Note(OUTPUT_LIMIT_REACHED, {"limit": str(self.output_limit)}), micros)
-
-    def _keep(self, event: Event, micros: int) -> None:
         try:
-            record = encode(event, micros)
+            records = [self._encode(event, micros) for event in events]
         except Malformed as error:
             self._fail(error.message)
             raise RecordingFailed(error.message) from error
-        self._append(record)
+        self._append(records[0] if len(records) == 1 else b"".join(records))
+
+    def _encode(self, event: Event, micros: int) -> bytes:
+        """The event's record; of output beyond the limit, only the first says that it was cut."""
+        if not isinstance(event, Shown):
+            return encode(event, micros)
+        size = len(event.data)
+        if size <= self._left:
+            self._left -= size
+            return encode(event, micros)
+        if self.truncated:
+            return b""
+        kept = encode(Shown(event.data[: self._left]), micros) if self._left else b""
+        self._left = 0
+        self.truncated = True
+        return kept + encode(Note(OUTPUT_LIMIT_REACHED, {"limit": str(self.output_limit)}), micros)

@@ -172,10 +172,12 @@ def _encode_shown(event: Shown, micros: int) -> bytes:
 
 
 def _encode_completed(event: Completed, micros: int) -> bytes:
-    tag, code, error = (text.encode("utf-8", "surrogatepass") for text in (event.tag, event.error_code, event.error))
+    tag = event.tag.encode("utf-8", "surrogatepass")
+    code = event.error_code.encode("utf-8", "surrogatepass")
+    error = event.error.encode("utf-8", "surrogatepass")
     rows = -1 if event.rows is None else event.rows
     fixed = _COMPLETED.pack(event.exchange, rows, event.micros, len(tag), len(code), len(error))
-    return _record(COMPLETED, micros, b"".join((fixed, tag, code, error)))
+    return _record(COMPLETED, micros, fixed + tag + code + error)
 
 
 def _decode_completed(payload: bytes) -> Completed:

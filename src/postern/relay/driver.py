@@ -33,9 +33,9 @@ FLUSH = 5.0
 
 
 class Recording(Protocol):
-    """Where a session's events go. Raises RecordingFailed when an event could not be kept."""
+    """Where a session's events go, in one write. Raises RecordingFailed when they could not be kept."""
 
-    def record(self, event: Event, micros: int) -> None: ...
+    def record(self, events: list[Event], micros: int) -> None: ...
 
 
 class _Endpoint(asyncio.Protocol):
@@ -170,7 +170,7 @@ class Driver:
                     transport.write(send.data)
             elif kind is Record:
                 try:
-                    self._recording.record(cast("Record", effect).event, self.micros())
+                    self._recording.record(cast("Record", effect).events, self.micros())
                 except RecordingFailed as error:
                     self._unrecorded(error)
                     return

@@ -29,15 +29,27 @@ log = logging.getLogger(__name__)
 Clock = Callable[[], int]
 
 
-@dataclass(slots=True)
+# Made for every exchange: a plain __init__ compiles to plain stores.
+@dataclass(init=False)
 class Send:
+    __slots__ = ("data", "side")
     side: Side
     data: bytes
 
+    def __init__(self, side: Side, data: bytes) -> None:
+        self.side = side
+        self.data = data
 
-@dataclass(slots=True)
+
+@dataclass(init=False)
 class Record:
-    event: Event
+    """Keep these events, in order, before anything that follows is sent."""
+
+    __slots__ = ("events",)
+    events: list[Event]
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
 
 
 @dataclass(slots=True)
@@ -103,10 +115,10 @@ class Link:
             return []
         _, request = self._parked
         self._parked = None
-        effects: list[Effect] = []
+        kept: list[Event] = []
         outgoing: list[bytes] = []
-        self._decide(request, verdict, effects, outgoing)
-        return self._from_client(effects, outgoing)
+        self._decide(request, verdict, kept, outgoing)
+        return self._from_client(kept, outgoing)
 
     def client_finished(self) -> list[Effect]:
         """The client sends no more, and may still read."""
@@ -125,13 +137,14 @@ class Link:
         effects: list[Effect] = []
         if self._wire.needs_farewell:
             farewell = self._wire.farewell(message, code, hint)
-            effects += (Record(Shown(farewell)), Send(Side.CLIENT, farewell))
+            effects += (Record([Shown(farewell)]), Send(Side.CLIENT, farewell))
         effects.append(Close(reason, message))
         return effects
 
-    def _from_client(self, effects: list[Effect] | None = None, outgoing: list[bytes] | None = None) -> list[Effect]:
-        effects = [] if effects is None else effects
+    def _from_client(self, kept: list[Event] | None = None, outgoing: list[bytes] | None = None) -> list[Effect]:
+        kept = [] if kept is None else kept
         outgoing = [] if outgoing is None else outgoing
+        effects: list[Effect] = []
         wire = self._wire
         while self._parked is None:
             piece = wire.poll_client()
@@ -140,7 +153,14 @@ class Link:
             if isinstance(piece, bytes):
                 outgoing.append(piece)
                 continue
-            self._decide(piece, piece.forced or self._judge(piece), effects, outgoing)
+            verdict = piece.forced or self._judge(piece)
+            if isinstance(verdict, Hold):
+                self._parked = (verdict.ticket, piece)
+                effects.append(Park(verdict.ticket, verdict.question))
+            else:
+                self._decide(piece, verdict, kept, outgoing)
+        if kept:
+            effects.append(Record(kept))
         if outgoing:
             effects.append(Send(Side.TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
         if wire.answers_waiting:
@@ -161,28 +181,27 @@ class Link:
             return verdict
         return None
 
-    def _decide(self, request: Request, verdict: Verdict | None, effects: list[Effect], outgoing: list[bytes]) -> None:
-        """Records the request, then forwards it, refuses it or parks the link."""
-        if isinstance(verdict, Hold):
-            self._parked = (verdict.ticket, request)
-            effects.append(Park(verdict.ticket, verdict.question))
-            return
+    def _decide(self, request: Request, verdict: Verdict | None, kept: list[Event], outgoing: list[bytes]) -> None:
+        """Records the request, then forwards or refuses it."""
         metrics = self._pipeline.session.metrics
-        refused = isinstance(verdict, Refuse)
-        runs = sum(operation.phase is Phase.RUN for operation in request.operations)
+        runs = 0
+        for operation in request.operations:
+            if operation.phase is Phase.RUN:
+                runs += 1
         metrics.operations += runs
-        # A statement that is prepared and run in one request is recorded once.
-        kept = (op for op in request.operations if refused or not runs or op.phase is Phase.RUN)
-        effects.extend(map(Record, kept))
         if isinstance(verdict, Refuse):
             metrics.refused += 1
+            kept.extend(request.operations)
             exchange = request.operations[0].exchange if request.operations else 0
-            effects.append(Record(Refusal(exchange, verdict.rule, verdict.message)))
+            kept.append(Refusal(exchange, verdict.rule, verdict.message))
             data = self._wire.refuse(request, verdict)
         else:
             now = self._clock()
             for operation in request.operations:
-                self._started[operation.exchange] = now
+                # A statement that is prepared and run in one request is recorded once.
+                if not runs or operation.phase is Phase.RUN:
+                    kept.append(operation)
+                    self._started[operation.exchange] = now
             data = self._wire.admit(request)
         if data:
             outgoing.append(data)
@@ -190,7 +209,7 @@ class Link:
     def _from_target(self) -> list[Effect]:
         wire = self._wire
         shown: list[bytes] = []
-        records: list[Effect] = []
+        kept: list[Event] = []
         while pieces := wire.poll_target():
             for piece in pieces:
                 if isinstance(piece, bytes):
@@ -199,22 +218,23 @@ class Link:
                     started = self._started.pop(piece.exchange, None)
                     if started is not None:
                         piece.micros = self._clock() - started
-                    records.append(Record(piece))
+                    kept.append(piece)
                 else:
-                    shown.append(self._answer(piece, records))
+                    shown.append(self._answer(piece, kept))
         if self._started and not wire.busy:
             self._started.clear()  # exchanges that an earlier error ended
         data = shown[0] if len(shown) == 1 else b"".join(shown)
         if not data:
-            return records
-        return [Record(Shown(data)), *records, Send(Side.CLIENT, data)]
+            return [Record(kept)] if kept else []
+        kept.insert(0, Shown(data))
+        return [Record(kept), Send(Side.CLIENT, data)]
 
-    def _answer(self, event: Rows | Output, records: list[Effect]) -> bytes:
+    def _answer(self, event: Rows | Output, kept: list[Event]) -> bytes:
         verdict = self._pipeline.judge(event, Rows if isinstance(event, Rows) else Output)
         if isinstance(verdict, Forward | Replace):
             return self._wire.render(event)
         if not isinstance(verdict, Refuse):
             verdict = Refuse("pipeline", "an answer cannot wait for a decision, so it was refused")
         self._pipeline.session.metrics.refused += 1
-        records.append(Record(Refusal(event.exchange, verdict.rule, verdict.message)))
+        kept.append(Refusal(event.exchange, verdict.rule, verdict.message))
         return self._wire.cut(event, verdict)

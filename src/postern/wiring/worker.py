@@ -61,7 +61,7 @@ class SpoolRecording:
         self._archive = archive_path(settings.home, session, header.started_at)
         self._spool = Spool.create(spool_path(settings.home, worker, session), header)
         self._recorder = Recorder(self._spool, settings.recording_output_limit)
-        self.record = self._recorder.record
+        self.record = self._recorder.record_all
         commits.register(self._spool)
 
     @property

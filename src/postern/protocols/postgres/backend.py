@@ -24,7 +24,7 @@ from collections import deque
 from postern.errors import ProtocolViolation
 from postern.interception.events import Channel, Completed, Output
 from postern.protocols.base import Piece, Wants
-from postern.protocols.framing import Intake
+from postern.protocols.framing import Intake, uint32
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.ledger import (
     BIND,
@@ -43,7 +43,6 @@ from postern.protocols.postgres.ledger import (
 )
 from postern.protocols.postgres.rows import DataRows, Layout
 
-_LENGTH = struct.Struct("!I")
 _STREAMED = frozenset({m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE})
 _POPS = {m.PARSE_COMPLETE: PARSE, m.BIND_COMPLETE: BIND, m.CLOSE_COMPLETE: CLOSE, m.PORTAL_SUSPENDED: EXECUTE}
 _CHANNELS = {
@@ -53,6 +52,7 @@ _CHANNELS = {
     m.NOTIFICATION_RESPONSE: Channel.NOTIFICATION,
     m.FUNCTION_CALL_RESPONSE: Channel.FUNCTION,
 }
+_NO_COLUMNS = b"\0\0"
 _COPY_BINARY_HEADER = b"PGCOPY\n\xff\r\n\0"
 
 
@@ -130,6 +130,7 @@ class Backend:
         self._intake = Intake()
         self._passing = 0
         self._swallowing = False  # … and so is the message that is passing
+        self._described: bytes | None = None  # the RowDescription of a simple query's result under way
         self._layout: Layout | None = None
         self._layout_of: Slot | None = None
         self._copy_binary = False
@@ -159,7 +160,7 @@ class Backend:
                 start = pos
         while end - pos >= 5:
             tag = buf[pos]
-            (length,) = _LENGTH.unpack_from(buf, pos + 1)
+            length = uint32(buf, pos + 1)
             if length < 4 or length > 0x7FFFFFFF:
                 raise ProtocolViolation(f"the target sent a message of type {tag:#04x} and length {length}")
             after = pos + 1 + length
@@ -198,7 +199,7 @@ class Backend:
         _flush(pieces, buf, start, pos, pos)
         intake.pos = pos
         if end - pos >= 5 and not self._passing:
-            intake.wait(1 + int(_LENGTH.unpack_from(buf, pos + 1)[0]))
+            intake.wait(1 + uint32(buf, pos + 1))
         return pieces
 
     def _too_large(self, tag: int, length: int, pieces: list[Piece], buf: bytes, start: int, pos: int) -> int:
@@ -254,13 +255,16 @@ class Backend:
         if slot is None or slot.kind not in (QUERY, EXECUTE):
             raise ProtocolViolation("the target sent a row that nobody asked for")
         if self._layout is None or self._layout_of is not slot:
-            fields = slot.portal.known_columns() if slot.portal is not None else None
+            if slot.portal is not None:
+                fields = slot.portal.known_columns()
+            else:
+                fields = None if self._described is None else m.parse_row_description(self._described)
             if fields is None:
                 raise ProtocolViolation("the target sent rows without a description")
             self._layout, self._layout_of = Layout(fields), slot
         first, count = pos, 0
         while end - pos >= 5 and buf[pos] == m.DATA_ROW:
-            after = pos + 1 + int(_LENGTH.unpack_from(buf, pos + 1)[0])
+            after = pos + 1 + uint32(buf, pos + 1)
             if after > end:
                 break
             pos = after
@@ -290,27 +294,25 @@ class Backend:
             self._ready(buf[pos:end], head)
             return True
         if tag == m.PARAMETER_STATUS:
-            name, pos = m.read_cstring(buf, pos, end)
-            if name == b"client_encoding":
-                ledger.encoding = CODECS.get(buf[pos : end - 1].decode("ascii", "replace").upper(), "latin-1")
+            self._parameter(buf, pos, end)
             return True
         if head is None or tag == m.COPY_BOTH_RESPONSE:
             raise ProtocolViolation(f"the target sent a message of type {tag:#04x} that answers nothing")
         if tag == m.COMMAND_COMPLETE or tag == m.EMPTY_QUERY_RESPONSE:
             text = buf[pos : end - 1].decode("utf-8", "replace") if tag == m.COMMAND_COMPLETE else ""
-            self._pieces.append(Completed(head.exchange, tag=text, rows=m.rows_of(text)))
+            self._pieces.append(Completed(head.exchange, text, m.rows_of(text)))
             if head.kind == EXECUTE:
                 slots.popleft()
-        elif tag in _POPS:
+        elif tag == m.BIND_COMPLETE or tag == m.PARSE_COMPLETE or tag == m.CLOSE_COMPLETE or tag == m.PORTAL_SUSPENDED:
             if head.kind != _POPS[tag]:
                 raise ProtocolViolation(f"the target sent a message of type {tag:#04x} out of its turn")
             if tag == m.PORTAL_SUSPENDED:
-                self._pieces.append(Completed(head.exchange, tag="PORTAL SUSPENDED"))
+                self._pieces.append(Completed(head.exchange, "PORTAL SUSPENDED"))
             ledger.complete(slots.popleft())
         elif tag == m.ROW_DESCRIPTION:
-            shown = self._described(head, m.parse_row_description(buf[pos:end])) and shown
+            shown = self._describe(head, buf[pos:end]) and shown
         elif tag == m.NO_DATA:
-            shown = self._described(head, ()) and shown
+            shown = self._describe(head, _NO_COLUMNS) and shown
         elif tag == m.PARAMETER_DESCRIPTION:
             if head.statement is not None:
                 count = int.from_bytes(buf[pos : pos + 2], "big")
@@ -323,16 +325,22 @@ class Backend:
             self._copy_binary = end > pos and buf[pos] == 1
         return shown
 
-    def _described(self, head: Slot, fields: tuple[m.Field, ...]) -> bool:
+    def _parameter(self, buf: bytes, pos: int, end: int) -> None:
+        name, pos = m.read_cstring(buf, pos, end)
+        if name == b"client_encoding":
+            self.ledger.encoding = CODECS.get(buf[pos : end - 1].decode("ascii", "replace").upper(), "latin-1")
+
+    def _describe(self, head: Slot, body: bytes) -> bool:
+        """Keeps the description for whoever will need it; most results are never looked at."""
         if head.kind == QUERY:
-            self._layout, self._layout_of = Layout(fields), head
+            self._described, self._layout = body, None
             return True
         if head.kind != DESCRIBE:
             raise ProtocolViolation("the target described a result out of its turn")
         if head.portal is not None:
-            head.portal.columns = fields
+            head.portal.described = body
         elif head.statement is not None:
-            head.statement.columns = fields
+            head.statement.described = body
         self.ledger.slots.popleft()
         return not head.hidden
 

@@ -21,7 +21,7 @@ from postern.errors import ProtocolViolation
 from postern.interception.events import Operation, Phase
 from postern.interception.verdicts import Refuse
 from postern.protocols.base import Request, Wants
-from postern.protocols.framing import Intake
+from postern.protocols.framing import Intake, uint32
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres import types
 from postern.protocols.postgres.ledger import (
@@ -48,8 +48,6 @@ _KNOWN = _COPY_TAGS | _BATCH_TAGS | _ENDS | {m.TERMINATE}
 MAX_LENGTH = 0x3FFFFFFF
 # The head of an oversized message: enough for its names, and kept as evidence when it is refused.
 HEAD = 64 * 1024
-
-_LENGTH = struct.Struct("!I")
 
 
 class Batch(Request):
@@ -109,7 +107,7 @@ class Frontend:
             if available < 5:
                 return None
             tag = buf[pos]
-            (length,) = _LENGTH.unpack_from(buf, pos + 1)
+            length = uint32(buf, pos + 1)
             if tag not in _KNOWN or not 4 <= length <= MAX_LENGTH:
                 raise ProtocolViolation(f"the client sent a message of type {tag:#04x} and length {length}")
             size = length + 1
@@ -124,6 +122,8 @@ class Frontend:
                 intake.wait(size)
                 return None
             intake.pos = pos + size
+            if tag == m.QUERY and self._batch is None:
+                return self._query(buf[pos : pos + size])
             batch = self._batch
             if batch is None:
                 batch = self._batch = Batch()
@@ -134,12 +134,28 @@ class Frontend:
                 batch.end = tag if tag in _ENDS else m.FLUSH
                 return self._finish()
 
+    def _query(self, raw: bytes) -> Batch:
+        """A Query that stands alone, by far the most frequent batch."""
+        end = raw.find(b"\0", 5)
+        if end < 0:
+            raise ProtocolViolation("a string in a message has no end")
+        ledger = self.ledger
+        exchange = ledger.next_exchange()
+        batch = Batch()
+        batch.end = m.QUERY
+        batch.raw.append(raw)
+        batch.slots.append(Slot(QUERY, exchange))
+        batch.operations.append(Operation(exchange, raw[5:end].decode(ledger.encoding, "replace")))
+        return batch
+
     def _finish(self) -> Batch:
         batch = self._batch
         assert batch is not None
         self._batch = None
-        self._statements.clear()
-        self._portals.clear()
+        if self._statements:
+            self._statements.clear()
+        if self._portals:
+            self._portals.clear()
         return batch
 
     def _aside(self, tag: int, size: int) -> bytes | Batch:
@@ -160,7 +176,7 @@ class Frontend:
         end = len(buf)
         pos = start + self._passing
         while end - pos >= 5 and buf[pos] == m.COPY_DATA:
-            pos += 1 + int(_LENGTH.unpack_from(buf, pos + 1)[0])
+            pos += 1 + uint32(buf, pos + 1)
         stop = min(pos, end)
         self._passing = pos - stop
         intake.pos = stop

@@ -18,11 +18,10 @@ or any proposed one; `Names` keeps all of them, and whoever judges an Execute ju
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from postern.errors import ProtocolViolation
-from postern.protocols.postgres.messages import Field
+from postern.protocols.postgres.messages import Field, parse_row_description
 
 QUERY, PARSE, BIND, DESCRIBE, EXECUTE, CLOSE, SYNC, FUNCTION, REFUSED, POISON = range(10)
 
@@ -32,41 +31,51 @@ _BOUNDARIES = frozenset({QUERY, SYNC, FUNCTION})
 MAX_NAMES = 100_000
 
 
-@dataclass(slots=True, eq=False)
 class Statement:
-    """A prepared statement. `columns` is None until the backend has described it."""
+    """A prepared statement. `described` is its RowDescription's body, None until the backend has sent one."""
 
-    text: str
-    types: tuple[int, ...] = ()
-    columns: tuple[Field, ...] | None = None
+    __slots__ = ("described", "text", "types")
+
+    def __init__(self, text: str, types: tuple[int, ...] = ()) -> None:
+        self.text = text
+        self.types = types
+        self.described: bytes | None = None
 
 
-@dataclass(slots=True, eq=False)
 class Portal:
-    """A bound statement. `columns` is None until the backend has described the portal itself."""
+    """A bound statement. `described` is None until the backend has described the portal itself."""
 
-    statements: list[Statement]
-    values: tuple[bytes | None, ...] = ()
-    result_formats: tuple[int, ...] = ()
-    truncated: bool = False
-    columns: tuple[Field, ...] | None = None
+    __slots__ = ("described", "result_formats", "statements", "truncated", "values")
+
+    def __init__(
+        self,
+        statements: list[Statement],
+        values: tuple[bytes | None, ...] = (),
+        result_formats: tuple[int, ...] = (),
+    ) -> None:
+        self.statements = statements
+        self.values = values
+        self.result_formats = result_formats
+        self.truncated = False
+        self.described: bytes | None = None
 
     def known_columns(self) -> tuple[Field, ...] | None:
         """The columns with the formats that rows will have, or None where the backend must be asked."""
-        if self.columns is not None:
-            return self.columns
+        if self.described is not None:
+            return parse_row_description(self.described)
         if self.truncated or len(self.statements) != 1:
             return None
-        described = self.statements[0].columns
+        described = self.statements[0].described
         if described is None:
             return None
+        fields = parse_row_description(described)
         formats = self.result_formats
-        if len(formats) not in (0, 1, len(described)):
+        if len(formats) not in (0, 1, len(fields)):
             return None
         if len(formats) <= 1:
             code = formats[0] if formats else 0
-            return tuple(Field(field.name, field.oid, code) for field in described)
-        return tuple(Field(field.name, field.oid, code) for field, code in zip(described, formats, strict=True))
+            return tuple([Field(field.name, field.oid, code) for field in fields])
+        return tuple([Field(field.name, field.oid, code) for field, code in zip(fields, formats, strict=True)])
 
 
 T = TypeVar("T")

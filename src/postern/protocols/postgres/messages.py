@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from postern.errors import ProtocolViolation
 
@@ -210,6 +211,7 @@ class Field:
 _FIELD = struct.Struct("!IhIhih")
 
 
+@lru_cache(maxsize=64)
 def parse_row_description(body: bytes) -> tuple[Field, ...]:
     (count,) = INT16.unpack_from(body, 0)
     fields: list[Field] = []
