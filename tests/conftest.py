@@ -16,7 +16,6 @@ from tests.support.postgres import PostgresServer, binaries
 
 from postern.store.database import Database
 
-
 # Processes that tests start run the same code as the tests: the source tree, or what is installed.
 if os.environ.get("POSTERN_TEST_INSTALLED") != "1":
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent / "src")
