@@ -109,6 +109,7 @@ async def test_unknown_paths_and_methods_have_the_one_shape(api: Api) -> None:
         (b'{"name": "\\ud800"}', "name: contains"),
         (b'{"\\u0000": 1}', "body: the name of a field"),
         (b"[" * 100_000, "the body cannot be read as JSON"),
+        (b'{"name": ' + b"[" * 900 + b"]" * 900 + b"}", "name: "),
     ],
 )
 async def test_bodies_that_cannot_be_read(api: Api, content: bytes, says: str) -> None:
