@@ -218,7 +218,7 @@ def test_login_and_logout(gateway: Gateway, tmp_path: Path) -> None:
 
 
 def test_a_second_gateway_on_the_same_home_is_refused(gateway: Gateway) -> None:
-    second = gateway.run("up")
+    second = gateway.run_apart("up")
     assert second.returncode == 1
     assert f"another postern (process {gateway.process and gateway.process.pid})" in second.stderr
 
