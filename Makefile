@@ -46,7 +46,7 @@ bench: $(VENV)-bench/.installed ## measure side by side with a direct connection
 	@$(VENV)-bench/bin/python -m bench
 
 docs: $(VENV)/.installed ## write the generated pages anew
-	@$(BIN)/python scripts/generate-docs
+	@$(BIN)/python scripts/generate_docs.py
 
 clean: ## remove the virtual environment and caches; never touches a gateway's data
 	rm -rf $(VENV) $(VENV)-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build
