@@ -7,10 +7,6 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # What runs compiled where it can be, and so is tested both ways.
 HOT_TESTS := tests/interception tests/protocols tests/relay tests/recording
 
-# In a checkout the hot path stays plain Python: compiled, it would hide every change to its sources until the next
-# build. What `pip install .` builds is compiled where a C compiler is at hand (setup.py).
-export POSTERN_COMPILE ?= 0
-
 .DEFAULT_GOAL := help
 .PHONY: help up test test-all bench lint format services docs clean test-compiled
 
@@ -41,25 +37,19 @@ format: $(VENV)/.installed-dev ## put the code into its standard form
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
 	@scripts/install-services postgresql pgbench
 
-bench: $(VENV)-bench/.installed ## measure side by side with a direct connection and pgbouncer
+bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure side by side with a direct connection and pgbouncer
 	@scripts/install-services postgresql pgbench pgbouncer
-	@$(VENV)-bench/bin/python -m bench
+	@$(BIN)/python -m bench
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	@$(BIN)/python scripts/generate_docs.py
 
 clean: ## remove the virtual environment and caches; never touches a gateway's data
-	rm -rf $(VENV) $(VENV)-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build
 
 # Stamps: nothing is installed again until what is asked for changes.
 $(VENV)/.made: scripts/make-venv
 	@scripts/make-venv $(VENV) $(PYTHON)
-	@touch $@
-
-# Measured is what users install: built, compiled where that can be done, and not the source tree.
-$(VENV)-bench/.installed: scripts/make-venv pyproject.toml constraints.txt setup.py $(shell find src -name '*.py')
-	@scripts/make-venv $(VENV)-bench $(PYTHON)
-	@POSTERN_COMPILE=auto $(VENV)-bench/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt '.[dev]'
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml setup.py constraints.txt $(SOURCES)

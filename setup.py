@@ -30,6 +30,7 @@ HOT = [
     "recording/recorder.py",
     "recording/records.py",
     "recording/spool.py",
+    "relay/driver.py",
     "relay/link.py",
 ]
 

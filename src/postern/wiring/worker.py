@@ -21,6 +21,7 @@ from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails import GuardRails
+from postern.inspection.masking.interceptor import Masking
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.process import announce_ready
 from postern.protocols.base import Wire
@@ -42,8 +43,10 @@ log = logging.getLogger(__name__)
 
 
 def default_interceptors(policy: Policy) -> list[Interceptor]:
-    """The order in which events are judged, and the only one. Output rules judge what would be shown."""
+    """The order in which events are judged, and the only one: output rules judge what would be shown."""
     found: list[Interceptor] = []
+    if policy.masked_types:
+        found.append(Masking(policy.masked_types))
     if policy.guardrails:
         found.append(GuardRails(policy.guardrails))
     return found
