@@ -2,9 +2,13 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+SOURCES := $(shell find src -name '*.py')
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+# What runs compiled where it can be, and so is tested both ways.
+HOT_TESTS := tests/interception tests/protocols tests/relay tests/recording
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-all bench lint format services docs clean
+.PHONY: help up test test-all bench lint format services docs clean test-compiled
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -12,11 +16,14 @@ help: ## this list
 up: $(VENV)/.installed ## install, and run the gateway with its demo database (Ctrl-C stops it)
 	@exec $(BIN)/postern up
 
-test: lint services ## lint, types and the fast tests
+test: lint services test-compiled ## lint, types and the fast tests
 	@$(BIN)/pytest -m "not slow"
 
-test-all: lint services ## everything, the slow tests too
+test-all: lint services test-compiled ## everything, the slow tests too
 	@$(BIN)/pytest
+
+test-compiled: $(VENV)/.installed-dev $(VENV)/.installed # the hot path once more, as it is installed
+	@POSTERN_TEST_INSTALLED=1 $(BIN)/pytest -q -m "not slow" -o pythonpath=. $(wildcard $(HOT_TESTS))
 
 lint: $(VENV)/.installed-dev ## style and types
 	@$(BIN)/ruff check .
@@ -30,7 +37,7 @@ format: $(VENV)/.installed-dev ## put the code into its standard form
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
 	@scripts/install-services postgresql pgbench
 
-bench: $(VENV)/.installed-dev ## measure side by side with a direct connection and pgbouncer
+bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure side by side with a direct connection and pgbouncer
 	@scripts/install-services postgresql pgbench pgbouncer
 	@$(BIN)/python -m bench
 
@@ -45,10 +52,10 @@ $(VENV)/.made: scripts/make-venv
 	@scripts/make-venv $(VENV) $(PYTHON)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.made pyproject.toml constraints.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e .
+$(VENV)/.installed: $(VENV)/.made pyproject.toml setup.py constraints.txt $(SOURCES)
+	@$(PIP) .
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.installed
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $@
+$(VENV)/.installed-dev: $(VENV)/.made pyproject.toml setup.py constraints.txt
+	@$(PIP) '.[dev]'
+	@touch $(VENV)/.installed $@

@@ -11,9 +11,14 @@ from uuid import uuid4
 
 import psycopg
 import pytest
+from psycopg import sql
 from tests.support.postgres import PostgresServer, binaries
 
 from postern.store.database import Database
+
+# Processes that tests start run the same code as the tests: the source tree, or what is installed.
+if os.environ.get("POSTERN_TEST_INSTALLED") != "1":
+    os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent / "src")
 
 
 @pytest.fixture(scope="session")
@@ -52,21 +57,25 @@ def engine_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def database(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Database]:
-    """An empty, migrated store; every test that uses it runs on both engines."""
+def database_url(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Of an empty store on each engine in turn; to be migrated on SQLite, migrated already on PostgreSQL."""
     if engine_name == "sqlite":
-        store = Database(f"sqlite+aiosqlite:///{tmp_path / 'postern.db'}")
-        await store.migrate()
-        yield store
-        await store.close()
+        yield f"sqlite+aiosqlite:///{tmp_path / 'postern.db'}"
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
-    template: str = request.getfixturevalue("postgres_template")
+    template = sql.Identifier(request.getfixturevalue("postgres_template"))
     name = f"t{uuid4().hex}"
-    admin = await psycopg.AsyncConnection.connect(server.dsn(), autocommit=True)
-    await admin.execute(f"create database {name} template {template}")
-    store = Database(server.dsn(name, scheme="postgresql+asyncpg"))
+    with psycopg.connect(server.dsn(), autocommit=True) as admin:
+        admin.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), template))
+        yield server.dsn(name, scheme="postgresql+asyncpg")
+        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+
+
+@pytest.fixture
+async def database(database_url: str) -> AsyncIterator[Database]:
+    """An empty, migrated store; every test that uses it runs on both engines."""
+    store = Database(database_url)
+    if store.is_sqlite:
+        await store.migrate()
     yield store
     await store.close()
-    await admin.execute(f"drop database {name} with (force)")
-    await admin.close()

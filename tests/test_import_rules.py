@@ -33,7 +33,8 @@ MAY: dict[str, set[str]] = {
     "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings"},
     "api": {"services", "domain", "errors", "settings"},
     "client": {"domain", "errors"},
-    "cli": {"client", "domain", "errors", "settings", "wiring", "transport"},
+    "cli": {"client", "domain", "errors", "settings", "wiring", "transport", "process", "logs"},
+    "wiring": ROOMS | {"errors", "settings", "process", "logs"},
     "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},
 }  # fmt: skip
 

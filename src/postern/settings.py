@@ -65,9 +65,11 @@ class Settings:
     @property
     def api_url(self) -> str:
         """Where clients find the API, without `/api`. Plain HTTP on loopback only."""
-        scheme = "http" if self.is_loopback else "https"
-        host = f"[{self.address}]" if ":" in self.address else self.address
-        return f"{scheme}://{host}:{self.api_port}"
+        return f"{'http' if self.is_loopback else 'https'}://{self.authority_of(self.api_port)}"
+
+    def authority_of(self, port: int) -> str:
+        """`host:port` as it stands in a URL."""
+        return f"[{self.address}]:{port}" if ":" in self.address else f"{self.address}:{port}"
 
     def environment(self) -> dict[str, str]:
         """These settings as the environment variables that `load` reads: what a child process is given."""

@@ -54,13 +54,11 @@ def test_a_refusal_names_the_guard_rail_and_the_rule(session: SessionView, text:
     assert verdict.message == f'blocked by guard rail "no destructive statements" (rule "{rule}")'
     assert verdict.rule == f"no destructive statements / {rule}"
     assert "shop" in verdict.hint
-    assert session.metrics.refused == 1
 
 
 @pytest.mark.parametrize("text", ["select 1", "select dropped, granted from t", "", "insert into drops values (1)"])
 def test_what_no_rule_hits_is_forwarded(session: SessionView, text: str) -> None:
     assert GuardRails((DESTRUCTIVE,)).see(Operation(1, text), session) is FORWARD
-    assert session.metrics.refused == 0
 
 
 @pytest.mark.parametrize("phase", Phase)
@@ -75,12 +73,11 @@ def test_bind_values_are_judged_each_on_its_own(session: SessionView) -> None:
     assert rails.see(Operation(1, "select $1", values=(None,)), session) is FORWARD
 
 
-def test_the_cache_answers_alike_and_counts_each_time(session: SessionView) -> None:
+def test_the_cache_answers_alike(session: SessionView) -> None:
     rails = GuardRails((DESTRUCTIVE,))
     first = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
     again = [rails.see(Operation(n, text), session) for n, text in enumerate(["select 1", "drop table x"])]
     assert first == again
-    assert session.metrics.refused == 2
 
 
 def test_what_is_too_large_to_be_judged_is_refused(session: SessionView) -> None:

@@ -239,3 +239,16 @@ async def test_a_link_without_credential_is_checked_again(world: World, access: 
     assert await access.still_allowed(permit) is None
     await world.stores.connections.remove(connection.id)
     assert "deleted" in str(await access.still_allowed(permit))
+
+
+async def test_a_renewed_permit_has_the_settings_of_now(world: World, access: Access, ann: Principal) -> None:
+    connection = await world.add_connection()
+    permit = await access.admit(await grant_for(world, access, ann), source="127.0.0.1")
+    assert permit.policy.masked_types == frozenset()
+    await world.stores.connections.update(replace(connection, redact_enabled=True, access_max_duration=60))
+    renewed = await access.renewed(permit)
+    assert (renewed.policy.masked_types, renewed.policy.max_duration) == (frozenset(InfoType), 60)
+    assert (renewed.credential_id, renewed.expires_at) == (permit.credential_id, permit.expires_at)
+    await world.stores.connections.remove(connection.id)
+    with pytest.raises(Denied, match="deleted"):
+        await access.renewed(permit)

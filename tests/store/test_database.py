@@ -14,8 +14,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.exc import IntegrityError
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, free_port
 
+from postern.errors import Misconfigured, Unavailable
 from postern.store.database import Database
 from postern.store.schema import agents, metadata, orgs
 
@@ -64,3 +65,30 @@ async def test_foreign_keys_are_enforced(database: Database) -> None:
     with pytest.raises(IntegrityError):
         async with database.statement() as connection:
             await connection.execute(insert(agents).values(row))
+
+
+@pytest.mark.parametrize(
+    ("url", "driver"),
+    [
+        ("postgresql://u:p@h/d", "postgresql+asyncpg"),
+        ("postgres://h/d", "postgresql+asyncpg"),
+        ("postgresql+psycopg://h/d", "postgresql+asyncpg"),
+        ("sqlite:///x.db", "sqlite+aiosqlite"),
+    ],
+)
+async def test_urls_get_the_driver_we_have(url: str, driver: str) -> None:
+    assert Database(url).engine.url.drivername == driver
+
+
+@pytest.mark.parametrize("url", ["mysql://u:hunter2@h/d", "hunter2"])
+async def test_other_urls_are_refused_without_showing_them(url: str) -> None:
+    with pytest.raises(Misconfigured, match="POSTERN_DATABASE_URL") as refused:
+        Database(url)
+    assert "hunter2" not in refused.value.message
+
+
+async def test_a_store_that_does_not_answer_is_unavailable() -> None:
+    database = Database(f"postgresql://nobody@127.0.0.1:{free_port()}/none")
+    with pytest.raises(Unavailable, match="does not answer"):
+        async with database.statement() as connection:
+            await connection.execute(select(orgs))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
+
+from argon2 import PasswordHasher
 
 from postern.domain.agent import Agent
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Session
+from postern.services.bundle import Services, build_services
+from postern.services.passwords import Passwords
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.signals import LocalSignals
@@ -101,3 +106,23 @@ class World:
         connection = Connection(id=uuid4(), org_id=self.org_id, name=name, agent_id=agent.id, **values)  # type: ignore[arg-type]
         await self.stores.connections.add(connection)
         return connection
+
+    def services(self) -> Services:
+        """All services over this store; `postgres` is enforceable, patterns are checked by `re`, hashing is cheap."""
+        return build_services(
+            self.stores,
+            self.signals,
+            self.recordings,
+            self.clock,
+            compiles=compiles,
+            enforceable=frozenset({"postgres"}),
+            passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
+        )
+
+
+def compiles(pattern: str) -> str | None:
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        return str(error)
+    return None

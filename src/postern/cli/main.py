@@ -19,10 +19,10 @@ COMMANDS = {
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
     "version": Lazy("postern.cli.commands.version:version", "Show the version."),
     # What the supervisor starts; nobody types these.
-    "worker": Lazy("postern.cli.commands.run:worker", hidden=True),
-    "api": Lazy("postern.cli.commands.run:api", hidden=True),
-    "demo": Lazy("postern.cli.commands.run:demo", hidden=True),
-    "prepare": Lazy("postern.cli.commands.run:prepare", hidden=True),
+    "worker": Lazy("postern.cli.commands.worker:worker", hidden=True),
+    "api": Lazy("postern.cli.commands.api:api", hidden=True),
+    "demo": Lazy("postern.cli.commands.demo:demo", hidden=True),
+    "prepare": Lazy("postern.cli.commands.prepare:prepare", hidden=True),
 }
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any, get_type_hints
 
 import click
 
+from postern import logs, settings
 from postern.settings import Settings
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -34,3 +36,10 @@ def _help(field: Any) -> str:
     meaning: str = field.metadata["meaning"]
     shown = "" if field.default in (MISSING, "") or isinstance(field.default, bool) else f"  [default: {field.default}]"
     return f"{meaning[0].upper()}{meaning[1:]}.{shown}"
+
+
+def load(process: str, **flags: Any) -> Settings:
+    """The settings in force, with this process's log set up by them. Raises Misconfigured."""
+    loaded = settings.load(os.environ, **flags)
+    logs.configure(loaded.log_level, loaded.log_format, process)
+    return loaded

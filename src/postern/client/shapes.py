@@ -109,4 +109,5 @@ class ServerInfo(TypedDict):
     api_url: str
     postgres_host: str
     postgres_port: int
+    tunnel_url: str
     ca_certificate: str | None

@@ -18,6 +18,7 @@ from postern.gateway.live import LiveLink, LiveLinks
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.base import Side, Wire
+from postern.relay import endpoint
 from postern.relay.driver import Driver
 from postern.relay.handshake import StreamHandshake
 from postern.relay.link import Link
@@ -160,7 +161,7 @@ def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake) ->
     endpoints = {}
     for side, handshake in pairs:
         assert handshake.transport is not None
-        endpoints[side] = driver.endpoint(side, handshake.transport)
+        endpoints[side] = endpoint.connect(driver, side, handshake.transport)
     early = {}
     for side, handshake in pairs:
         try:

@@ -145,7 +145,6 @@ def _patterns(rule: Rule) -> list[str]:
 
 
 def _refuse(culprit: Culprit, session: SessionView, what: str = "blocked by") -> Refuse:
-    session.metrics.refused += 1
     return Refuse(
         rule=f"{culprit.rail} / {culprit.rule}",
         message=f'{what} guard rail "{culprit.rail}" (rule "{culprit.rule}")',

@@ -38,29 +38,6 @@ class Recording(Protocol):
     def record(self, events: list[Event], micros: int) -> None: ...
 
 
-class _Endpoint(asyncio.Protocol):
-    """One side's transport callbacks, passed to the driver."""
-
-    def __init__(self, driver: Driver, side: Side) -> None:
-        self._driver = driver
-        self._side = side
-
-    def data_received(self, data: bytes) -> None:
-        self._driver.received(self._side, data)
-
-    def eof_received(self) -> bool:
-        return self._driver.finished(self._side)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._driver.lost(self._side)
-
-    def pause_writing(self) -> None:
-        self._driver.throttle(self._side, True)
-
-    def resume_writing(self) -> None:
-        self._driver.throttle(self._side, False)
-
-
 class Driver:
     """Runs one link until both sides are closed; then `done` is set to the reason.
 
@@ -89,10 +66,9 @@ class Driver:
         self._closing: EndReason | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
-    def endpoint(self, side: Side, transport: asyncio.Transport) -> asyncio.Protocol:
-        """The protocol to hand the side's transport over to."""
+    def attach(self, side: Side, transport: asyncio.Transport) -> None:
+        """From now on the side is written to by this transport; an Endpoint reports what comes of it."""
         self._transports[side] = transport
-        return _Endpoint(self, side)
 
     def micros(self) -> int:
         """Microseconds since the session's start."""

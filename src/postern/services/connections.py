@@ -23,6 +23,8 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound
 from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, GuardRailStore, Signals, Topic
 
+__all__ = ["ConnectionFields", "ConnectionFilter", "ConnectionView", "Connections"]
+
 MAX_DURATION = 10 * 366 * 24 * 3600  # seconds
 MAX_LIST, MAX_TEXT = 100, 1_000
 

@@ -25,6 +25,8 @@ from postern.store.ports import (
     Topic,
 )
 
+__all__ = ["SessionFilter", "Sessions"]
+
 log = logging.getLogger(__name__)
 
 MAX_METADATA_ENTRIES = 20

@@ -13,15 +13,16 @@ from typing import Any
 
 from alembic import command
 from alembic.config import Config
-from sqlalchemy import Connection, event, make_url, text
-from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy import URL, Connection, event, make_url, text
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
 
-from postern.errors import Unavailable
+from postern.errors import Misconfigured, Unavailable
 
 log = logging.getLogger(__name__)
 
+_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_MILLISECONDS = 10_000
 _MIGRATION_LOCK = 0x506F_7374_6572_6E  # "Postern"; any number that is always the same
@@ -31,8 +32,9 @@ class Database:
     """Connections to the store. `statement()` for one statement, `transaction()` for several."""
 
     def __init__(self, url: str, *, pool_size: int = 5) -> None:
-        self._url = make_url(url)
-        self.engine = _sqlite(url, pool_size) if self.is_sqlite else _postgres(url, pool_size)
+        """`url` as SQLAlchemy has it, with or without the driver's name. Raises Misconfigured."""
+        self._url = _with_driver(url)
+        self.engine = _sqlite(self._url, pool_size) if self.is_sqlite else _postgres(self._url, pool_size)
 
     @property
     def is_sqlite(self) -> bool:
@@ -56,8 +58,11 @@ class Database:
                 yield connection
 
     async def migrate(self) -> None:
-        """Brings the schema to the newest version. Safe when several processes start at once."""
-        async with self._migrating(), self.engine.connect() as connection:
+        """Brings the schema to the newest version. Safe when several processes start at once.
+
+        Raises Unavailable when the store does not answer.
+        """
+        async with _answering(), self._migrating(), self.engine.connect() as connection:
             await connection.execution_options(postern_transaction=True)
             async with connection.begin():
                 if not self.is_sqlite:
@@ -103,13 +108,24 @@ def _upgrade(connection: Connection) -> None:
     command.upgrade(config, "head")
 
 
-def _postgres(url: str, pool_size: int) -> AsyncEngine:
+def _with_driver(url: str) -> URL:
+    try:
+        parsed = make_url(url)
+    except ArgumentError:
+        raise Misconfigured("POSTERN_DATABASE_URL cannot be read as a database URL", field="database_url") from None
+    backend = parsed.get_backend_name()
+    if backend not in _DRIVERS:
+        raise Misconfigured(f"POSTERN_DATABASE_URL: {backend!r} is neither sqlite nor postgresql", field="database_url")
+    return parsed.set(drivername=_DRIVERS[backend])
+
+
+def _postgres(url: URL, pool_size: int) -> AsyncEngine:
     return create_async_engine(
         url, pool_size=pool_size, max_overflow=pool_size, pool_pre_ping=False, hide_parameters=True
     )
 
 
-def _sqlite(url: str, pool_size: int) -> AsyncEngine:
+def _sqlite(url: URL, pool_size: int) -> AsyncEngine:
     engine = create_async_engine(url, pool_size=pool_size, max_overflow=0, hide_parameters=True)
     event.listen(engine.sync_engine, "connect", _configure_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)

@@ -1,41 +1,94 @@
 from __future__ import annotations
 
+import asyncio
 import os
+import signal
 from pathlib import Path
-from urllib.parse import quote, urlencode
+from urllib.parse import quote
 
 import click
 
 from postern.cli import profile
 from postern.cli.api import client
+from postern.cli.forward import LOOPBACK, Forward, Tunnel
 from postern.cli.output import emit, json_option, local_time
-from postern.client.shapes import IssuedCredential, ServerInfo
-from postern.errors import Invalid
+from postern.client.psql import psql_line
+from postern.client.shapes import Connection, IssuedCredential, ServerInfo
+from postern.domain.secret import Secret
+from postern.domain.text import one_line
+from postern.errors import Invalid, Misconfigured
 
 
 @click.command()
 @click.argument("name")
-@click.option("--native", is_flag=True, required=True, help="Issue a credential and print the line to paste.")
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="How long the credential is valid.")
+@click.option("--native", is_flag=True, help="Issue a credential and print the psql line that uses it.")
+@click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="With --native: how long it is valid.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one when missing.")
 @json_option
-def connect(name: str, native: bool, hours: float | None, as_json: bool) -> None:
+def connect(name: str, native: bool, hours: float | None, port: int, as_json: bool) -> None:
     """Reach a connection with a native client.
 
+    Opens a port on this machine that needs no password: what connects to it is carried to the gateway as you, until
+    Ctrl-C. Everybody on this machine can reach that port: on a shared one use --native.
+
     With --native a connection credential is issued, and the psql line that uses it is printed: it goes straight to
-    the gateway, and works in DBeaver, JDBC and scripts, too.
+    the gateway, and its user name and password work in DBeaver, JDBC and scripts, too.
 
     \b
+    postern connect shop-demo
+    postern connect shop-demo --port 5433
     postern connect shop-demo --native
     eval "$(postern connect shop-demo --native --hours 8)"
     """
+    if hours is not None and not native:
+        raise click.UsageError("--hours belongs to --native")
     with client() as api:
         info = api.serverinfo()
-        subtype = api.connections.get(name)["subtype"]
-        if subtype != "postgres":
-            raise Invalid(f"connection {name!r} is of subtype {subtype!r}, which has no native access yet")
-        made = api.credentials.issue(name, None if hours is None else round(hours * 3600))
+        connection = api.connections.get(name)
+        if connection["subtype"] != "postgres":
+            raise Invalid(f"connection {name!r} is of subtype {connection['subtype']!r}, which cannot be reached yet")
+        made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
+    if made is None:
+        asyncio.run(_carry(info, connection, port, as_json))
+    else:
+        _show_native(info, made, as_json)
+
+
+async def _carry(info: ServerInfo, connection: Connection, port: int, as_json: bool) -> None:
+    used = profile.require(os.environ)
+    assert used.token is not None
+    tunnel = Tunnel(info["tunnel_url"], used.token, connection["name"], info["ca_certificate"] or "")
+    forward = Forward(tunnel, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    try:
+        opened = await forward.start(port)
+    except OSError as error:
+        raise Misconfigured(f"port {port} cannot be used ({error.strerror}); choose another with --port") from None
+    database = connection["default_database"] or "postgres"
+    address = {
+        "host": LOOPBACK,
+        "port": opened,
+        "database": database,
+        "psql": f'psql "postgresql://{LOOPBACK}:{opened}/{quote(database, safe="")}?user=me&sslmode=disable"',
+    }
+    emit(address, as_json, lambda value: click.echo(f"{value['psql']}\nCtrl-C ends it."))
+    stopped = asyncio.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    await stopped.wait()
+    await forward.stop()
+
+
+def _show_native(info: ServerInfo, made: IssuedCredential, as_json: bool) -> None:
     authority = _keep_authority(info)
-    address = {**made, "psql": psql_line(info, made, authority), "sslrootcert": str(authority)}
+    line = psql_line(
+        made["username"],
+        Secret(made["password"]),
+        info["postgres_host"],
+        info["postgres_port"],
+        made["database"] or "postgres",
+        authority,
+    )
+    address = {**made, "psql": line, "sslrootcert": str(authority)}
     emit(address, as_json, lambda value: click.echo(value["psql"]))
     if not as_json:
         click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
@@ -47,13 +100,3 @@ def _keep_authority(info: ServerInfo) -> Path:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.write_text(info["ca_certificate"] or "")
     return file
-
-
-def psql_line(info: ServerInfo, made: IssuedCredential, authority: Path) -> str:
-    """Ready to paste: the whole URI in double quotes, with everything in it quoted for a URI, so that a shell sees
-    nothing to expand."""
-    query = urlencode({"sslmode": "verify-full", "sslrootcert": str(authority)}, quote_via=quote, safe="/")
-    host = f"[{info['postgres_host']}]" if ":" in info["postgres_host"] else info["postgres_host"]
-    database = quote(made["database"] or "postgres", safe="")
-    user, password = quote(made["username"], safe=""), quote(made["password"], safe="")
-    return f'psql "postgresql://{user}:{password}@{host}:{info["postgres_port"]}/{database}?{query}"'

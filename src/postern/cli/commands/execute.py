@@ -70,6 +70,9 @@ def _print_parts(session: Session) -> None:
     """What the script printed, as it came: output and errors on their own streams. Not made printable when it goes
     to a file or a program, which wants it byte for byte."""
     shown = printable if sys.stdout.isatty() else str
+    detail = (session.get("metadata") or {}).get("end_detail")
+    if not session.get("event_stream") and detail:
+        click.echo(f"postern: {printable(str(detail))}", err=True)
     for step in steps(session.get("event_stream") or []):
         for text in step.output:
             click.echo(shown(text), nl=False)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse
-from postern.protocols.base import Piece, Request, Wants
+from postern.protocols.base import Piece, Request, Wants, Wire
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.backend import Backend, Text
 from postern.protocols.postgres.frontend import Batch, Frontend
@@ -42,8 +42,8 @@ INSUFFICIENT_PRIVILEGE = "42501"
 _POISON_MESSAGE = m.parse(b"", b"refused by the gateway")
 
 
-class PostgresWire:
-    """Implements `protocols.base.Wire`. Sizes in bytes."""
+class PostgresWire(Wire):
+    """Sizes in bytes."""
 
     def __init__(self, *, max_message: int = 32 << 20, max_batch: int = 16 << 20) -> None:
         self.wants = Wants()

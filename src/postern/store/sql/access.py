@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from sqlalchemy import and_, literal, select
+from sqlalchemy import and_, bindparam, literal, select
 
 from postern.domain.connection import Toggle
 from postern.domain.credential import Grant, Verifier
@@ -36,6 +36,7 @@ _GRANT = (
     .select_from(credentials)
     .join(users, users.c.id == credentials.c.user_id)
     .join(connections, connections.c.id == credentials.c.connection_id)
+    .where(credentials.c.username == bindparam("username"))
 )
 
 _RULES = (
@@ -43,18 +44,21 @@ _RULES = (
     .select_from(connections)
     .outerjoin(connection_guardrails, connection_guardrails.c.connection_id == connections.c.id)
     .outerjoin(guardrails, guardrails.c.id == connection_guardrails.c.guardrail_id)
+    .where(connections.c.id == bindparam("connection_id"))
     .order_by(guardrails.c.name)
 )
 
 
 class SqlAccess:
+    """Its statements are built once: building one costs more than SQLite takes to run it."""
+
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self._database = database
         self._encryption = encryption
 
     async def find_grant(self, username: str) -> Grant | None:
         async with self._database.statement() as connection:
-            found = await connection.execute(_GRANT.where(credentials.c.username == username))
+            found = await connection.execute(_GRANT, {"username": username})
             row = found.mappings().one_or_none()
         if row is None:
             return None
@@ -75,7 +79,7 @@ class SqlAccess:
 
     async def guardrails_of(self, connection_id: UUID) -> tuple[GuardRail, ...] | None:
         async with self._database.statement() as connection:
-            found = await connection.execute(_RULES.where(connections.c.id == connection_id))
+            found = await connection.execute(_RULES, {"connection_id": connection_id})
             rows = found.mappings().all()
         if not rows:
             return None

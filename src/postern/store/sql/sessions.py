@@ -14,18 +14,22 @@ from postern.store.ports import Ended, SessionFilter
 from postern.store.schema import sessions
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 
+_ADD = insert(sessions)
+_TAKEN = {column.name for column in sessions.c} - {"principal_id", "source", "end_reason", "end_detail"}
+_MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
+
 
 class SqlSessions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def add(self, session: Session, *, principal_id: UUID, source: str) -> None:
-        taken = {column.name for column in sessions.c} - {"principal_id", "source", "end_reason", "end_detail"}
-        values: dict[str, Any] = {name: getattr(session, name) for name in taken}
-        for name in ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics"):
+        values: dict[str, Any] = {name: getattr(session, name) for name in _TAKEN}
+        for name in _MAPS:
             values[name] = dict(values[name])
+        values |= {"principal_id": principal_id, "source": source}
         async with self._database.statement() as connection:
-            await connection.execute(insert(sessions).values(values | {"principal_id": principal_id, "source": source}))
+            await connection.execute(_ADD, values)
 
     async def end(self, session_id: UUID, ended: Ended) -> bool:
         return await self._end(session_id, ended, sessions.c.status != SessionStatus.DONE)

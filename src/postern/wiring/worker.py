@@ -1,4 +1,4 @@
-"""The composition root: the only file that may import every room. Here parts become processes."""
+"""The relay worker's process: here the parts of the data plane are put together."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import asyncio
 import logging
 import os
 import signal
-import socket
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 from uuid import UUID
 
 import uvloop
@@ -23,58 +21,32 @@ from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails import GuardRails
-from postern.inspection.patterns import compiles
+from postern.inspection.masking.interceptor import Masking
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.process import announce_ready
 from postern.protocols.base import Wire
-from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.wire import PostgresWire
 from postern.recording.archive import seal
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import archive_path, spool_folder, spool_path
-from postern.recording.library import Library
 from postern.recording.recorder import Recorder
 from postern.recording.records import Header
 from postern.recording.recovery import recover
 from postern.recording.spool import Spool
-from postern.services.bundle import Services, build_services
+from postern.services.bundle import Services
 from postern.settings import Settings
-from postern.store.database import Database
-from postern.store.encryption import Encryption
-from postern.store.ports import Signals
 from postern.store.signals import SocketSignals
-from postern.store.sql import SqlStores
-from postern.transport import certificates
-from postern.transport.certificates import Material
+from postern.wiring import paths, tls
+from postern.wiring.app import open_app
 
 log = logging.getLogger(__name__)
 
-ENFORCEABLE = frozenset({"postgres"})
-
-
-def now() -> datetime:
-    return datetime.now(UTC)
-
-
-def encryption_key(home: Path) -> Path:
-    return home / "keys" / "encryption.key"
-
-
-def material(settings: Settings) -> Material:
-    """The gateway's TLS files, made or renewed where needed."""
-    return certificates.ensure(settings.home / "tls", certificates.server_names(settings.address, socket.gethostname()))
-
-
-def services(settings: Settings, database: Database, signals: Signals) -> Services:
-    """All use cases over one database."""
-    stores = SqlStores(database, Encryption.from_file(encryption_key(settings.home)))
-    library = Library(settings.home, {"postgres": PostgresLens})
-    return build_services(stores, signals, library, now, compiles=compiles, enforceable=ENFORCEABLE)
-
 
 def default_interceptors(policy: Policy) -> list[Interceptor]:
-    """The order in which events are judged, and the only one. Output rules judge what would be shown."""
+    """The order in which events are judged, and the only one: output rules judge what would be shown."""
     found: list[Interceptor] = []
+    if policy.masked_types:
+        found.append(Masking(policy.masked_types))
     if policy.guardrails:
         found.append(GuardRails(policy.guardrails))
     return found
@@ -132,10 +104,10 @@ def build_worker(settings: Settings, name: str, made: Services, commits: GroupCo
         engine,
         made.signals,
         require_tls=not settings.is_loopback,
-        decoy_secret=encryption_key(settings.home).read_bytes(),
+        decoy_secret=paths.encryption_key(settings).read_bytes(),
     )
     executions = Executions(name, made.sessions, engine, made.signals)
-    return Worker(settings, material(settings), gate, links, executions, made.principals, made.agents, recovered)
+    return Worker(settings, tls.material(settings), gate, links, executions, made.principals, made.agents, recovered)
 
 
 async def _recover(settings: Settings, name: str, made: Services) -> None:
@@ -156,27 +128,22 @@ async def _recover(settings: Settings, name: str, made: Services) -> None:
         log.warning("worker %s found %d sessions that were cut off, and closed them", name, len(rows))
 
 
-def signals_socket(home: Path) -> Path:
-    return home / "run" / "signals.sock"
-
-
 def run_worker(settings: Settings, name: str) -> None:
     """The process of one relay worker. Ends on SIGTERM or SIGINT, after its sessions were closed."""
     uvloop.run(_serve_worker(settings, name))
 
 
 async def _serve_worker(settings: Settings, name: str) -> None:
-    database = Database(settings.url)
-    signals = SocketSignals(signals_socket(settings.home))
+    signals = SocketSignals(paths.signals_socket(settings))
     commits = GroupCommit(settings.recording_sync_interval)
-    worker = build_worker(settings, name, services(settings, database, signals), commits)
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, worker.stop)
-    await signals.start()
-    try:
-        await worker.serve(announce_ready)
-    finally:
-        await signals.stop()
-        await loop.run_in_executor(None, commits.close)
-        await database.close()
+    async with open_app(settings, signals) as app:
+        worker = build_worker(settings, name, app.services, commits)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, worker.stop)
+        await signals.start()
+        try:
+            await worker.serve(announce_ready)
+        finally:
+            await signals.stop()
+            await loop.run_in_executor(None, commits.close)

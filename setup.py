@@ -1,0 +1,67 @@
+"""Compiles the hot path with mypyc where a C compiler is at hand; the same files run as plain Python otherwise.
+
+Set POSTERN_COMPILE=0 to leave it out, POSTERN_COMPILE=1 to fail where it cannot be done.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from pathlib import Path
+
+from setuptools import setup
+from setuptools.command.build_ext import build_ext
+
+HOT = [
+    "interception/events.py",
+    "interception/pipeline.py",
+    "interception/verdicts.py",
+    "protocols/base.py",
+    "protocols/framing.py",
+    "protocols/postgres/backend.py",
+    "protocols/postgres/frontend.py",
+    "protocols/postgres/ledger.py",
+    "protocols/postgres/messages.py",
+    "protocols/postgres/rows.py",
+    "protocols/postgres/types.py",
+    "protocols/postgres/wire.py",
+    "recording/recorder.py",
+    "recording/records.py",
+    "recording/spool.py",
+    "relay/driver.py",
+    "relay/link.py",
+]
+
+
+def compiled() -> list[object]:
+    wish = os.environ.get("POSTERN_COMPILE", "auto")
+    if wish == "0" or "egg_info" in sys.argv or "dist_info" in sys.argv:
+        return []
+    header = Path(sysconfig.get_path("include")) / "Python.h"
+    if wish != "1" and not (shutil.which(os.environ.get("CC", "cc")) and header.exists()):
+        print("postern: no C compiler or no Python headers; the hot path stays plain Python", file=sys.stderr)
+        return []
+    from mypyc.build import mypycify
+
+    os.environ["MYPYPATH"] = "src"
+    return list(mypycify([f"src/postern/{name}" for name in HOT], opt_level="3", debug_level="0"))
+
+
+class AllOrNothing(build_ext):
+    """Half of a compiled group cannot be imported: a failure leaves none of it behind."""
+
+    def run(self) -> None:
+        try:
+            super().run()
+        except Exception as error:
+            if os.environ.get("POSTERN_COMPILE") == "1":
+                raise
+            print(f"postern: the hot path was not compiled ({error}); it stays plain Python", file=sys.stderr)
+            for extension in self.extensions:
+                Path(self.get_ext_fullpath(extension.name)).unlink(missing_ok=True)
+            self.extensions = []
+
+
+setup(ext_modules=compiled(), cmdclass={"build_ext": AllOrNothing})

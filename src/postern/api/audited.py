@@ -1,0 +1,69 @@
+"""Every write of the API leaves an entry in the audit log, also one that was refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import Request, Response
+from fastapi.routing import APIRoute
+
+from postern.api.auth import address_of, services_of
+from postern.api.errors import status_of
+
+_ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
+_NAMED = {"login", "revoke", "kill"}  # last parts of a path that say what is done
+_IN_PATH = ("nameOrID", "session_id", "id", "credential_id")
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class AuditedRoute(APIRoute):
+    """The entry is written after the deed and before the answer: no write is answered that is not in the log."""
+
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+        if not set(self.methods or ()) & set(_ACTIONS):
+            return handle
+
+        async def audited(request: Request) -> Response:
+            try:
+                response = await handle(request)
+            except Exception as error:
+                await _record(request, self.path_format, status_of(error))
+                raise
+            await _record(request, self.path_format, response.status_code)
+            return response
+
+        return audited
+
+
+async def _record(request: Request, route: str, status: int) -> None:
+    parts = [part for part in route.split("/") if part and part != "api" and not part.startswith("{")]
+    body = await _body(request)
+    given = request.path_params
+    email = body.get("email")
+    resource = next((str(given[key]) for key in reversed(_IN_PATH) if key in given), str(body.get("name", "")))
+    await services_of(request).audit.record(
+        getattr(request.state, "principal", None),
+        claimed=email if isinstance(email, str) else "",
+        action=parts[-1] if parts[-1] in _NAMED else _ACTIONS[request.method],
+        resource_type="/".join(part for part in parts if part not in _NAMED),
+        resource=resource,
+        method=request.method,
+        path=request.url.path,
+        status=status,
+        source=address_of(request),
+        request_id=request.state.request_id,
+        body=body,
+    )
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """What the handler read, from the request's own cache."""
+    try:
+        parsed = json.loads(await request.body())
+    except (ValueError, RecursionError):
+        return {}
+    return parsed if isinstance(parsed, dict) else {}

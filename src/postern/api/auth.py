@@ -1,0 +1,42 @@
+"""Who asks: a bearer token on every request but the open ones."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Request
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.errors import Unauthenticated
+from postern.services.bundle import Services
+
+_bearer = HTTPBearer(auto_error=False, description="The token that login answered with.")
+
+
+def services_of(request: Request) -> Services:
+    services: Services = request.app.state.services
+    return services
+
+
+def address_of(request: Request) -> str:
+    """The client's address; proxies are not believed."""
+    return request.client.host if request.client else "unknown"
+
+
+async def principal_of(
+    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+) -> Principal:
+    """Raises Unauthenticated. The principal is also left in `request.state` for the log and the audit."""
+    if credentials is None:
+        raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
+    token = Secret(credentials.credentials)
+    principal = await services_of(request).principals.authenticate(token)
+    request.state.principal = principal
+    return principal
+
+
+Caller = Annotated[Principal, Depends(principal_of)]
+Use = Annotated[Services, Depends(services_of)]
+Address = Annotated[str, Depends(address_of)]

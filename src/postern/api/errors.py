@@ -1,0 +1,102 @@
+"""One error shape, `{"message": …}`, and which status each class of the error tree has.
+
+400: the body cannot be read, misses a field, has a wrong type, an unknown field or enum value.
+422: it reads well and breaks a rule, or a query or path parameter is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from postern.errors import (
+    Conflict,
+    Denied,
+    Invalid,
+    Malformed,
+    NotFound,
+    PosternError,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+)
+
+_STATUS: dict[type[PosternError], int] = {
+    Malformed: 400,
+    Unauthenticated: 401,
+    Denied: 403,
+    NotFound: 404,
+    Conflict: 409,
+    Invalid: 422,
+    TooMany: 429,
+    Unavailable: 503,
+}
+_SHOWN_PROBLEMS = 3
+
+
+def status_of(error: Exception) -> int:
+    """The status that the handlers below answer for this error; 500 for one that nobody raised on purpose."""
+    if isinstance(error, RequestValidationError):
+        return 400 if _in_body(error.errors()) else 422
+    if isinstance(error, HTTPException):
+        return error.status_code
+    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+
+
+def install(app: FastAPI) -> None:
+    for kind in _STATUS:
+        app.add_exception_handler(kind, _on_postern_error)
+    app.add_exception_handler(RequestValidationError, _on_validation_error)
+    app.add_exception_handler(HTTPException, _on_http_error)
+
+
+def answer(status: int, message: str) -> JSONResponse:
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return JSONResponse({"message": message}, status_code=status, headers=headers)
+
+
+async def _on_postern_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, PosternError)
+    return answer(status_of(error), error.message)
+
+
+async def _on_validation_error(_request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)
+    problems = [_problem(one) for one in error.errors()[:_SHOWN_PROBLEMS]]
+    return answer(status_of(error), "; ".join(problems))
+
+
+async def _on_http_error(request: Request, error: Exception) -> JSONResponse:
+    """What the framework itself refuses: unknown paths, wrong methods, bodies that are not JSON."""
+    assert isinstance(error, HTTPException)
+    messages = {
+        404: f"there is nothing at {request.url.path}",
+        405: f"{request.method} is not possible at {request.url.path}",
+        400: "the body cannot be read as JSON",
+    }
+    response = answer(error.status_code, messages.get(error.status_code, str(error.detail)))
+    response.headers.update(error.headers or {})
+    return response
+
+
+def _in_body(problems: Sequence[Any]) -> bool:
+    return any(problem["loc"][:1] == ("body",) for problem in problems)
+
+
+def _problem(problem: Any) -> str:
+    where = ".".join(str(part) for part in problem["loc"][1:])
+    if problem["type"] == "json_invalid":
+        return "the body cannot be read as JSON"
+    if problem["type"] == "extra_forbidden":
+        return f"{where}: there is no such field"
+    if problem["type"] == "missing":
+        return f"{where or 'body'}: is required"
+    if problem["type"] == "value_error":  # our own words (schemas/common.py), which begin with the field
+        return ".".join(filter(None, (where, str(problem["ctx"]["error"]))))
+    text: str = problem["msg"]
+    return f"{where or 'body'}: {text[:1].lower()}{text[1:]}"

@@ -1,0 +1,113 @@
+"""Around every request: an id, security headers, limits, one log line, and an answer whatever happens."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from urllib.parse import unquote
+from uuid import uuid4
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+log = logging.getLogger("postern.api")
+
+MAX_BODY = 4 * 1024 * 1024  # bytes
+_SECURITY_HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"strict-transport-security", b"max-age=31536000"),
+    (b"cache-control", b"no-store"),
+)
+
+
+class BodyTooLarge(Exception):
+    """Raised inside `receive`, and answered here."""
+
+
+class Envelope:
+    """Outermost. No CORS headers: the web app is served from the same address."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        exchange = _Exchange(scope, receive, send)
+        try:
+            problem = _unreadable(scope)
+            if problem is not None:
+                await exchange.answer(400, problem)
+            elif exchange.announced > MAX_BODY:
+                raise BodyTooLarge
+            else:
+                await self._app(scope, exchange.receive, exchange.send)
+        except BodyTooLarge:
+            await exchange.answer(413, f"the body is larger than {MAX_BODY} bytes")
+        except Exception:
+            log.exception("request %s failed", exchange.id)
+            await exchange.answer(500, f"something went wrong here; the gateway's log says more under {exchange.id}")
+        finally:
+            exchange.log()
+
+
+class _Exchange:
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.id = uuid4().hex
+        self._scope = scope
+        self._receive = receive
+        self._send = send
+        self._started = time.perf_counter()
+        self._received = 0
+        self._status: int | None = None
+        headers = dict(scope["headers"])
+        length = headers.get(b"content-length", b"0")
+        self.announced = int(length) if length.isdigit() else 0
+        scope.setdefault("state", {})["request_id"] = self.id
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self._received += len(message.get("body", b""))
+        if self._received > MAX_BODY:
+            raise BodyTooLarge
+        return message
+
+    async def send(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            own = [*_SECURITY_HEADERS, (b"x-request-id", self.id.encode())]
+            message = {**message, "headers": [*message.get("headers", []), *own]}
+        await self._send(message)
+
+    async def answer(self, status: int, message: str) -> None:
+        if self._status is not None:
+            return  # the answer has begun: the server cuts the connection, which is all that is left to say
+        body = json.dumps({"message": message}).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": body})
+
+    def log(self) -> None:
+        """The path without its query, which may hold what people searched for."""
+        principal = self._scope["state"].get("principal")
+        log.info(
+            "%s %s %s %.1fms user=%s request=%s",
+            self._scope["method"],
+            self._scope["path"].encode("unicode_escape").decode(),
+            self._status,
+            (time.perf_counter() - self._started) * 1000,
+            principal.email if principal else "-",
+            self.id,
+        )
+
+
+def _unreadable(scope: Scope) -> str | None:
+    """NUL cannot be stored or looked up anywhere, and no honest request has one."""
+    query = scope.get("query_string", b"").decode("latin-1")
+    if "\0" in scope["path"] or "\0" in unquote(query, errors="replace"):
+        return "path or query: contains a NUL character"
+    return None

@@ -1,0 +1,1 @@
+"""Routes, one file per resource: they translate between HTTP and services, and decide nothing."""

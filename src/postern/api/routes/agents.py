@@ -1,0 +1,23 @@
+"""Agents."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from postern.api.auth import Caller, Use
+from postern.api.responses import errors
+from postern.api.schemas.users import AgentAnswer
+
+router = APIRouter(prefix="/agents", tags=["Agents"])
+
+
+@router.get("", responses=errors())
+async def list_agents(caller: Caller, services: Use) -> list[AgentAnswer]:
+    agents = services.agents
+    return [AgentAnswer.of(agent, online=agents.is_online(agent)) for agent in await agents.all(caller)]
+
+
+@router.get("/{nameOrID}", responses=errors(404))
+async def get_agent(nameOrID: str, caller: Caller, services: Use) -> AgentAnswer:  # noqa: N803 - the spec's name
+    agent = await services.agents.get(caller, nameOrID)
+    return AgentAnswer.of(agent, online=services.agents.is_online(agent))

@@ -1,0 +1,93 @@
+"""Running a script on a connection: a session of verb exec (spec 2.2)."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime
+from uuid import uuid4
+
+from fastapi import APIRouter, Request, Response
+
+from postern.api import streams
+from postern.api.audited import AuditedRoute
+from postern.api.auth import Address, Caller, Use
+from postern.api.responses import errors
+from postern.api.schemas.sessions import ExecAnswer, ExecRequest
+from postern.domain.principal import Principal
+from postern.domain.session import EndReason, Session, SessionStatus
+from postern.services.bundle import Services
+from postern.services.done import DoneSignals
+
+router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
+
+OUTPUT_LIMIT = 1024 * 1024  # bytes of output in the answer; the session has all of it
+_LOOK_AGAIN = 2.0  # seconds; should a signal be lost
+_RUNNING = {"model": ExecAnswer, "description": "Still running; ask for the session later"}
+
+
+@router.post("/sessions", responses={**errors(403, 413), 202: _RUNNING})
+async def run_script(
+    body: ExecRequest, request: Request, response: Response, caller: Caller, services: Use, address: Address
+) -> ExecAnswer:
+    """Waits up to 50 s for the end. 403 when the connection cannot be used, 200 when the script ran, well or not."""
+    done: DoneSignals = request.app.state.done
+    wait: float = request.app.state.exec_wait
+    session_id = uuid4()
+    async with done.listen(session_id) as event:
+        session = await services.sessions.submit(
+            caller,
+            body.connection,
+            body.script,
+            source=address,
+            metadata=body.metadata,
+            labels=body.labels,
+            session_id=session_id,
+        )
+        session = await _wait_for_end(services, caller, session, event, wait)
+    if session.status is not SessionStatus.DONE:
+        response.status_code = 202
+        elapsed = _milliseconds(session.start_date, services.now())
+        return ExecAnswer(
+            session_id=session.id,
+            output="",
+            output_status="running",
+            exit_code=None,
+            truncated=False,
+            execution_time=elapsed,
+        )
+    return await asyncio.to_thread(_answer, services, session)
+
+
+async def _wait_for_end(
+    services: Services, caller: Principal, session: Session, event: asyncio.Event, wait: float
+) -> Session:
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait
+    while (left := deadline - loop.time()) > 0:
+        try:
+            async with asyncio.timeout(min(left, _LOOK_AGAIN)):
+                await event.wait()
+        except TimeoutError:
+            pass
+        event.clear()
+        session = await services.sessions.get(caller, session.id)
+        if session.status is SessionStatus.DONE:
+            break
+    return session
+
+
+def _answer(services: Services, session: Session) -> ExecAnswer:
+    text, truncated = streams.output(services.sessions, session, OUTPUT_LIMIT)
+    succeeded = session.metadata.get("end_reason") == EndReason.COMPLETED and session.exit_code in (0, None)
+    return ExecAnswer(
+        session_id=session.id,
+        output=text or str(session.metadata.get("end_detail", "")),
+        output_status="success" if succeeded else "failed",
+        exit_code=session.exit_code,
+        truncated=truncated or bool(session.metrics.get("truncated")),
+        execution_time=_milliseconds(session.start_date, session.end_date or session.start_date),
+    )
+
+
+def _milliseconds(start: datetime, end: datetime) -> int:
+    return int((end - start).total_seconds() * 1000)

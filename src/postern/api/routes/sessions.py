@@ -1,0 +1,126 @@
+"""Sessions (spec 2.2, 4.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from datetime import UTC, datetime
+from typing import Annotated, Literal
+from uuid import UUID
+
+from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
+
+from postern.api import streams
+from postern.api.audited import AuditedRoute
+from postern.api.auth import Caller, Use
+from postern.api.responses import errors
+from postern.api.schemas.sessions import SessionAnswer, SessionsAnswer, StreamFormat
+from postern.domain.session import Session, SessionStatus, Verb
+from postern.errors import Invalid
+from postern.services.bundle import Services
+from postern.services.sessions import SessionFilter
+
+router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=AuditedRoute)
+
+MAX_OFFSET = 1_000_000
+_EXTENSION = re.compile(r"[A-Za-z0-9]{1,16}")
+_EXPANDABLE = ("event_stream", "session_input")
+_FILE = {
+    "description": "The session, or a file when `extension` is given",
+    "content": {"text/csv": {}, "application/octet-stream": {}},
+}
+
+
+@router.get("", responses=errors())
+async def list_sessions(
+    caller: Caller,
+    services: Use,
+    user: Annotated[str | None, Query(description="Subject or e-mail")] = None,
+    connection: str | None = None,
+    type: str | None = None,  # noqa: A002 - the API's name
+    verb: Verb | None = None,
+    status: SessionStatus | None = None,
+    start_date: Annotated[datetime | None, Query(description="Started at or after")] = None,
+    end_date: Annotated[datetime | None, Query(description="Started at or before")] = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
+) -> SessionsAnswer:
+    """Newest first, without scripts and events. Who is neither admin nor auditor finds their own."""
+    wanted = SessionFilter(
+        user=user,
+        connection=connection,
+        type=type,
+        verb=verb,
+        status=status,
+        start=_in_utc(start_date),
+        end=_in_utc(end_date),
+        limit=limit,
+        offset=offset,
+    )
+    found, total = await services.sessions.find(caller, wanted)
+    more = offset + len(found) < total
+    return SessionsAnswer(data=[SessionAnswer.of(session) for session in found], total=total, has_next_page=more)
+
+
+@router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(404), 200: _FILE})
+async def get_session(
+    session_id: UUID,
+    caller: Caller,
+    services: Use,
+    event_time: Annotated[Literal["0", "1"], Query(alias="event-time")] = "0",
+    event_stream: StreamFormat | None = None,
+    events: Annotated[list[str] | None, Query(description="i, o, e; repeated, or separated by commas")] = None,
+    expand: Annotated[
+        list[str] | None, Query(description="event_stream, session_input; repeated, or separated by commas")
+    ] = None,
+    extension: Annotated[str | None, Query(description="csv, json or any other: answers a file")] = None,
+    new_line: Literal["0", "1"] = "0",
+) -> SessionAnswer | Response:
+    """One session. `expand=event_stream`, or a format for it, brings the recorded events along."""
+    kinds = frozenset(_words("events", events, streams.KINDS))
+    expanded = _words("expand", expand, _EXPANDABLE)
+    session = await services.sessions.get(caller, session_id)
+    if extension is not None:
+        wanted = kinds or frozenset({"o", "e"})
+        return _file(services, session, extension, wanted, event_time=event_time == "1", new_line=new_line == "1")
+    if "event_stream" not in expanded and event_stream is None:
+        return SessionAnswer.of(session)
+    found, size = await asyncio.to_thread(
+        streams.event_stream, services.sessions, session, event_stream, kinds or frozenset(streams.KINDS)
+    )
+    return SessionAnswer.of(session, events=found, event_size=size)
+
+
+@router.post("/{session_id}/kill", status_code=204, responses=errors(403, 404))
+async def kill_session(session_id: UUID, caller: Caller, services: Use) -> None:
+    """Ends it within a moment; also fine when it is done already."""
+    await services.sessions.kill(caller, session_id)
+
+
+def _file(
+    services: Services, session: Session, extension: str, kinds: frozenset[str], *, event_time: bool, new_line: bool
+) -> Response:
+    if not _EXTENSION.fullmatch(extension):
+        raise Invalid("extension: must be 1 to 16 letters and digits", field="extension")
+    chosen = (event for event in services.sessions.events(session) if event[1] in kinds)
+    chunks = streams.file_chunks(chosen, session, extension, event_time=event_time, new_line=new_line)
+    name = f"{session.connection}-{session.id}-{session.start_date:%Y%m%d-%H%M%S}.{extension}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(chunks, media_type=streams.media_type(extension), headers=headers)
+
+
+def _words(name: str, given: list[str] | None, known: tuple[str, ...]) -> list[str]:
+    """Repeated parameters and comma lists alike. Raises Invalid for a word that is not known."""
+    words = [word.strip() for text in given or () for word in text.split(",") if word.strip()]
+    for word in words:
+        if word not in known:
+            raise Invalid(f"{name}: {word!r} is not one of {', '.join(known)}", field=name)
+    return words
+
+
+def _in_utc(moment: datetime | None) -> datetime | None:
+    """A moment without time zone is taken as UTC."""
+    if moment is None or moment.tzinfo is not None:
+        return moment
+    return moment.replace(tzinfo=UTC)

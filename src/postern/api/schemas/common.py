@@ -1,0 +1,54 @@
+"""What all bodies have in common.
+
+Unknown fields are refused, not ignored: a misspelt `redact_type` that was silently dropped would
+leave data unmasked. Fields that only answers have are let through and ignored, so that an answer,
+edited, is a valid request.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+# Values that JSON cannot express are read from their text; everything else must have its very type.
+Identifier = Annotated[UUID, Field(strict=False)]
+
+
+class Body(BaseModel):
+    """Of a request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    read_only: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _readable(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        known = {key: value for key, value in given.items() if key not in cls.read_only}
+        for key, value in known.items():
+            if not _storable(key):
+                raise ValueError("body: the name of a field contains a NUL character or half of a surrogate pair")
+            if not _storable(value):
+                raise ValueError(f"{key}: contains a NUL character or half of a surrogate pair")
+        return known
+
+
+class Answer(BaseModel):
+    """Of a response."""
+
+
+class Error(Answer):
+    """The body of every answer that is not a success (spec section 7)."""
+
+    message: str = Field(description="What happened, why, and what to do next")
+
+
+def _storable(value: Any) -> bool:
+    if isinstance(value, str):
+        return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
+    if isinstance(value, dict):
+        return all(_storable(key) and _storable(one) for key, one in value.items())
+    return all(_storable(one) for one in value) if isinstance(value, list) else True

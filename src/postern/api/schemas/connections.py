@@ -1,0 +1,154 @@
+"""Connections and their credentials (spec 2.1)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from postern.api.schemas.common import Answer, Body, Identifier
+from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
+from postern.domain.credential import Credential
+from postern.domain.secret import Secret
+from postern.services.connections import ConnectionFields, ConnectionView
+
+Mode = Annotated[Toggle, Field(strict=False)]
+Type = Annotated[ConnectionType, Field(strict=False)]
+
+# Spelt differently here and in the service, where the tracker is not named.
+_RENAMED = {"tracker_issue_template_id": "issue_template_id"}
+
+
+class ConnectionOptions(Body):
+    """The fields that no request must have."""
+
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "managed_by", "status", "default_database"})
+
+    subtype: str | None = None
+    access_max_duration: int | None = Field(None, description="Seconds")
+    command: list[str] | None = None
+    connection_tags: dict[str, str] | None = None
+    force_approve_groups: list[str] | None = None
+    guardrail_rules: list[str] | None = Field(None, description="Left out or null: stays as it is")
+    tracker_issue_template_id: str | None = None
+    redact_enabled: bool | None = None
+    redact_types: list[str] | None = None
+    resource_name: str | None = None
+    reviewers: list[str] | None = None
+    secret: dict[str, str] | None = Field(None, description="Left out or null: stays as it is; else replaced whole")
+    tags: list[str] | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """The fields that were given and are not null, as the service wants them."""
+        given = {name: getattr(self, name) for name in self.model_fields_set}
+        return {_RENAMED.get(name, name): _inward(name, value) for name, value in given.items() if value is not None}
+
+
+class ConnectionRequest(ConnectionOptions):
+    """The body of POST and PUT."""
+
+    name: str
+    type: Type
+    agent_id: Identifier
+    access_mode_connect: Mode
+    access_mode_exec: Mode
+    access_mode_runbooks: Mode
+    access_schema: Mode
+
+    def fields(self) -> ConnectionFields:
+        return ConnectionFields(**self.changes())
+
+
+class ConnectionPatch(ConnectionOptions):
+    """The body of PATCH: what is left out or null stays as it is."""
+
+    name: str | None = None
+    type: Type | None = None
+    agent_id: Identifier | None = None
+    access_mode_connect: Mode | None = None
+    access_mode_exec: Mode | None = None
+    access_mode_runbooks: Mode | None = None
+    access_schema: Mode | None = None
+
+
+def _inward(name: str, value: Any) -> Any:
+    if name == "secret":
+        return {key: Secret(text) for key, text in value.items()}
+    return tuple(value) if isinstance(value, list) else value
+
+
+class ConnectionAnswer(Answer):
+    id: UUID
+    name: str
+    type: ConnectionType
+    subtype: str
+    agent_id: UUID
+    status: ConnectionStatus
+    managed_by: str | None
+    access_mode_connect: Toggle
+    access_mode_exec: Toggle
+    access_mode_runbooks: Toggle
+    access_schema: Toggle
+    access_max_duration: int | None
+    command: list[str]
+    connection_tags: dict[str, str]
+    default_database: str | None
+    force_approve_groups: list[str]
+    guardrail_rules: list[str]
+    tracker_issue_template_id: str | None
+    redact_enabled: bool
+    redact_types: list[str]
+    resource_name: str
+    reviewers: list[str]
+    secret: dict[str, str] = Field(description="Empty in lists, and for all but administrators")
+    tags: list[str]
+
+    @classmethod
+    def of(cls, view: ConnectionView, *, with_secret: bool) -> ConnectionAnswer:
+        connection = view.connection
+        same = {
+            name: getattr(connection, name)
+            for name in cls.model_fields
+            if name not in ("status", "secret", "tracker_issue_template_id")
+        }
+        lists = {name: list(value) for name, value in same.items() if isinstance(value, tuple)}
+        return cls(
+            **(same | lists),
+            status=view.status,
+            tracker_issue_template_id=connection.issue_template_id,
+            secret={key: value.reveal() for key, value in connection.secret.items()} if with_secret else {},
+        )
+
+
+class CredentialRequest(Body):
+    access_duration_seconds: int | None = Field(
+        None, description="Its life; 30 days when left out, and never beyond the connection's access_max_duration"
+    )
+
+
+class CredentialAnswer(Answer):
+    id: UUID
+    connection_name: str
+    username: str
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+    @classmethod
+    def of(cls, credential: Credential, connection_name: str) -> CredentialAnswer:
+        names = ("id", "username", "created_at", "expires_at", "revoked_at")
+        return cls(**{name: getattr(credential, name) for name in names}, connection_name=connection_name)
+
+
+class IssuedCredentialAnswer(CredentialAnswer):
+    """The only answer that holds the password."""
+
+    connection_type: str
+    connection_subtype: str
+    password: str
+    host: str
+    port: int
+    database: str | None
+    has_review: bool = False

@@ -1,0 +1,91 @@
+"""Sessions and runs of scripts (spec 2.2, 4.2)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import Field
+
+from postern.api.schemas.common import Answer, Body
+from postern.domain.session import Session, SessionStatus, Verb
+
+# [milliseconds since start_date, "i" | "o" | "e", base64 content]
+Triple = tuple[float, str, str]
+
+
+class StreamFormat(StrEnum):
+    UTF8 = "utf8"
+    BASE64 = "base64"
+    RAW_QUERIES = "raw-queries"
+
+
+class ScriptAnswer(Answer):
+    data: str
+
+
+class SessionAnswer(Answer):
+    id: UUID
+    org_id: UUID
+    connection: str
+    connection_subtype: str
+    connection_tags: dict[str, str]
+    type: str
+    verb: Verb
+    status: SessionStatus
+    user: str
+    user_id: str
+    user_name: str
+    start_date: datetime
+    end_date: datetime | None
+    exit_code: int | None
+    script: ScriptAnswer | None = Field(description="Only for verb exec; left out in lists")
+    script_size: int = Field(description="Bytes")
+    event_size: int = Field(description="Bytes: as stored, or of the event_stream when a format was asked for")
+    event_stream: list[Triple] | list[str] | None = Field(
+        description="Triples of milliseconds, kind and base64 content; for utf8 and base64 one text"
+    )
+    review: dict[str, Any] | None
+    integrations_metadata: dict[str, Any]
+    labels: dict[str, str]
+    metadata: dict[str, Any]
+    metrics: dict[str, Any]
+
+    @classmethod
+    def of(
+        cls, session: Session, *, events: list[Triple] | list[str] | None = None, event_size: int | None = None
+    ) -> SessionAnswer:
+        special = {"script", "event_size", "event_stream", "review"}
+        same = {name: getattr(session, name) for name in cls.model_fields if name not in special}
+        return cls(
+            **same,
+            script=None if session.script is None else ScriptAnswer(data=session.script),
+            event_size=session.event_size if event_size is None else event_size,
+            event_stream=events,
+            review=None,
+        )
+
+
+class SessionsAnswer(Answer):
+    data: list[SessionAnswer]
+    total: int
+    has_next_page: bool
+
+
+class ExecRequest(Body):
+    connection: str
+    script: str
+    metadata: dict[str, str] | None = None
+    labels: dict[str, str] | None = None
+
+
+class ExecAnswer(Answer):
+    session_id: UUID
+    output: str
+    output_status: Literal["success", "failed", "running"]
+    exit_code: int | None = Field(description="None while it runs, and when it never began")
+    truncated: bool = Field(description="There is more output than is shown here; the session has it")
+    execution_time: int = Field(description="Milliseconds")
+    has_review: bool = False

@@ -1,0 +1,14 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.options import load
+from postern.process import die_with_parent
+from postern.wiring import api as wiring
+
+
+@click.command(hidden=True)
+def api() -> None:
+    """The API, as the supervisor starts it."""
+    die_with_parent()
+    wiring.run(load("api"))

@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.options import load
+from postern.process import die_with_parent
+from postern.wiring import worker as wiring
+
+
+@click.command(hidden=True)
+@click.option("--name", required=True)
+def worker(name: str) -> None:
+    """A relay worker, as the supervisor starts it."""
+    die_with_parent()
+    wiring.run_worker(load(name), name)

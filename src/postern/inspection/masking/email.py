@@ -1,0 +1,65 @@
+"""E-mail addresses: anything that an address can be made of, an `@`, and a domain of at least two labels."""
+
+from __future__ import annotations
+
+import re
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking.detector import Detector, Form, Masked, compile_linear
+
+MASK = b"****@****"
+
+# Letters of any alphabet (as UTF-8) included. Quotes, braces, `/`, `?`, `|` and `*` are left out although an
+# address may hold them: they more often stand around one.
+_LOCAL = rb"0-9A-Za-z!#$%&+=^_~.\x80-\xff-"
+_DOMAIN = rb"@(?:[0-9A-Za-z\x80-\xff-]%(atomic)s\.)+[A-Za-z\x80-\xff][0-9A-Za-z\x80-\xff-]*[0-9A-Za-z\x80-\xff]"
+_LOCAL_BYTES = bytes(code for code in range(256) if re.match(rb"[" + _LOCAL + rb"]", bytes((code,))))
+
+_AT_DOMAIN = re.compile(rb"(" + _DOMAIN % {b"atomic": b"++"} + rb")")
+_ADDRESS = rb"[" + _LOCAL + rb"]+" + _DOMAIN % {b"atomic": b"+"}
+_ONLY_ADDRESSES = compile_linear(rb"(?:" + _ADDRESS + rb"\x00)*" + _ADDRESS)
+
+
+def _mask(text: bytes) -> Masked:
+    """Cuts at each `@domain`; what an address may hold at the end of the piece before it is its local part."""
+    if _ONLY_ADDRESSES.fullmatch(text):  # a column of addresses: nothing to cut
+        hits = text.count(b"\x00") + 1
+        return Masked(b"\x00".join([MASK] * hits), hits, len(text) - hits + 1)
+    pieces = _AT_DOMAIN.split(text)
+    if len(pieces) == 1:
+        return Masked(text)
+    fronts = [_without_local_part(piece) for piece in pieces[:-1:2]]
+    if all(len(front) < len(piece) for front, piece in zip(fronts, pieces[:-1:2], strict=True)):
+        fronts.append(pieces[-1])
+        changed = MASK.join(fronts)
+        hits = len(fronts) - 1
+        return Masked(changed, hits, len(text) - len(changed) + hits * len(MASK))
+    return _mask_each(pieces, fronts)
+
+
+def _mask_each(pieces: list[bytes], fronts: list[bytes]) -> Masked:
+    """The same where some `@domain` has nothing before it, and so stays."""
+    parts: list[bytes] = []
+    hits = size = 0
+    for piece, domain, front in zip(pieces[:-1:2], pieces[1::2], fronts, strict=True):
+        if len(front) < len(piece):
+            parts += (front, MASK)
+            hits += 1
+            size += len(piece) - len(front) + len(domain)
+        else:
+            parts += (piece, domain)
+    parts.append(pieces[-1])
+    return Masked(b"".join(parts), hits, size)
+
+
+def _without_local_part(piece: bytes) -> bytes:
+    front = piece.rstrip(_LOCAL_BYTES)
+    # An apostrophe inside belongs to the name (o'brien@…); one in front is a quote.
+    while front.endswith(b"'") and len(front) < len(piece) and front[-2:-1] in _NAME_BYTES:
+        front = front[:-1].rstrip(_LOCAL_BYTES)
+    return front
+
+
+_NAME_BYTES = frozenset(bytes((code,)) for code in _LOCAL_BYTES)
+
+EMAIL_ADDRESS = Detector(InfoType.EMAIL_ADDRESS, (Form(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask),))

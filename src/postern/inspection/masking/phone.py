@@ -1,0 +1,65 @@
+"""Telephone numbers as people write them: international with `+`, North American, and national with a leading zero.
+
+A bare run of digits is left alone: it is more often an identifier.
+"""
+
+from __future__ import annotations
+
+import re
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking.detector import (
+    NOT_BEFORE_WORD,
+    Detector,
+    Form,
+    starts_with,
+    substitute_all,
+    substitute_valid,
+)
+
+MASK = b"***-***-****"
+
+# Not inside a longer chain of numbers, such as a date, a version or an address.
+_NOT_IN_CHAIN = rb"(?<!\d[./-]%s)"
+_CHAIN_ENDS = NOT_BEFORE_WORD + rb"(?![./-]\d)"
+
+_INTERNATIONAL = re.compile(starts_with(rb"\+") + rb"[1-9](?:[ ()./-]{0,2}\d){7,14}" + NOT_BEFORE_WORD)
+_NORTH_AMERICAN = re.compile(
+    rb"(?:"
+    + starts_with(rb"[1-9]") + _NOT_IN_CHAIN % b"."
+    + rb"(?:(?<=1)[ .-]\(?[2-9]\d\d[ .)-]{1,2}|(?<=[2-9])\d\d[ .-])\d{3}[ .-]"
+    + rb"|\([2-9]\d\d\)[ .-]?\d{3}[ .-]?"
+    + rb")\d{4}" + _CHAIN_ENDS
+)  # fmt: skip
+_NATIONAL = re.compile(
+    rb"(?:"
+    + starts_with(rb"0") + _NOT_IN_CHAIN % b"0" + rb"[1-9]\d{0,3}[ /-]"
+    + rb"|\(0[1-9]\d{0,3}\) ?"
+    + rb")\d{2,8}(?:([ -])\d{2,5}(?:\1\d{2,5}){0,3})?" + _CHAIN_ENDS
+)  # fmt: skip
+_DATE_AND_HOUR = re.compile(rb"\d\d[ /-]\d\d[ /-]\d{4}[ -]\d\d")
+_FEWEST_DIGITS, _MOST_DIGITS = 9, 11
+_PUNCTUATION = b" ()/-"
+
+
+def _judge_national(candidate: bytes) -> tuple[int, bytes] | None:
+    """Shorter ones are dates; of longer ones the last groups may be something else, unless hyphens tie them."""
+    if _DATE_AND_HOUR.fullmatch(candidate):
+        return None
+    count = len(candidate.translate(None, _PUNCTUATION))
+    if count > _MOST_DIGITS and b" " in candidate:
+        return _judge_national(candidate[: candidate.rfind(b" ")])
+    return (len(candidate), MASK) if _FEWEST_DIGITS <= count <= _MOST_DIGITS else None
+
+
+PHONE_NUMBER = Detector(
+    InfoType.PHONE_NUMBER,
+    (
+        Form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", substitute_all(_INTERNATIONAL, MASK)),
+        Form(rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}", substitute_all(_NORTH_AMERICAN, MASK)),
+        Form(
+            rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){4}",
+            substitute_valid(_NATIONAL, _judge_national),
+        ),
+    ),
+)

@@ -1,0 +1,54 @@
+"""Masks columns of numbers and of network addresses: what comes out is a number, or an address, again."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking.card import is_card
+from postern.inspection.masking.detector import compile_linear
+from postern.inspection.masking.detectors import Detectors
+from postern.inspection.masking.ip import HARDWARE
+from postern.inspection.masking.texts import SEPARATOR, Hits
+
+NO_ADDRESS_V4 = b"0.0.0.0"
+NO_ADDRESS_V6 = b"::"
+
+_LONG_NUMBER = compile_linear(rb"\d{12}")
+_ADDRESS_MARK = re.compile(rb"[.:]")
+_WHOLE_NUMBER = re.compile(rb"\d{12,19}")
+
+
+def mask_numbers(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
+    """Card numbers become zeros and their last four digits. None when there is nothing to mask."""
+    if InfoType.CREDIT_CARD not in detectors.types or not _LONG_NUMBER.search(SEPARATOR.join(texts)):
+        return None
+    before = hits.size
+    masked = [_mask_number(text, hits) if _WHOLE_NUMBER.fullmatch(text) else text for text in texts]
+    return masked if hits.size > before else None
+
+
+def _mask_number(text: bytes, hits: Hits) -> bytes:
+    if not is_card(text):
+        return text
+    hits.add(InfoType.CREDIT_CARD, 1, len(text))
+    return text[-4:].rjust(len(text), b"0")
+
+
+def mask_addresses(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
+    """Every address becomes the unspecified one. None when there is nothing to mask."""
+    if InfoType.IP_ADDRESS not in detectors.types:
+        return None
+    before = hits.size
+    masked = [_mask_address(text, hits) for text in texts]
+    return masked if hits.size > before else None
+
+
+def _mask_address(text: bytes, hits: Hits) -> bytes:
+    if HARDWARE.fullmatch(text) or not _ADDRESS_MARK.search(text):
+        return text
+    mask = NO_ADDRESS_V6 if b":" in text else NO_ADDRESS_V4
+    if text != mask:
+        hits.add(InfoType.IP_ADDRESS, 1, len(text))
+    return mask

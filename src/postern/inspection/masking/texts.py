@@ -1,0 +1,57 @@
+"""Masks many texts at once: joined, searched as one, and split again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking.detectors import Detectors
+
+SEPARATOR = b"\x00"  # no value that a detector finds holds it, and all see an edge at it
+
+
+@dataclass(slots=True)
+class Hits:
+    """How many values of each kind were replaced, and how many bytes they had."""
+
+    counts: dict[InfoType, int] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, kind: InfoType, hits: int, size: int) -> None:
+        if hits:
+            self.counts[kind] = self.counts.get(kind, 0) + hits
+            self.size += size
+
+
+def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
+    """As many texts as came in, each masked on its own; None when there is nothing to mask. Adds to `hits`."""
+    joined = SEPARATOR.join(texts)
+    if joined.count(SEPARATOR) != len(texts) - 1:
+        return _mask_each(detectors, texts, hits)
+    masked = mask_text(detectors, joined, hits)
+    if masked is None:
+        return None
+    found = masked.split(SEPARATOR)
+    if len(found) != len(texts):
+        raise RuntimeError(f"masking made {len(found)} texts of {len(texts)}")
+    return found
+
+
+def mask_text(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
+    """The text with every value in it replaced; None when there is none. Adds to `hits`."""
+    if not detectors.may_hold.search(text):
+        return None
+    found: bytes | None = None
+    for kind, masked in detectors.mask(text):
+        found = masked.text
+        hits.add(kind, masked.hits, masked.size)
+    return found
+
+
+def _mask_each(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
+    """For texts that hold the separator themselves."""
+    masked = [mask_text(detectors, text, hits) for text in texts]
+    if all(text is None for text in masked):
+        return None
+    return [old if new is None else new for old, new in zip(texts, masked, strict=True)]

@@ -1,0 +1,40 @@
+"""One side's transport callbacks, passed on to the driver.
+
+Apart from `driver.py` because that file is compiled, and a compiled class cannot inherit from asyncio's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+
+from postern.protocols.base import Side
+from postern.relay.driver import Driver
+
+
+class Endpoint(asyncio.Protocol):
+    """Made for one side of a link; the transport is handed over to it."""
+
+    def __init__(self, driver: Driver, side: Side) -> None:
+        self._driver = driver
+        self._side = side
+        # The callback of every read: one call less than a method of our own.
+        self.data_received = partial(driver.received, side)  # type: ignore[method-assign]
+
+    def eof_received(self) -> bool:
+        return self._driver.finished(self._side)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._driver.lost(self._side)
+
+    def pause_writing(self) -> None:
+        self._driver.throttle(self._side, True)
+
+    def resume_writing(self) -> None:
+        self._driver.throttle(self._side, False)
+
+
+def connect(driver: Driver, side: Side, transport: asyncio.Transport) -> Endpoint:
+    """The endpoint to hand the transport over to."""
+    driver.attach(side, transport)
+    return Endpoint(driver, side)

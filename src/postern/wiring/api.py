@@ -1,0 +1,81 @@
+"""The API's process: uvicorn on uvloop, plain HTTP on loopback and HTTPS anywhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+import uvloop
+from fastapi import FastAPI
+
+from postern.api.app import create_app
+from postern.api.info import ServerInfo
+from postern.process import announce_ready
+from postern.settings import Settings
+from postern.store.signals import SocketSignals
+from postern.wiring import paths, tls
+from postern.wiring.app import App, open_app
+
+GRACE = 3  # seconds that requests have to end when the gateway stops
+
+
+def run(settings: Settings) -> None:
+    """Blocks until SIGTERM."""
+    uvloop.run(_serve(settings))
+
+
+def build_api(settings: Settings, app: App) -> FastAPI:
+    certificate = tls.material(settings)
+    info = ServerInfo(
+        api_url=settings.api_url,
+        postgres_host=settings.address,
+        postgres_port=settings.postgres_port,
+        tunnel_url=f"wss://{settings.authority_of(settings.tunnel_port)}",
+        ca_certificate=certificate.authority.read_text(),
+    )
+    return create_app(app.services, info)
+
+
+async def _serve(settings: Settings) -> None:
+    signals = SocketSignals(paths.signals_socket(settings))
+    async with open_app(settings, signals) as app:
+        config = uvicorn.Config(
+            build_api(settings, app),
+            host=settings.host,
+            port=settings.api_port,
+            loop="none",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+        )
+        if not settings.is_loopback:
+            certificate = tls.material(settings)
+            config.ssl_certfile, config.ssl_keyfile = certificate.certificate, certificate.key
+        server = _Server(config)
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
+        await signals.start()
+        try:
+            await server.serve()
+        finally:
+            await signals.stop()
+
+
+class _Server(uvicorn.Server):
+    """Says when it serves, and leaves signals to us: uvicorn would raise them again and end us by them."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            announce_ready()
+
+    def stop(self) -> None:
+        self.should_exit = True
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield

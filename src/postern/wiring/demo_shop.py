@@ -1,0 +1,95 @@
+"""The demo's connection and the guard rail on it: what an administrator would set up, and may change afterwards."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import fields, replace
+
+from postern.demo.target import Target
+from postern.domain.connection import Connection, ConnectionType, Toggle
+from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.masking import InfoType
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.errors import Conflict, NotFound
+from postern.services.agents import EMBEDDED
+from postern.services.bundle import Services
+from postern.services.connections import ConnectionFields
+from postern.services.guardrails import GuardRailFields
+
+NAME = "shop-demo"
+GUARDRAIL = "no destructive statements"
+
+# Any text up to the end of the statement in which the word WHERE does not begin. RE2 has no look-ahead,
+# so it is spelt out letter by letter.
+_NO_WHERE = r"(?:[^w;]|w[^h;]|wh[^e;]|whe[^r;]|wher[^e;])*(?:w|wh|whe|wher)?(?:;|$)"
+
+RULES = {
+    "drop": r"(?i)\bdrop\s+(?:table|view|materialized|schema|database|index|sequence|column|type|function|procedure"
+    r"|role|user|owned|extension|trigger|policy|domain|foreign|server|publication|tablespace|constraint)\b",
+    "truncate": r'(?i)\btruncate\s+(?:table\s+)?(?:only\s+)?["\w]',
+    "delete without where": rf"(?i)\bdelete\s+from\s{_NO_WHERE}",
+    "update without where": rf'(?i)\bupdate\s+(?:only\s+)?["\w.]+(?:\s*\*)?(?:\s+(?:as\s+)?["\w]+)?\s+set\s{_NO_WHERE}',
+    "where that is always true": r"(?i)\bwhere\s+(?:true|1\s*=\s*1)\s*(?:;|$)",
+}
+
+
+async def make(services: Services, setter: Principal, target: Target) -> None:
+    """Makes what is missing of the connection and its guard rail."""
+    guardrail = await _guardrail(services, setter)
+    agent = await services.agents.get(setter, EMBEDDED)
+    connection = ConnectionFields(
+        name=NAME,
+        type=ConnectionType.DATABASE,
+        subtype="postgres",
+        agent_id=agent.id,
+        access_mode_connect=Toggle.ENABLED,
+        access_mode_exec=Toggle.ENABLED,
+        access_mode_runbooks=Toggle.ENABLED,
+        access_schema=Toggle.ENABLED,
+        connection_tags={"environment": "demo"},
+        guardrail_rules=(str(guardrail.id),),
+        redact_enabled=True,
+        redact_types=tuple(InfoType),
+        secret=_secret(target),
+    )
+    try:
+        await services.connections.create(setter, connection)
+    except Conflict:
+        await follow(services, setter, target)
+
+
+async def follow(services: Services, setter: Principal, target: Target) -> None:
+    """The demo server may have another port or password by now. A connection that was removed stays so."""
+    try:
+        current = (await services.connections.get(setter, NAME)).connection
+    except NotFound:
+        return
+    secret = _secret(target)
+    if {key: current.secret.get(key) for key in secret} != secret:
+        await services.connections.replace(setter, NAME, replace(_fields(current), secret={**current.secret, **secret}))
+
+
+def _fields(connection: Connection) -> ConnectionFields:
+    return ConnectionFields(**{spec.name: getattr(connection, spec.name) for spec in fields(ConnectionFields)})
+
+
+async def _guardrail(services: Services, setter: Principal) -> GuardRail:
+    for known in await services.guardrails.all(setter):
+        if known.name == GUARDRAIL:
+            return known
+    rules = tuple(Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name=name) for name, pattern in RULES.items())
+    description = "Refuses what empties or removes whole tables. Rules on text have limits: see the README."
+    return await services.guardrails.create(setter, GuardRailFields(GUARDRAIL, description, input=rules))
+
+
+def _secret(target: Target) -> dict[str, Secret]:
+    values = {
+        "HOST": target.host,
+        "PORT": str(target.port),
+        "USER": target.user,
+        "PASS": target.password.reveal(),
+        "DB": target.database,
+        "SSLMODE": "disable",  # loopback, and the packaged server has no TLS
+    }
+    return {f"envvar:{key}": Secret(base64.b64encode(value.encode()).decode()) for key, value in values.items()}

@@ -1,0 +1,70 @@
+"""The processes of one machine, under the supervisor: what `postern up` and `postern gateway` run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+
+import click
+
+from postern import __version__
+from postern.gateway.children import ChildSpec
+from postern.gateway.home import locked
+from postern.gateway.ports import settle
+from postern.gateway.supervisor import Supervisor
+from postern.gateway.supervisor import run as supervise
+from postern.settings import Settings
+from postern.store.signals import SignalHub
+from postern.wiring.paths import first_run_file, signals_socket
+
+log = logging.getLogger(__name__)
+
+
+def run(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Blocks until SIGINT or SIGTERM. Raises Conflict, Misconfigured or Unavailable when it cannot start."""
+    with locked(settings.home):
+        asyncio.run(_run(settle(settings), environ))
+
+
+async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
+    hub = SignalHub(signals_socket(settings))
+    supervisor = Supervisor({**environ, **settings.environment()})
+
+    async def body(supervisor: Supervisor) -> None:
+        log.info("postern %s starts with the data folder %s", __version__, settings.home)
+        await hub.start()
+        if settings.demo:
+            await supervisor.start(_child("demo", outlives=True))
+        is_first = not first_run_file(settings).exists()
+        await supervisor.run_once(_child("prepare"))
+        workers = [f"w{number}" for number in range(1, settings.workers + 1)]
+        await supervisor.start(_child("api"), *(_child(name, "worker", "--name", name) for name in workers))
+        click.echo(_banner(settings, is_first))
+        await supervisor.wait()
+
+    try:
+        await supervise(supervisor, body)
+    finally:
+        await hub.stop()
+    log.info("postern has stopped")
+
+
+def _child(name: str, *arguments: str, outlives: bool = False) -> ChildSpec:
+    return ChildSpec(name, ("-m", "postern", *(arguments or (name,))), outlives=outlives)
+
+
+def _banner(settings: Settings, is_first: bool) -> str:
+    """What a newcomer needs, ready to paste; the password only once."""
+    told = json.loads(first_run_file(settings).read_text())
+    lines = ["", f"  Postern is up at {settings.api_url}/api. Ctrl-C stops it.", ""]
+    if is_first:
+        lines += [f"    admin     {told['admin_email']}", f"    password  {told['admin_password']}", ""]
+        lines += [f"  This is also in {first_run_file(settings)}, for you alone."]
+    else:
+        lines += [f"  The first administrator's password is in {first_run_file(settings)}."]
+    if settings.demo and told.get("psql"):
+        psql = told["psql"] if is_first else f"the psql line in {first_run_file(settings)}"
+        lines += ["", "  Try it in another terminal:", f"    {psql}", "    postern sessions"]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,23 @@
+"""Where things lie in the data folder; the list for people is in docs/operations.md."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from postern.settings import Settings
+
+
+def signals_socket(settings: Settings) -> Path:
+    return settings.home / "run" / "signals.sock"
+
+
+def first_run_file(settings: Settings) -> Path:
+    return settings.home / "first-run.json"
+
+
+def certificates_folder(settings: Settings) -> Path:
+    return settings.home / "tls"
+
+
+def encryption_key(settings: Settings) -> Path:
+    return settings.home / "keys" / "encryption.key"

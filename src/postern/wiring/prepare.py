@@ -1,0 +1,127 @@
+"""What a start needs before anything serves: schema, keys, certificates, the first administrator, the demo.
+
+Runs as a process of its own, once at each start, before workers and API. What is missing is made, what is there is
+left alone: a second start changes no secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from uuid import uuid4
+
+from postern.client.psql import moved, psql_line
+from postern.demo import target as demo
+from postern.domain.principal import ADMIN_GROUP, Principal
+from postern.domain.secret import Secret
+from postern.errors import Unavailable
+from postern.services.principals import FIRST_ADMIN
+from postern.services.tokens import Tokens
+from postern.settings import Settings
+from postern.store.signals import LocalSignals
+from postern.wiring import demo_shop, paths, tls
+from postern.wiring.app import App, now, open_app
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the command line of this user needs to be logged in. `token` is None when the first administrator is
+    gone or inactive. `own_urls` are the addresses this gateway had, the present one included."""
+
+    api_url: str
+    email: str
+    token: Secret | None
+    authority: str
+    own_urls: frozenset[str]
+
+
+def run(settings: Settings) -> Prepared:
+    """Raises Misconfigured or Unavailable."""
+    return asyncio.run(_prepare(settings))
+
+
+async def _prepare(settings: Settings) -> Prepared:
+    certificate = tls.material(settings)
+    certificate.server_context()  # one that cannot be used is said now, not by every worker
+    async with open_app(settings, LocalSignals(), migrate=True) as app:
+        told = _read(settings)
+        urls = frozenset({settings.api_url, told.get("api_url", settings.api_url)})
+        await app.services.agents.ensure_embedded()
+        made = await app.services.principals.ensure_first_admin()
+        if made is not None:
+            told = {"admin_email": made[0], "admin_password": made[1].reveal(), "psql": ""}
+            _write(settings, told)  # at once: nobody can be told this password again
+            log.info("the first administrator %s was made", made[0])
+        told = {**told, "api_url": settings.api_url}
+        told["psql"] = await _psql(app, settings, told.get("psql", ""))
+        _write(settings, told)
+        token = await _token(app)
+    authority = certificate.authority.read_text()
+    return Prepared(settings.api_url, FIRST_ADMIN, token, authority, urls)
+
+
+async def _psql(app: App, settings: Settings, known: str) -> str:
+    """The line for the demo; empty without one. Its credential is issued once."""
+    if not settings.demo:
+        return known
+    setter = await _setter(app)
+    target = demo.load(settings.home)
+    if known:
+        await demo_shop.follow(app.services, setter, target)
+        return moved(known, settings.address, settings.postgres_port)
+    await demo_shop.make(app.services, setter, target)
+    account = await app.stores.principals.by_email(setter.org_id, FIRST_ADMIN)
+    if account is None:
+        log.warning("there is no %s, so no credential for the demo was issued; use `postern connect`", FIRST_ADMIN)
+        return ""
+    issued = await app.services.credentials.issue(account.principal, demo_shop.NAME, None)
+    return psql_line(
+        issued.credential.username,
+        issued.password,
+        settings.address,
+        settings.postgres_port,
+        target.database,
+        tls.material(settings).authority,
+    )
+
+
+async def _setter(app: App) -> Principal:
+    """Who acts here: the machine itself, with an administrator's rights; no row of the store."""
+    org_id = await app.stores.principals.default_org()
+    return Principal(uuid4(), org_id, "setup", "setup@localhost", "Set-up", frozenset({ADMIN_GROUP}))
+
+
+async def _token(app: App) -> Secret | None:
+    org_id = await app.stores.principals.default_org()
+    account = await app.stores.principals.by_email(org_id, FIRST_ADMIN)
+    if account is None or not account.principal.is_active:
+        return None
+    return await Tokens(app.stores.keys, now).issue(account.principal.id, account.token_generation)
+
+
+def _read(settings: Settings) -> dict[str, str]:
+    try:
+        kept = json.loads(paths.first_run_file(settings).read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        raise Unavailable(
+            f"{paths.first_run_file(settings)} is damaged; remove it (it only tells you the first password)"
+        ) from None
+    return {str(key): str(value) for key, value in kept.items()}
+
+
+def _write(settings: Settings, told: Mapping[str, str]) -> None:
+    file = paths.first_run_file(settings)
+    draft = file.with_name(".first-run.json")
+    names = ("api_url", "admin_email", "admin_password", "psql")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+        json.dump({name: told.get(name, "") for name in names}, stream, indent=2)
+        stream.write("\n")
+    draft.replace(file)

@@ -1,0 +1,115 @@
+"""The real application over a real SQLite store, called in process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from tests.support.world import World
+
+from postern.api.app import create_app
+from postern.api.info import ServerInfo
+from postern.domain.agent import Agent
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.services.bundle import Services
+from postern.services.principals import UserFields
+from postern.store.database import Database
+
+INFO = ServerInfo(
+    api_url="http://localhost:7480",
+    postgres_host="localhost",
+    postgres_port=7432,
+    tunnel_url="wss://localhost:7443",
+    ca_certificate="-----BEGIN CERTIFICATE-----",
+)
+PASSWORD = "a long enough password"
+
+
+@dataclass
+class Api:
+    """A gateway with an admin, an auditor, two users and an agent; `as_admin` and so on are clients with a token."""
+
+    world: World
+    services: Services
+    app: FastAPI
+    agent: Agent
+    nobody: httpx.AsyncClient
+    as_admin: httpx.AsyncClient
+    as_auditor: httpx.AsyncClient
+    as_ann: httpx.AsyncClient
+    as_bob: httpx.AsyncClient
+    users: dict[str, Principal]
+
+    def connection_body(self, name: str = "shop", **changes: Any) -> dict[str, Any]:
+        """All that a request must have."""
+        modes = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
+        body = {"name": name, "type": "database", "subtype": "postgres", "agent_id": str(self.agent.id)}
+        return body | dict.fromkeys(modes, "enabled") | changes
+
+    async def make_connection(self, name: str = "shop", **changes: Any) -> dict[str, Any]:
+        answer = await self.as_admin.post("/connections", json=self.connection_body(name, **changes))
+        assert answer.status_code == 201, answer.text
+        made: dict[str, Any] = answer.json()
+        return made
+
+    async def make_guardrail(self, name: str = "no drops", **changes: Any) -> dict[str, Any]:
+        body = {"name": name, "input": {"rules": [{"type": "deny_words_list", "words": ["drop"]}]}} | changes
+        answer = await self.as_admin.post("/guardrails", json=body)
+        assert answer.status_code == 201, answer.text
+        made: dict[str, Any] = answer.json()
+        return made
+
+
+async def make_api(database: Database, *, exec_wait: float = 5.0) -> Api:
+    world = await World.make(database)
+    services = world.services()
+    app = create_app(services, INFO, exec_wait=exec_wait)
+    first = await services.principals.ensure_first_admin()
+    assert first is not None
+    token = await services.principals.login(*first, address="test")
+    admin = await services.principals.authenticate(token)
+    users, tokens = {"admin": admin}, {"admin": token}
+    for name, groups in (("auditor", ("auditor",)), ("ann", ("dba",)), ("bob", ())):
+        fields = UserFields(email=f"{name}@example.com", name=name, groups=groups, password=Secret(PASSWORD))
+        users[name] = await services.principals.create(admin, fields)
+        tokens[name] = await services.principals.login(users[name].email, Secret(PASSWORD), address="test")
+
+    def client(name: str | None = None) -> httpx.AsyncClient:
+        headers = {"Authorization": f"Bearer {tokens[name].reveal()}"} if name else {}
+        transport = httpx.ASGITransport(app)
+        return httpx.AsyncClient(transport=transport, base_url="http://localhost/api", headers=headers)
+
+    return Api(
+        world=world,
+        services=services,
+        app=app,
+        agent=await world.add_agent(),
+        nobody=client(),
+        as_admin=client("admin"),
+        as_auditor=client("auditor"),
+        as_ann=client("ann"),
+        as_bob=client("bob"),
+        users=users,
+    )
+
+
+@pytest.fixture
+async def api(tmp_path: Path) -> AsyncIterator[Api]:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'postern.db'}")
+    await database.migrate()
+    yield await make_api(database)
+    await database.close()
+
+
+def message(answer: httpx.Response, status: int) -> str:
+    """The error's text, after checking status and shape."""
+    assert answer.status_code == status, answer.text
+    assert list(answer.json()) == ["message"]
+    text: str = answer.json()["message"]
+    return text

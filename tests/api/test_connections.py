@@ -1,0 +1,214 @@
+"""Connections over HTTP, as spec 2.1, 4.1 and 8 have them."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.api.conftest import Api, message
+
+from postern.store.ports import Topic
+
+SECRET = {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:DB": "c2hvcA==", "envvar:PASS": "_envjson:DB:password"}
+
+MODES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
+
+
+async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
+    guardrail = await api.make_guardrail()
+    body = api.connection_body(
+        access_max_duration=1800,
+        command=["psql"],
+        connection_tags={"env": "prod", "team/name": "a b@c"},
+        force_approve_groups=["sre"],
+        guardrail_rules=[guardrail["id"]],
+        tracker_issue_template_id="t-1",
+        redact_enabled=True,
+        redact_types=["EMAIL_ADDRESS"],
+        resource_name="warehouse",
+        reviewers=["security"],
+        secret=SECRET,
+        tags=["old"],
+    )
+    made = await api.as_admin.post("/connections", json=body)
+    assert made.status_code == 201
+    shown = made.json()
+    assert shown == body | {
+        "id": shown["id"],
+        "managed_by": None,
+        "status": "online",
+        "default_database": "shop",
+    }
+    for key in ("shop", shown["id"]):
+        assert (await api.as_admin.get(f"/connections/{key}")).json() == shown
+    assert (await api.as_admin.get("/connections")).json() == [shown | {"secret": {}}]
+    assert (await api.as_ann.get("/connections/shop")).json() == shown | {"secret": {}}
+    api.world.clock.forward(seconds=16)
+    assert (await api.as_ann.get("/connections/shop")).json()["status"] == "offline"
+
+
+@pytest.mark.parametrize("field", ["name", "type", "agent_id", *MODES])
+async def test_each_required_field_is_required(api: Api, field: str) -> None:
+    body = api.connection_body()
+    del body[field]
+    assert message(await api.as_admin.post("/connections", json=body), 400) == f"{field}: is required"
+    await api.make_connection()
+    assert message(await api.as_admin.put("/connections/shop", json=body), 400) == f"{field}: is required"
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "says"),
+    [
+        ({"type": "table"}, 400, "type: "),
+        ({"access_mode_exec": "on"}, 400, "access_mode_exec: "),
+        ({"access_mode_exec": True}, 400, "access_mode_exec: "),
+        ({"agent_id": "one"}, 400, "agent_id: "),
+        ({"access_max_duration": "60"}, 400, "access_max_duration: "),
+        ({"redact_enabled": "yes"}, 400, "redact_enabled: "),
+        ({"command": "psql"}, 400, "command: "),
+        ({"connection_tags": {"a": 1}}, 400, "connection_tags.a: "),
+        ({"redact_type": ["EMAIL_ADDRESS"]}, 400, "redact_type: there is no such field"),
+        ({"resource_name": "a\0b"}, 400, "resource_name: contains a NUL"),
+        ({"name": "a"}, 422, "name: "),
+        ({"name": "two words"}, 422, "name: "),
+        ({"name": str(uuid4())}, 422, "name: must not look like an identifier"),
+        ({"subtype": "cobol"}, 422, "subtype: 'cobol' is not one of mongodb"),
+        ({"subtype": ""}, 422, "subtype: "),
+        ({"type": "application", "subtype": "postgres"}, 422, "subtype: "),
+        ({"agent_id": str(uuid4())}, 422, "agent_id: there is no agent"),
+        ({"guardrail_rules": [str(uuid4())]}, 422, "guardrail_rules: there is no guard rail"),
+        ({"guardrail_rules": ["x"]}, 422, "guardrail_rules: there is no guard rail 'x'"),
+        ({"access_max_duration": 0}, 422, "access_max_duration: "),
+        ({"access_max_duration": 2**40}, 422, "access_max_duration: "),
+        ({"connection_tags": {"a/": "b"}}, 422, "connection_tags: key 'a/'"),
+        ({"connection_tags": {"a": "b!"}}, 422, "connection_tags: the value"),
+        ({"connection_tags": {str(n): "x" for n in range(11)}}, 422, "connection_tags: 11 tags"),
+        ({"secret": {"HOST": "eA=="}}, 422, "secret: key 'HOST'"),
+        ({"secret": {"envvar:HOST": "not base64"}}, 422, "secret: the value"),
+        ({"redact_types": ["SHOE_SIZE"]}, 422, "redact_types: 'SHOE_SIZE' is not known"),
+        (
+            {"subtype": "mysql", "redact_enabled": True},
+            422,
+            "redact_enabled: cannot be enforced yet on subtype 'mysql'",
+        ),
+    ],
+)
+async def test_what_is_wrong_is_named(api: Api, changes: dict[str, Any], status: int, says: str) -> None:
+    answer = await api.as_admin.post("/connections", json=api.connection_body() | changes)
+    assert message(answer, status).startswith(says)
+    assert (await api.as_admin.get("/connections")).json() == []
+
+
+async def test_rules_on_a_subtype_without_relay_are_refused_from_both_sides(api: Api) -> None:
+    guardrail = await api.make_guardrail()
+    body = api.connection_body(subtype="mysql", guardrail_rules=[guardrail["id"]])
+    assert "cannot be enforced yet" in message(await api.as_admin.post("/connections", json=body), 422)
+    legacy = await api.make_connection("legacy", subtype="mysql")
+    body = {"name": "no drops", "connection_ids": [legacy["id"]]}
+    assert "cannot be enforced yet" in message(await api.as_admin.put(f"/guardrails/{guardrail['id']}", json=body), 422)
+
+
+async def test_names_are_unique(api: Api) -> None:
+    await api.make_connection()
+    assert "exists already" in message(await api.as_admin.post("/connections", json=api.connection_body()), 409)
+
+
+async def test_put_replaces_but_for_what_has_two_writers(api: Api) -> None:
+    guardrail = await api.make_guardrail()
+    made = await api.make_connection(
+        secret=SECRET, guardrail_rules=[guardrail["id"]], connection_tags={"a": "b"}, redact_enabled=True
+    )
+    put = await api.as_admin.put(f"/connections/{made['id']}", json=api.connection_body(access_schema="disabled"))
+    assert put.status_code == 200
+    shown = put.json()
+    assert (shown["access_schema"], shown["connection_tags"], shown["redact_enabled"]) == ("disabled", {}, False)
+    assert (shown["secret"], shown["guardrail_rules"]) == (SECRET, [guardrail["id"]])
+    put = await api.as_admin.put("/connections/shop", json=api.connection_body(secret={}, guardrail_rules=[]))
+    assert (put.json()["secret"], put.json()["guardrail_rules"]) == ({}, [])
+    assert (await api.as_admin.get("/connections/shop")).json() == put.json()
+
+
+async def test_an_answer_is_a_valid_request(api: Api) -> None:
+    made = await api.make_connection(secret=SECRET)
+    put = await api.as_admin.put("/connections/shop", json=made)
+    assert put.status_code == 200
+    assert put.json() == made
+
+
+async def test_the_name_cannot_change(api: Api) -> None:
+    await api.make_connection()
+    for method in ("PUT", "PATCH"):
+        answer = await api.as_admin.request(method, "/connections/shop", json=api.connection_body("other"))
+        assert message(answer, 422).startswith("name: cannot be changed")
+
+
+async def test_patch_changes_only_what_is_given(api: Api) -> None:
+    made = await api.make_connection(secret=SECRET, connection_tags={"a": "b"})
+    changes = {"access_mode_exec": "disabled", "redact_enabled": True, "command": None}
+    patched = await api.as_admin.patch("/connections/shop", json=changes)
+    assert patched.status_code == 200
+    assert patched.json() == made | {"access_mode_exec": "disabled", "redact_enabled": True}
+    assert (await api.as_admin.patch("/connections/shop", json={})).json() == patched.json()
+
+
+async def test_a_managed_connection_is_immutable(api: Api) -> None:
+    await api.world.add_connection("managed", agent=api.agent, managed_by="operator")
+    for method, body in (("PUT", api.connection_body("managed")), ("PATCH", {}), ("DELETE", None)):
+        answer = await api.as_admin.request(method, "/connections/managed", json=body)
+        assert "managed by operator" in message(answer, 400)
+
+
+async def test_deleting_ends_sessions_and_credentials(api: Api) -> None:
+    await api.make_connection()
+    issued = await api.as_ann.post("/connections/shop/credentials")
+    submitted = await api.services.sessions.submit(api.users["ann"], "shop", "select 1", source="test")
+    assert (await api.as_admin.delete("/connections/shop")).status_code == 204
+    assert message(await api.as_admin.get("/connections/shop"), 404) == "there is no connection 'shop'"
+    assert await api.services.access.find_grant(issued.json()["username"]) is None
+    assert api.world.signals.of(Topic.SESSION_KILL) == [{"session_id": str(submitted.id), "reason": "revoked"}]
+
+
+async def test_every_write_tells_the_workers(api: Api) -> None:
+    made = await api.make_connection()
+    await api.as_admin.patch("/connections/shop", json={"redact_enabled": True})
+    await api.as_admin.delete("/connections/shop")
+    assert api.world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": made["id"]}] * 3
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("name=shop", ["shop"]),
+        ("type=application", ["gate"]),
+        ("subtype=postgres", ["shop", "store"]),
+        ("search=STO", ["store"]),
+        ("search=%25", []),
+        ("tag_selector=env=prod", ["shop"]),
+        ("tag_selector=env!=prod", ["gate", "store"]),
+        ("tag_selector=env!=prod,kind=x", ["store"]),
+        ("type=database&search=shop", ["shop"]),
+        (f"agent_id={uuid4()}", []),
+        ("", ["gate", "shop", "store"]),
+    ],
+)
+async def test_filters(api: Api, query: str, names: list[str]) -> None:
+    await api.make_connection("shop", connection_tags={"env": "prod"})
+    await api.make_connection("store", connection_tags={"kind": "x"})
+    await api.make_connection("gate", type="application", subtype="tcp")
+    found = await api.as_bob.get(f"/connections?{query}")
+    assert [one["name"] for one in found.json()] == names
+
+
+async def test_bad_filters_are_named(api: Api) -> None:
+    assert message(await api.as_bob.get("/connections?agent_id=x"), 422).startswith("agent_id: ")
+    assert message(await api.as_bob.get("/connections?tag_selector=x"), 422).startswith("tag_selector: 'x'")
+
+
+async def test_only_admins_write(api: Api) -> None:
+    await api.make_connection()
+    for client in (api.as_ann, api.as_auditor):
+        message(await client.post("/connections", json=api.connection_body("other")), 403)
+        message(await client.put("/connections/shop", json=api.connection_body()), 403)
+        message(await client.patch("/connections/shop", json={}), 403)
+        message(await client.delete("/connections/shop"), 403)

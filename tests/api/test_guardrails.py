@@ -1,0 +1,117 @@
+"""Guard rails over HTTP (spec 2.5, 4.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.api.conftest import Api, message
+
+from postern.store.ports import Topic
+
+
+async def test_a_guard_rail_reads_back_in_full(api: Api) -> None:
+    connection = await api.make_connection()
+    body = {
+        "name": "no destructive statements",
+        "description": "for all",
+        "connection_ids": [connection["id"]],
+        "input": {"rules": [{"type": "pattern_match", "words": [], "pattern_regex": "(?i)drop", "name": "drop"}]},
+        "output": {"rules": [{"type": "deny_words_list", "words": ["secret"], "pattern_regex": "", "name": None}]},
+    }
+    made = await api.as_admin.post("/guardrails", json=body)
+    assert made.status_code == 201
+    shown = made.json()
+    at = "2026-01-02T03:04:05Z"
+    assert shown == body | {"id": shown["id"], "created_at": at, "updated_at": at}
+    assert (await api.as_auditor.get("/guardrails")).json() == [shown]
+    assert (await api.as_auditor.get(f"/guardrails/{shown['id']}")).json() == shown
+    api.world.clock.forward(seconds=1)
+    put = await api.as_admin.put(f"/guardrails/{shown['id']}", json=shown | {"name": "renamed"})
+    assert put.status_code == 200
+    assert put.json() == shown | {"name": "renamed", "updated_at": "2026-01-02T03:04:06Z"}
+    assert (await api.as_admin.delete(f"/guardrails/{shown['id']}")).status_code == 204
+    message(await api.as_admin.get(f"/guardrails/{shown['id']}"), 404)
+
+
+async def test_one_association_seen_from_both_sides(api: Api) -> None:
+    one, two = await api.make_guardrail("one"), await api.make_guardrail("two")
+    shop = await api.make_connection("shop", guardrail_rules=[one["id"]])
+    desk = await api.make_connection("desk")
+    path = f"/guardrails/{one['id']}"
+    assert (await api.as_admin.get(path)).json()["connection_ids"] == [shop["id"]]
+    await api.as_admin.put(path, json={"name": "one", "connection_ids": [desk["id"]]})
+    assert (await api.as_admin.get("/connections/shop")).json()["guardrail_rules"] == []
+    assert (await api.as_admin.get("/connections/desk")).json()["guardrail_rules"] == [one["id"]]
+    await api.as_admin.patch("/connections/desk", json={"guardrail_rules": [two["id"]]})
+    assert (await api.as_admin.get(path)).json()["connection_ids"] == []
+    assert (await api.as_admin.get(f"/guardrails/{two['id']}")).json()["connection_ids"] == [desk["id"]]
+
+
+async def test_leaving_connections_out_keeps_them(api: Api) -> None:
+    guardrail = await api.make_guardrail()
+    shop = await api.make_connection(guardrail_rules=[guardrail["id"]])
+    put = await api.as_admin.put(f"/guardrails/{guardrail['id']}", json={"name": "no drops"})
+    assert put.json()["connection_ids"] == [shop["id"]]
+    assert put.json()["input"] == {"rules": []}
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "says"),
+    [
+        ({"name": None}, 400, "name: "),
+        ({"input": []}, 400, "input: "),
+        ({"input": {}}, 400, "input.rules: is required"),
+        ({"input": {"rules": [{"words": ["x"]}]}}, 400, "input.rules.0.type: is required"),
+        ({"input": {"rules": [{"type": "newer", "words": ["x"]}]}}, 400, "input.rules.0.type: "),
+        ({"output": {"rules": [{"type": "deny_words_list", "words": [1]}]}}, 400, "output.rules.0.words.0: "),
+        ({"input": {"rules": [{"type": "deny_words_list", "words": ["x"], "a": 1}]}}, 400, "input.rules.0.a: there is"),
+        ({"name": " "}, 422, "name: "),
+        ({"name": "x" * 129}, 422, "name: "),
+        ({"input": {"rules": [{"type": "deny_words_list"}]}}, 422, "input.rules[0].words: "),
+        ({"input": {"rules": [{"type": "pattern_match"}]}}, 422, "input.rules[0].pattern_regex: must not be empty"),
+        (
+            {"output": {"rules": [{"type": "pattern_match", "pattern_regex": "("}]}},
+            422,
+            "output.rules[0].pattern_regex",
+        ),
+        ({"connection_ids": [str(uuid4())]}, 422, "connection_ids: there is no connection"),
+        ({"connection_ids": ["shop"]}, 422, "connection_ids: there is no connection with id 'shop'"),
+    ],
+)
+async def test_what_is_wrong_is_named(api: Api, changes: dict[str, Any], status: int, says: str) -> None:
+    answer = await api.as_admin.post("/guardrails", json={"name": "rule"} | changes)
+    assert message(answer, status).startswith(says)
+
+
+async def test_names_are_unique(api: Api) -> None:
+    await api.make_guardrail("one")
+    two = await api.make_guardrail("two")
+    message(await api.as_admin.post("/guardrails", json={"name": "one"}), 409)
+    message(await api.as_admin.put(f"/guardrails/{two['id']}", json={"name": "one"}), 409)
+
+
+async def test_workers_hear_of_old_and_new_connections(api: Api) -> None:
+    one, two = await api.make_connection("one"), await api.make_connection("two")
+    guardrail = await api.make_guardrail(connection_ids=[one["id"]])
+    api.world.signals.heard.clear()
+    await api.as_admin.put(f"/guardrails/{guardrail['id']}", json={"name": "x", "connection_ids": [two["id"]]})
+    told = {payload["connection_id"] for payload in api.world.signals.of(Topic.POLICY_CHANGED)}
+    assert told == {one["id"], two["id"]}
+    api.world.signals.heard.clear()
+    await api.as_admin.delete(f"/guardrails/{guardrail['id']}")
+    assert api.world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": two["id"]}]
+
+
+async def test_roles(api: Api) -> None:
+    guardrail = await api.make_guardrail()
+    path = f"/guardrails/{guardrail['id']}"
+    for answer in (await api.as_ann.get("/guardrails"), await api.as_ann.get(path)):
+        message(answer, 403)
+    for client in (api.as_ann, api.as_auditor):
+        message(await client.post("/guardrails", json={"name": "x"}), 403)
+        message(await client.put(path, json={"name": "x"}), 403)
+        message(await client.delete(path), 403)
+    message(await api.as_admin.put(f"/guardrails/{uuid4()}", json={"name": "x"}), 404)
+    message(await api.as_admin.get("/guardrails/x"), 404)

@@ -1,0 +1,153 @@
+"""The description is complete and true: whatever it allows is answered as it says."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import copy
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
+from typing import Any
+
+import httpx
+import pytest
+import requests
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import Unsatisfiable
+from schemathesis import GenerationMode
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    negative_data_rejection,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+from tests.api.conftest import Api, make_api
+
+from postern.store.database import Database
+
+BOUNDED = settings(
+    max_examples=6,  # per operation and mode
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    negative_data_rejection,
+]
+
+
+async def test_the_description_is_complete(api: Api) -> None:
+    description = api.app.openapi()
+    assert description["openapi"].startswith("3.1")
+    operations = [one for methods in description["paths"].values() for one in methods.values()]
+    ids = [one["operationId"] for one in operations]
+    assert len(set(ids)) == len(ids) == 32
+    for one in operations:
+        assert len(one["tags"]) == 1, one["operationId"]
+        success = [status for status in one["responses"] if status < "300"]
+        assert success, one["operationId"]
+        assert {"400", "422", "500", "503"} <= set(one["responses"]), one["operationId"]
+        assert "401" in one["responses"] or not one.get("security"), one["operationId"]
+        for status, response in one["responses"].items():
+            if status >= "400":
+                schema = response["content"]["application/json"]["schema"]
+                assert schema == {"$ref": "#/components/schemas/Error"}, (one["operationId"], status)
+    secured = {one["operationId"] for one in operations if one.get("security")}
+    assert set(ids) - secured == {"healthz", "public_server_info", "login", "local_login"}
+    tags = {one["tags"][0] for one in operations}
+    assert tags == {
+        "Authentication",
+        "User Management",
+        "Server Management",
+        "Connections",
+        "Agents",
+        "Guard Rails",
+        "Sessions",
+    }
+
+
+@pytest.fixture
+def loop_thread() -> Iterator[asyncio.AbstractEventLoop]:
+    """A loop beside the test, since Hypothesis calls tests that are not coroutines."""
+    loop = asyncio.new_event_loop()
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(loop.run_forever)
+        yield loop
+        loop.call_soon_threadsafe(loop.stop)
+
+
+def populated(database: Database, loop: asyncio.AbstractEventLoop) -> tuple[Api, dict[str, str]]:
+    """An API, and values for path parameters that exist in it."""
+
+    async def make() -> tuple[Api, dict[str, str]]:
+        api = await make_api(database, exec_wait=0.01)
+        await api.make_connection()
+        guardrail = await api.make_guardrail()
+        issued = (await api.as_admin.post("/connections/shop/credentials")).json()
+        run = (await api.as_admin.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()
+        known = {"connection": "shop", "nameOrID": "shop", "emailOrID": "bob@example.com"}
+        known |= {"id": guardrail["id"], "credential_id": issued["id"], "session_id": run["session_id"]}
+        return api, known | {"agent_id": str(api.agent.id)}
+
+    return asyncio.run_coroutine_threadsafe(make(), loop).result(30)
+
+
+@pytest.mark.parametrize("engine_name", ["postgres"])  # the stricter one about texts and numbers
+def test_whatever_is_sent_is_answered_as_described(database_url: str, loop_thread: asyncio.AbstractEventLoop) -> None:
+    def run(coroutine: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(coroutine, loop_thread).result(30)
+
+    database = Database(database_url)
+    run(database.migrate())
+    api, known = populated(database, loop_thread)
+    statuses: Counter[int] = Counter()
+
+    def send(request: requests.PreparedRequest) -> httpx.Response:
+        headers = {str(name): str(value) for name, value in request.headers.items() if name != "Authorization"}
+        content = request.body.encode() if isinstance(request.body, str) else request.body
+        assert content is None or isinstance(content, bytes)
+        answer = run(api.as_admin.request(str(request.method), str(request.url), headers=headers, content=content))
+        assert isinstance(answer, httpx.Response)
+        statuses[answer.status_code] += 1
+        return answer
+
+    description = copy.deepcopy(api.app.openapi())
+    for methods in description["paths"].values():
+        for operation in methods.values():
+            operation.pop("security", None)  # always sent here; without it: test_access_control.py
+    schema = schemathesis.openapi.from_dict(description)
+    checked = 0
+    results = [result for result in schema.get_all_operations() if isinstance(result, Ok)]
+    results.sort(key=lambda result: result.ok().method == "delete")  # while there is something to delete
+    for result, mode in product(results, GenerationMode):
+        checked += 1
+
+        @BOUNDED
+        @given(case=result.ok().as_strategy(generation_mode=mode), use_known=st.booleans())
+        def check(case: schemathesis.Case[Any], use_known: bool) -> None:
+            if use_known:
+                case.path_parameters = {name: known[name] for name in case.path_parameters or {}}
+                if isinstance(case.body, dict):
+                    case.body |= {name: known[name] for name in case.body if name in known}
+            answer = send(requests.Request(**case.as_transport_kwargs(base_url="http://localhost")).prepare())
+            case.validate_response(answer, checks=CHECKS)
+
+        with contextlib.suppress(Unsatisfiable):  # an operation without parameters cannot be called wrongly
+            check()
+    assert checked == 2 * 32
+    assert set(statuses) >= {200, 201, 202, 204, 400, 401, 404, 422}, statuses
+    run(database.close())

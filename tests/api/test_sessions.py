@@ -1,0 +1,276 @@
+"""Sessions and runs of scripts over HTTP (spec 2.2, 4.2)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from tests.api.conftest import Api, make_api, message
+
+from postern.domain.session import EndReason, Session, Verb
+from postern.store.database import Database
+from postern.store.ports import Topic
+
+EVENTS = [
+    (1.0, "i", b"select name, note from pets"),
+    (2.5, "o", b"name\tno"),
+    (2.75, "o", 'te\nRex\tsays "wau, wäu"\n'.encode()),
+    (3.0, "e", b"ERROR: no\n"),
+]
+OUTPUT = "".join(content.decode() for _, kind, content in EVENTS if kind != "i")
+
+
+async def open_session(api: Api, user: str = "ann", connection: str = "shop") -> Session:
+    access = api.services.access
+    permit = await access.admit_principal(api.users[user], connection, verb=Verb.CONNECT, source="127.0.0.1")
+    session = await api.services.sessions.open(
+        permit, session_id=uuid4(), worker="w1", metadata={"application": "psql"}
+    )
+    api.world.recordings.stored[session.id] = list(EVENTS)
+    return session
+
+
+async def test_a_session_shows_as_the_spec_says(api: Api) -> None:
+    await api.make_connection(connection_tags={"env": "prod"})
+    session = await open_session(api)
+    api.world.clock.forward(milliseconds=1500)
+    metrics = {"data_masking": {"info_types": {"EMAIL_ADDRESS": 3}}}
+    await api.services.sessions.close(
+        session.id, reason=EndReason.CLIENT_CLOSED, exit_code=0, metrics=metrics, event_size=123
+    )
+    answer = await api.as_ann.get(f"/sessions/{session.id}")
+    assert answer.status_code == 200
+    assert answer.json() == {
+        "id": str(session.id),
+        "org_id": str(api.world.org_id),
+        "connection": "shop",
+        "connection_subtype": "postgres",
+        "connection_tags": {"env": "prod"},
+        "type": "database",
+        "verb": "connect",
+        "status": "done",
+        "user": "ann@example.com",
+        "user_id": api.users["ann"].subject,
+        "user_name": "ann",
+        "start_date": "2026-01-02T03:04:05Z",
+        "end_date": "2026-01-02T03:04:06.500000Z",
+        "exit_code": 0,
+        "script": None,
+        "script_size": 0,
+        "event_size": 123,
+        "event_stream": None,
+        "review": None,
+        "integrations_metadata": {},
+        "labels": {},
+        "metadata": {"application": "psql", "end_reason": "client_closed"},
+        "metrics": metrics | {"event_size": 123},
+    }
+
+
+async def test_expanding_gives_triples(api: Api) -> None:
+    await api.make_connection()
+    session = await open_session(api)
+    shown = (await api.as_ann.get(f"/sessions/{session.id}?expand=event_stream")).json()
+    assert shown["event_stream"] == [[at, kind, base64.b64encode(text).decode()] for at, kind, text in EVENTS]
+    assert shown["event_size"] == 0  # what is stored: nothing parsed, and it is still open
+    for query in ("events=o,e", "events=o&events=e"):
+        shown = (await api.as_ann.get(f"/sessions/{session.id}?expand=event_stream,session_input&{query}")).json()
+        assert [kind for _, kind, _ in shown["event_stream"]] == ["o", "o", "e"]
+
+
+@pytest.mark.parametrize("expand", ["&expand=event_stream", ""])
+async def test_formats_and_their_sizes(api: Api, expand: str) -> None:
+    await api.make_connection()
+    session = await open_session(api)
+
+    async def get(form: str) -> tuple[Any, int]:
+        shown = (await api.as_ann.get(f"/sessions/{session.id}?event_stream={form}{expand}")).json()
+        return shown["event_stream"], shown["event_size"]
+
+    assert await get("utf8") == ([OUTPUT], len(OUTPUT.encode()))
+    encoded = base64.b64encode(OUTPUT.encode()).decode()
+    assert await get("base64") == ([encoded], len(encoded))
+    query = EVENTS[0][2]
+    assert await get("raw-queries") == ([[1.0, "i", base64.b64encode(query).decode()]], len(query))
+    assert await get("utf8&events=e") == (["ERROR: no\n"], 10)
+
+
+@pytest.mark.parametrize(
+    ("query", "kind", "content"),
+    [
+        ("extension=txt", "application/octet-stream", OUTPUT),
+        ("extension=csv&events=o", "text/csv; charset=utf-8", 'name,note\nRex,"says ""wau, wäu"""\n'),
+        (
+            "extension=log&events=i,e&event-time=1&new_line=1",
+            "application/octet-stream",
+            "2026-01-02T03:04:05.001Z select name, note from pets\n2026-01-02T03:04:05.003Z ERROR: no\n\n",
+        ),
+    ],
+)
+async def test_files(api: Api, query: str, kind: str, content: str) -> None:
+    await api.make_connection()
+    session = await open_session(api)
+    answer = await api.as_ann.get(f"/sessions/{session.id}?{query}")
+    assert (answer.status_code, answer.text) == (200, content)
+    assert answer.headers["content-type"] == kind
+    extension = query.split("&")[0].removeprefix("extension=")
+    name = f"shop-{session.id}-20260102-030405.{extension}"
+    assert answer.headers["content-disposition"] == f'attachment; filename="{name}"'
+
+
+async def test_a_json_file_is_one_array(api: Api) -> None:
+    await api.make_connection()
+    session = await open_session(api)
+    answer = await api.as_ann.get(f"/sessions/{session.id}?extension=json&events=e")
+    assert json.loads(answer.text) == [{"time": "2026-01-02T03:04:05.003Z", "type": "e", "stream": "ERROR: no\n"}]
+    api.world.recordings.stored[session.id] = []
+    assert (await api.as_ann.get(f"/sessions/{session.id}?extension=json")).json() == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["event_stream=html", "expand=all", "events=x", "event-time=2", "new_line=yes", "extension=../x", "extension="],
+)
+async def test_bad_parameters_are_named(api: Api, query: str) -> None:
+    await api.make_connection()
+    session = await open_session(api)
+    said = message(await api.as_ann.get(f"/sessions/{session.id}?{query}"), 422)
+    assert said.startswith(query.partition("=")[0] + ": ")
+
+
+async def test_only_owner_admin_and_auditor_see_it(api: Api) -> None:
+    await api.make_connection()
+    session = await open_session(api)
+    for client in (api.as_ann, api.as_admin, api.as_auditor):
+        assert (await client.get(f"/sessions/{session.id}")).status_code == 200
+        assert (await client.get("/sessions")).json()["total"] == 1
+    message(await api.as_bob.get(f"/sessions/{session.id}?extension=csv"), 404)
+    message(await api.as_bob.post(f"/sessions/{session.id}/kill"), 404)
+    assert (await api.as_bob.get("/sessions")).json() == {"data": [], "total": 0, "has_next_page": False}
+    message(await api.as_admin.get(f"/sessions/{uuid4()}"), 404)
+    message(await api.as_admin.get("/sessions/x"), 422)
+
+
+async def test_lists(api: Api) -> None:
+    await api.make_connection()
+    made = []
+    for _ in range(3):
+        made.append(str((await open_session(api)).id))
+        api.world.clock.forward(minutes=1)
+
+    async def ids(query: str) -> tuple[list[str], int, bool]:
+        page = (await api.as_admin.get(f"/sessions?{query}")).json()
+        return [one["id"] for one in page["data"]], page["total"], page["has_next_page"]
+
+    assert await ids("") == (made[::-1], 3, False)
+    assert await ids("limit=2") == (made[:0:-1], 3, True)
+    assert await ids("limit=2&offset=2") == ([made[0]], 3, False)
+    assert await ids("start_date=2026-01-02T03:05:05Z") == (made[:0:-1], 2, False)
+    assert await ids("end_date=2026-01-02T03:04:05") == ([made[0]], 1, False)
+    assert await ids("user=bob@example.com") == ([], 0, False)
+    assert await ids("user=ann@example.com&connection=shop&verb=connect&status=open&type=database") == (
+        made[::-1],
+        3,
+        False,
+    )
+    for query in ("limit=0", "limit=101", "offset=-1", "verb=run", "status=x", "start_date=soon"):
+        assert message(await api.as_admin.get(f"/sessions?{query}"), 422).startswith(query.partition("=")[0])
+
+
+async def test_killing(api: Api) -> None:
+    await api.make_connection()
+    session = await open_session(api)
+    message(await api.as_auditor.post(f"/sessions/{session.id}/kill"), 403)
+    assert (await api.as_ann.post(f"/sessions/{session.id}/kill")).status_code == 204
+    assert api.world.signals.of(Topic.SESSION_KILL) == [{"session_id": str(session.id), "reason": "killed"}]
+
+
+def run_scripts(api: Api, *, exit_code: int, reason: EndReason, output: bytes) -> list[asyncio.Task[None]]:
+    """A worker that claims whatever is put up, and ends it so."""
+    tasks = []
+
+    async def work(session_id: UUID) -> None:
+        claimed = await api.services.sessions.claim(session_id, "w1")
+        assert claimed is not None
+        api.world.recordings.stored[session_id] = [(0.1, "i", b"script"), (1.0, "o", output)]
+        api.world.clock.forward(milliseconds=250)
+        await api.services.sessions.close(
+            session_id, reason=reason, exit_code=exit_code, metrics={}, event_size=len(output)
+        )
+
+    def hear(payload: Mapping[str, str]) -> None:
+        tasks.append(asyncio.create_task(work(UUID(payload["session_id"]))))
+
+    api.world.signals.subscribe(Topic.SESSION_RUN, hear)
+    return tasks
+
+
+@pytest.mark.parametrize(
+    ("exit_code", "reason", "status"),
+    [(0, EndReason.COMPLETED, "success"), (3, EndReason.COMPLETED, "failed"), (0, EndReason.KILLED, "failed")],
+)
+async def test_running_a_script(api: Api, exit_code: int, reason: EndReason, status: str) -> None:
+    await api.make_connection()
+    run_scripts(api, exit_code=exit_code, reason=reason, output=b"id\n1\n")
+    body = {"connection": "shop", "script": "select 1", "metadata": {"ticket": "7"}, "labels": {"a": "b"}}
+    answer = await api.as_ann.post("/sessions", json=body)
+    assert answer.status_code == 200
+    result = answer.json()
+    assert result == {
+        "session_id": result["session_id"],
+        "output": "id\n1\n",
+        "output_status": status,
+        "exit_code": exit_code,
+        "truncated": False,
+        "execution_time": 250,
+        "has_review": False,
+    }
+    shown = (await api.as_ann.get(f"/sessions/{result['session_id']}")).json()
+    assert (shown["verb"], shown["script"], shown["script_size"]) == ("exec", {"data": "select 1"}, 8)
+    assert (shown["labels"], shown["metadata"]["ticket"]) == ({"a": "b"}, "7")
+    assert (await api.as_ann.get("/sessions")).json()["data"][0]["script"] is None
+
+
+async def test_much_output_is_cut_and_says_so(api: Api) -> None:
+    await api.make_connection()
+    run_scripts(api, exit_code=0, reason=EndReason.COMPLETED, output="ä".encode() * 600_000)
+    result = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "x"})).json()
+    assert result["truncated"] is True
+    assert result["output"] == "ä" * (1024 * 1024 // 2)
+
+
+async def test_a_long_run_answers_202(tmp_path: Path) -> None:
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'postern.db'}")
+    await database.migrate()
+    api = await make_api(database, exec_wait=0.05)
+    await api.make_connection()
+    answer = await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select pg_sleep(99)"})
+    assert answer.status_code == 202
+    result = answer.json()
+    assert (result["output_status"], result["exit_code"], result["output"]) == ("running", None, "")
+    await database.close()
+
+
+async def test_what_cannot_run_is_refused(api: Api) -> None:
+    await api.make_connection(access_mode_exec="disabled")
+    script = {"script": "select 1"}
+    assert "exec is disabled" in message(await api.as_ann.post("/sessions", json={"connection": "shop"} | script), 403)
+    message(await api.as_ann.post("/sessions", json={"connection": "none"} | script), 403)
+    await api.make_connection("open")
+    message(await api.as_auditor.post("/sessions", json={"connection": "open"} | script), 403)
+    for body, says in (
+        (script, "connection: is required"),
+        ({"connection": "open"}, "script: is required"),
+        ({"connection": "open", "script": 1}, "script: "),
+        ({"connection": "open", "metadata": {"a": 1}} | script, "metadata.a: "),
+    ):
+        assert message(await api.as_ann.post("/sessions", json=body), 400).startswith(says)
+    many = {str(number): "x" for number in range(21)}
+    body = {"connection": "open", "metadata": many} | script
+    assert message(await api.as_ann.post("/sessions", json=body), 422).startswith("metadata: ")

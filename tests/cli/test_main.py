@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from postern import __version__, errors
+from postern.cli.lazy import Failure
+from postern.cli.main import COMMANDS, cli
+from postern.errors import PosternError
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+
+@pytest.fixture
+def runner(tmp_path: Path) -> CliRunner:
+    env = {"XDG_CONFIG_HOME": str(tmp_path), "POSTERN_API_URL": "", "POSTERN_TOKEN": ""}
+    return CliRunner(env=env)
+
+
+def leaves() -> list[list[str]]:
+    """Every command that can be typed, below its groups."""
+    found = []
+    context = click.Context(cli)
+    for name in COMMANDS:
+        command = cli.get_command(context, name)
+        found.append([name])
+        if isinstance(command, click.Group):
+            found += [[name, inner] for inner in command.commands]
+    return found
+
+
+@pytest.mark.parametrize("path", leaves(), ids=" ".join)
+def test_every_command_explains_itself(runner: CliRunner, path: list[str]) -> None:
+    result = runner.invoke(cli, [*path, "--help"])
+    assert result.exit_code == 0
+    assert result.output.startswith("Usage:")
+
+
+@pytest.mark.parametrize("name", [name for name, lazy in COMMANDS.items() if not lazy.hidden])
+def test_the_list_knows_the_command_without_importing_it(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.name == name
+    assert command.help
+
+
+@pytest.mark.parametrize("path", [path for path in leaves() if path[-1] in ("list", "show", "create", "login", "exec")])
+def test_what_prints_can_print_json(runner: CliRunner, path: list[str]) -> None:
+    assert "--json" in runner.invoke(cli, [*path, "--help"]).output
+
+
+def test_version(runner: CliRunner) -> None:
+    assert runner.invoke(cli, ["version"]).output == f"postern {__version__}\n"
+    assert runner.invoke(cli, ["version", "--json"]).output == f'{{\n  "version": "{__version__}"\n}}\n'
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        (errors.Malformed, 1),
+        (errors.Invalid, 1),
+        (errors.Conflict, 1),
+        (errors.Misconfigured, 1),
+        (errors.Unauthenticated, 3),
+        (errors.Denied, 4),
+        (errors.NotFound, 5),
+        (errors.Unavailable, 6),
+        (errors.TooMany, 6),
+    ],
+)
+def test_each_error_has_its_exit_code(kind: type[PosternError], code: int) -> None:
+    assert Failure(kind("why")).exit_code == code
+
+
+def test_usage_errors_are_2(runner: CliRunner) -> None:
+    assert runner.invoke(cli, ["connections", "create"]).exit_code == 2
+    assert runner.invoke(cli, ["no-such-command"]).exit_code == 2
+
+
+def test_who_is_not_logged_in_is_told_what_to_do(runner: CliRunner) -> None:
+    result = runner.invoke(cli, ["sessions"])
+    assert result.exit_code == 3
+    assert result.output == "postern: you are not logged in; log in with `postern login`\n"
+
+
+def test_an_error_cannot_steer_the_terminal(runner: CliRunner) -> None:
+    assert Failure(errors.NotFound("there is no \x1b[2Jthing")).message == r"there is no \x1b[2Jthing"
+
+
+def test_it_starts_without_what_it_does_not_need() -> None:
+    program = (
+        "import sys\nfrom postern.cli.main import cli\n"
+        "try: cli(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'httpx', 'asyncio', 'structlog', 'sqlalchemy', 'fastapi', 'cryptography'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "postern sessions show ID" in done.stdout
+    assert time.monotonic() - started < 5

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.inspection.masking import card
+from postern.inspection.masking.card import CREDIT_CARD, has_check_digit, have_check_digits, is_card
+
+from .values import cards, digits, luhn_digit
+
+
+@given(st.integers(11, 18).flatmap(digits))
+def test_the_check_digit_is_the_one_that_makes_a_number_right(body: str) -> None:
+    right = luhn_digit(body)
+    for digit in "0123456789":
+        assert has_check_digit((body + digit).encode()) == (digit == right)
+
+
+@given(st.integers(12, 19).flatmap(lambda length: st.lists(digits(length), min_size=1, max_size=12)), st.booleans())
+def test_many_numbers_at_once_are_judged_like_each(numbers: list[str], made_right: bool) -> None:
+    if made_right:
+        numbers = [number[:-1] + luhn_digit(number[:-1]) for number in numbers]
+    joined = "".join(numbers).encode()
+    assert have_check_digits(joined, len(numbers[0])) == all(has_check_digit(number.encode()) for number in numbers)
+
+
+@given(
+    st.lists(cards().filter(str.isdigit) | st.sampled_from(["4111111111111112", "", "x" * 16]), min_size=1, max_size=6)
+)
+def test_a_column_of_cards_is_masked_like_any_other(numbers: list[str]) -> None:
+    text = "\x00".join(numbers).encode()
+    assert CREDIT_CARD.forms[0].mask(text) == card._mask_each(text)
+
+
+@pytest.mark.parametrize(
+    ("digits", "issued"),
+    [
+        (b"4111111111111111", True),
+        (b"4111111111111112", False),
+        (b"5105105105105100", True),
+        (b"2221000000000009", True),
+        (b"2220990000000007", False),
+        (b"2720990000000007", True),
+        (b"2721000000000004", False),
+        (b"371449635398431", True),
+        (b"6011000990139424", True),
+        (b"6759649826438453", True),
+        (b"1111111111111117", False),
+        (b"9999999999999995", False),
+        (b"411111111111111", False),
+    ],
+)
+def test_issuers(digits: bytes, issued: bool) -> None:
+    assert is_card(digits) is issued

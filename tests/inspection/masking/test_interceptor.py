@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking.interceptor import Masking
+from postern.interception.events import Channel, Kind, Operation, Output, Rows
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import FORWARD, REPLACE
+
+from ..conftest import ListOutput, ListRows, make_session
+from .values import ANY_TEXT
+
+ALL = frozenset(InfoType)
+
+
+def test_rows_are_masked_column_by_column_as_their_kind_needs(session: SessionView) -> None:
+    rows = ListRows(
+        (Kind.TEXT, [b"ann", b"ann@example.com", b"call 212-555-0142"]),
+        (Kind.NUMBER, [b"1", b"4111111111111111", b"2125550142"]),
+        (Kind.JSON, [b'{"a": "ann@example.com"}', b'{"card": 4111111111111111}']),
+        (Kind.ADDRESS, [b"10.0.0.1/8", b"fe80::1"]),
+        (Kind.OPAQUE, [b"ann@example.com"]),
+        (Kind.TEXT, [b"nothing", b"here"]),
+        (Kind.TEXT, []),
+    )
+    assert Masking(ALL).see(rows, session) is REPLACE
+    assert rows.held == [
+        [b"ann", b"****@****", b"call ***-***-****"],
+        [b"1", b"0000000000001111", b"2125550142"],
+        [b'{"a": "****@****"}', b'{"card": 1111}'],
+        [b"0.0.0.0", b"::"],
+        [b"ann@example.com"],
+        [b"nothing", b"here"],
+        [],
+    ]
+    assert rows.replaced == [0, 1, 2, 3]
+    assert session.metrics.info_types == {"EMAIL_ADDRESS": 2, "PHONE_NUMBER": 1, "CREDIT_CARD": 2, "IP_ADDRESS": 2}
+    assert session.metrics.transformed_bytes == 15 + 12 + 16 + 15 + 16 + 10 + 7
+
+
+@pytest.mark.parametrize("channel", Channel)
+def test_every_other_answer_is_masked_the_same(session: SessionView, channel: Channel) -> None:
+    output = ListOutput([b"Key (email)=(ann@example.com) already exists.", b"x"], channel)
+    assert Masking(ALL).see(output, session) is REPLACE
+    assert output.held == [b"Key (email)=(****@****) already exists.", b"x"]
+    assert session.metrics.info_types == {"EMAIL_ADDRESS": 1}
+
+
+def test_what_holds_nothing_is_forwarded_untouched(session: SessionView) -> None:
+    rows = ListRows((Kind.TEXT, [b"a", b"b"]), (Kind.JSON, [b"{}"]), (Kind.NUMBER, [b"12"]), (Kind.ADDRESS, []))
+    masking = Masking(ALL)
+    assert masking.see(rows, session) is FORWARD
+    assert masking.see(ListOutput([]), session) is FORWARD
+    assert masking.see(ListOutput([b"done"]), session) is FORWARD
+    assert masking.see(ListRows(), session) is FORWARD
+    assert rows.replaced == []
+    assert session.metrics.info_types == {}
+    assert session.metrics.transformed_bytes == 0
+
+
+def test_without_kinds_nothing_is_wanted(session: SessionView) -> None:
+    masking = Masking(frozenset())
+    assert masking.wants == frozenset()
+    assert masking.see(ListOutput([b"ann@example.com"]), session) is FORWARD
+    assert Masking(ALL).wants == {Rows, Output}
+    assert Masking(ALL).see(Operation(1, "select 'ann@example.com'"), session) is FORWARD
+
+
+@given(st.lists(ANY_TEXT, min_size=1, max_size=8), st.sampled_from(Kind), st.integers(0, 8))
+def test_blocks_do_not_matter(texts: list[bytes], kind: Kind, cut: int) -> None:
+    whole, first, second = ListRows((kind, texts)), ListRows((kind, texts[:cut])), ListRows((kind, texts[cut:]))
+    session, other = make_session(), make_session()
+    masking = Masking(ALL)
+    masking.see(whole, session)
+    masking.see(first, other)
+    masking.see(second, other)
+    assert whole.held[0] == first.held[0] + second.held[0]
+    assert session.metrics == other.metrics

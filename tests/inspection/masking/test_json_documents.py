@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking.detectors import detectors_for
+from postern.inspection.masking.json_documents import mask_documents
+from postern.inspection.masking.texts import Hits, mask_text
+
+from .values import ANY_TEXT, ANY_VALUE, SOUP, cards
+
+ALL = detectors_for(frozenset(InfoType))
+
+
+def masked(document: bytes) -> bytes:
+    found = mask_documents(ALL, [document], Hits())
+    return document if found is None else found[0]
+
+
+@pytest.mark.parametrize(
+    ("document", "wanted"),
+    [
+        ('{"mail": "ann@example.com", "age": 7}', '{"mail": "****@****", "age": 7}'),
+        (r'{"mail": "ann\u0040example.com"}', '{"mail": "****@****"}'),
+        (r'"\u0061\u006E\u006e@example\u002ecom"', '"****@****"'),
+        (r'{"net": "0171\/1234567"}', '{"net": "***-***-****"}'),
+        (r'"say \"hi\" to ann@example.com\n"', r'"say \"hi\" to ****@****\n"'),
+        (r'"\n4111111111111111"', r'"\n************1111"'),
+        (r'"\u0034111111111111111"', '"************1111"'),
+        ('{"card": 4111111111111111}', '{"card": 1111}'),
+        ("[4111111111111111, 4222222222222220]", "[1111, 2220]"),
+        ("4111111111111111", "1111"),
+        ('{"card": "4111111111111111", "n": 4111111111111112}', '{"card": "************1111", "n": 4111111111111112}'),
+        ('{"ann@example.com": 1}', '{"****@****": 1}'),
+        (r'{"a\\": "ann@example.com"}', r'{"a\\": "****@****"}'),
+        (r'"é\n ann@example.com"', r'"\u00e9\n ****@****"'),
+        ('"é ann@example.com"', '"é ****@****"'),
+        ("not json ann@example.com", "not json ****@****"),
+        ("{'x': 4111111111111111}", "{'x': ************1111}"),
+    ],
+)
+def test_examples(document: str, wanted: str) -> None:
+    assert masked(document.encode()).decode() == wanted
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "{}",
+        "[]",
+        "null",
+        '"x"',
+        "1.5",
+        r'{"a": "\u0041\/"}',
+        "4111111111111111.5",
+        "-4111111111111111",
+        "[41, 11]",
+        '{"d": "2024-01-31"}',
+    ],
+)
+def test_documents_without_a_value_stay_as_they_are(document: str) -> None:
+    assert mask_documents(ALL, [document.encode()], Hits()) is None
+
+
+def test_a_document_in_another_encoding_is_masked() -> None:
+    assert masked('"é\\u0061nn@example.com"'.encode("latin-1")) == b'"****@****"'
+
+
+STRINGS = SOUP | ANY_VALUE | st.text(max_size=8)
+NUMBERS = st.integers() | st.floats(allow_nan=False, allow_infinity=False) | cards().filter(str.isdigit).map(int)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | STRINGS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(STRINGS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def shape(document: bytes) -> Any:
+    """The types of a document's parts. Keys are left out, for two may become the same."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, list):
+            return [of(one) for one in value]
+        if isinstance(value, tuple):
+            return tuple(of(one) for one in value)
+        return type(value)
+
+    return of(json.loads(document, object_pairs_hook=lambda pairs: tuple(value for _, value in pairs)))
+
+
+def strings(document: bytes) -> list[str]:
+    found: list[str] = []
+
+    def of(value: Any) -> None:
+        if isinstance(value, str):
+            found.append(value)
+        elif isinstance(value, list | tuple):
+            for one in value:
+                of(one)
+
+    of(json.loads(document, object_pairs_hook=lambda pairs: [part for pair in pairs for part in pair]))
+    return found
+
+
+@settings(max_examples=500, deadline=None)
+@given(VALUES, st.booleans())
+def test_json_stays_json_of_the_same_shape_and_every_string_is_masked(value: Any, ascii_only: bool) -> None:
+    document = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
+    found = masked(document)
+    assert shape(found) == shape(document)
+    for text in strings(found):
+        assert mask_text(ALL, text.encode("utf-8", "surrogatepass"), Hits()) is None
+    assert masked(found) == found
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(ANY_TEXT | STRINGS.map(json.dumps).map(str.encode), max_size=6))
+def test_documents_are_masked_the_same_together_and_alone(documents: list[bytes]) -> None:
+    found = mask_documents(ALL, documents, Hits()) if documents else None
+    assert (documents if found is None else found) == [masked(document) for document in documents]

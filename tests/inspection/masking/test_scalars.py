@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+from decimal import Decimal
+from ipaddress import ip_interface
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking.detectors import detectors_for
+from postern.inspection.masking.scalars import mask_addresses, mask_numbers
+from postern.inspection.masking.texts import Hits
+
+from .values import cards
+
+ALL = detectors_for(frozenset(InfoType))
+NO_CARDS = detectors_for(frozenset(InfoType) - {InfoType.CREDIT_CARD})
+NO_ADDRESSES = detectors_for(frozenset(InfoType) - {InfoType.IP_ADDRESS})
+
+NUMBERS = st.one_of(
+    st.integers().map(str),
+    st.decimals(allow_nan=False, allow_infinity=False).map(str),
+    cards().filter(str.isdigit),
+)
+
+
+@given(st.lists(NUMBERS, min_size=1))
+def test_numbers_stay_numbers(texts: list[str]) -> None:
+    found = mask_numbers(ALL, [text.encode() for text in texts], Hits())
+    for old, new in zip(texts, found or [], strict=False):
+        assert Decimal(new.decode()) == Decimal(old) or Decimal(new.decode()) == int(old[-4:])
+
+
+def test_a_card_keeps_its_last_four_digits_and_its_length() -> None:
+    hits = Hits()
+    assert mask_numbers(ALL, [b"7", b"4111111111111111", b"4111111111111112"], hits) == [
+        b"7",
+        b"0000000000001111",
+        b"4111111111111112",
+    ]
+    assert hits == Hits({InfoType.CREDIT_CARD: 1}, 16)
+
+
+@pytest.mark.parametrize(
+    "text", [b"4111111111111112", b"-4111111111111111", b"4111111111111111.0", b"2125550142", b"NaN", b""]
+)
+def test_other_numbers_stay(text: bytes) -> None:
+    assert mask_numbers(ALL, [text], Hits()) is None
+
+
+def test_cards_in_numbers_stay_when_cards_are_not_masked() -> None:
+    assert mask_numbers(NO_CARDS, [b"4111111111111111"], Hits()) is None
+
+
+@given(st.lists(st.ip_addresses().map(str) | st.just("10.1.2.0/24") | st.just("2001:db8::/32"), min_size=1))
+def test_addresses_become_the_unspecified_one_of_their_version(texts: list[str]) -> None:
+    found = mask_addresses(ALL, [text.encode() for text in texts], Hits()) or [text.encode() for text in texts]
+    for old, new in zip(texts, found, strict=True):
+        assert ip_interface(new.decode()).version == ip_interface(old).version
+        assert int(ip_interface(new.decode()).ip) == 0
+    assert mask_addresses(ALL, found, Hits()) is None
+
+
+@pytest.mark.parametrize("text", [b"08:00:2b:01:02:03", b"08:00:2b:01:02:03:04:05"])
+def test_hardware_addresses_stay(text: bytes) -> None:
+    assert mask_addresses(ALL, [text], Hits()) is None
+
+
+def test_addresses_stay_when_they_are_not_masked() -> None:
+    assert mask_addresses(NO_ADDRESSES, [b"10.0.0.1"], Hits()) is None

@@ -1,0 +1,137 @@
+"""Properties that hold for every kind, whatever the text."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking import texts as texts_module
+from postern.inspection.masking.detector import compile_linear
+from postern.inspection.masking.detectors import ORDER, Detectors, detectors_for
+from postern.inspection.masking.texts import Hits, mask_text, mask_texts
+
+from .values import ANY_TEXT, SOUP, TRUE_VALUES
+
+ALL = detectors_for(frozenset(InfoType))
+TYPES = st.sets(st.sampled_from(InfoType), min_size=1).map(frozenset).map(detectors_for)
+
+
+def masked(text: bytes, detectors: Detectors = ALL) -> bytes:
+    found = mask_text(detectors, text, Hits())
+    return text if found is None else found
+
+
+@settings(max_examples=600, deadline=None)
+@given(ANY_TEXT, TYPES)
+@example(b"4111111111114242 4242 4242 4242", ALL)
+@example(b"a@b.co@c.de", ALL)
+@example(b"555-123-4567.1.2.3.4", ALL)
+def test_masking_twice_is_masking_once(text: bytes, detectors: Detectors) -> None:
+    once = masked(text, detectors)
+    assert masked(once, detectors) == once
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(ANY_TEXT, max_size=8), TYPES)
+def test_texts_are_masked_the_same_together_and_alone(texts: list[bytes], detectors: Detectors) -> None:
+    together, alone = Hits(), Hits()
+    each = [mask_text(detectors, text, alone) for text in texts]
+    found = mask_texts(detectors, texts, together)
+    assert (found if found is not None else texts) == [
+        old if new is None else new for old, new in zip(texts, each, strict=True)
+    ]
+    assert together == alone
+
+
+EDGES = st.sampled_from(
+    ["", " ", "\t", "\n", ",", ";", ":", '"', "'", "(", ")", "<", ">", "[", "]", "{", "}", "=", "|", "\\n"]
+)
+AROUND = st.text(st.characters(codec="utf-8", exclude_characters="\x00*@"), max_size=12)
+
+
+@pytest.mark.parametrize("kind", InfoType)
+@settings(max_examples=400, deadline=None)
+@given(data=st.data())
+def test_a_planted_value_is_always_masked(kind: InfoType, data: st.DataObject) -> None:
+    value = data.draw(TRUE_VALUES[kind]())
+    before, after = data.draw(EDGES), data.draw(EDGES.filter(lambda edge: edge != "\\n"))
+    # Groups with colons go on at a colon: more of them are a longer address, or a fingerprint.
+    assume(kind is not InfoType.IP_ADDRESS or ":" not in value or ":" not in (before, after))
+    left = data.draw(AROUND) if before else ""
+    right = data.draw(AROUND) if after else ""
+    text = f"{left}{before}{value}{after}{right}"
+    hits = Hits()
+    found = mask_text(detectors_for(frozenset({kind})), text.encode(), hits)
+    assert found is not None, text
+    assert hits.counts[kind] >= 1
+    assert value.encode() not in found
+    # The value is gone, and what is left of it is what the mask keeps: at most the last four digits.
+    shown = found.decode("utf-8", "replace")
+    digits = "".join(character for character in value if character.isdigit())
+    assert len(digits) < 6 or digits not in "".join(character for character in shown if character.isdigit())
+
+
+@settings(max_examples=500, deadline=None)
+@given(SOUP.map(str.encode))
+def test_the_quick_look_never_misses_what_a_form_finds(text: bytes) -> None:
+    for detector in ORDER:
+        for form in detector.forms:
+            if form.mask(text).hits:
+                assert compile_linear(form.candidate).search(text)
+
+
+@settings(max_examples=300, deadline=None)
+@given(ANY_TEXT)
+def test_a_replacement_holds_nothing_that_ends_a_quoted_text(text: bytes) -> None:
+    for character in b"\"'{},\\ \t\n\x00":
+        assert masked(text).count(character) <= text.count(character)
+
+
+@settings(max_examples=300, deadline=None)
+@given(ANY_TEXT)
+def test_sizes_are_those_of_the_values(text: bytes) -> None:
+    hits = Hits()
+    mask_text(ALL, text, hits)
+    assert 0 <= hits.size <= len(text)
+    assert bool(hits.size) == bool(hits.counts)
+    assert sum(hits.counts.values()) <= hits.size
+
+
+def test_a_masking_that_loses_a_text_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(texts_module, "mask_text", lambda *_: b"one text")
+    with pytest.raises(RuntimeError, match="1 texts of 2"):
+        mask_texts(ALL, [b"a@example.com", b"b"], Hits())
+
+
+def test_a_set_that_finds_nothing_for_want_of_memory_hides_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    detectors = Detectors(frozenset(InfoType))
+    monkeypatch.setattr(detectors, "_which", lambda _: None)
+    assert masked(b"x 4111111111111111 a@example.com", detectors) == b"x ************1111 ****@****"
+
+
+def test_hostile_texts_end_in_good_time() -> None:
+    pieces = [
+        b"a",
+        b"1",
+        b"1 ",
+        b"1-",
+        b"a.",
+        b"a'",
+        b"@a.",
+        b"a@",
+        b"1.",
+        b":",
+        b"a:",
+        b"1:",
+        b"::",
+        b"4111 ",
+        b"(",
+        b"+1",
+        b"DE89 ",
+        b"\\n1",
+    ]
+    for piece in pieces:
+        text = piece * (200_000 // len(piece)) + b" a@example.com"
+        assert masked(text) != text

@@ -1,0 +1,163 @@
+"""Connections, guard rails, agents and the audit log on both engines; the details are in tests/api."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import select
+from tests.support.world import World
+
+from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
+from postern.domain.guardrail import Rule, RuleType
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Invalid, NotFound
+from postern.services.audit import redact
+from postern.services.bundle import Services
+from postern.services.connections import ConnectionFields, ConnectionFilter
+from postern.services.guardrails import GuardRailFields
+from postern.store import schema
+
+RULE = Rule(RuleType.PATTERN_MATCH, pattern_regex="(?i)drop\\s+table", name="drop")
+
+
+@pytest.fixture
+def services(world: World) -> Services:
+    return world.services()
+
+
+@pytest.fixture
+async def admin(world: World) -> Principal:
+    return await world.add_user("root", "admin")
+
+
+async def fields(services: Services, name: str = "shop") -> ConnectionFields:
+    on = Toggle.ENABLED
+    agent = await services.agents.ensure_embedded()
+    return ConnectionFields(name, ConnectionType.DATABASE, agent.id, on, on, on, on, subtype="postgres")
+
+
+async def test_a_connection_goes_through_its_life(services: Services, admin: Principal, world: World) -> None:
+    given = replace(
+        await fields(services),
+        secret={"envvar:PASS": Secret("c2VjcmV0")},
+        connection_tags={"env": "prod"},
+        command=("psql", "-A"),
+        redact_types=("US_SSN",),
+    )
+    made = (await services.connections.create(admin, given)).connection
+    assert (await services.connections.get(admin, str(made.id))).connection == made
+    guardrail = await services.guardrails.create(
+        admin, GuardRailFields("g", input=(RULE,), connection_ids=(str(made.id),))
+    )
+    world.clock.forward(seconds=1)
+    patched = (await services.connections.patch(admin, "shop", {"redact_enabled": True})).connection
+    expected = replace(made, redact_enabled=True, guardrail_rules=(str(guardrail.id),), updated_at=world.clock())
+    assert patched == expected
+    assert (await services.connections.find(admin, ConnectionFilter(search="SHO")))[0].connection == expected
+    replaced = (await services.connections.replace(admin, "shop", await fields(services))).connection
+    assert (replaced.secret, replaced.connection_tags, replaced.created_at) == (made.secret, {}, made.created_at)
+    assert replaced.guardrail_rules == (str(guardrail.id),)
+    await services.connections.remove(admin, "shop")
+    assert await services.guardrails.all(admin) == [replace(guardrail, connection_ids=())]
+    with pytest.raises(NotFound):
+        await services.connections.get(admin, "shop")
+
+
+async def test_secrets_are_not_in_the_database(services: Services, admin: Principal, world: World) -> None:
+    given = replace(await fields(services), secret={"envvar:PASS": Secret("aHVudGVyMg==")})
+    await services.connections.create(admin, given)
+    async with world.database.statement() as connection:
+        stored = (await connection.execute(select(schema.connections.c.secret))).scalar_one()
+    assert b"aHVudGVyMg==" not in stored
+    assert b"PASS" not in stored
+
+
+async def test_two_at_once_make_one(services: Services, admin: Principal) -> None:
+    given = await fields(services)
+    outcomes = await asyncio.gather(
+        *(services.connections.create(admin, given) for _ in range(3)), return_exceptions=True
+    )
+    assert sum(isinstance(outcome, Conflict) for outcome in outcomes) == 2
+    agents = await asyncio.gather(*(services.agents.ensure_embedded() for _ in range(3)))
+    assert len({agent.id for agent in agents}) == 1
+
+
+async def test_a_guard_rail_goes_through_its_life(services: Services, admin: Principal, world: World) -> None:
+    made = await services.guardrails.create(admin, GuardRailFields("one", "why", input=(RULE,), output=(RULE,)))
+    assert await services.guardrails.get(admin, str(made.id)) == made
+    await services.guardrails.create(admin, GuardRailFields("two"))
+    with pytest.raises(Conflict):
+        await services.guardrails.replace(admin, str(made.id), GuardRailFields("two"))
+    world.clock.forward(seconds=1)
+    replaced = await services.guardrails.replace(admin, str(made.id), GuardRailFields("three"))
+    assert replaced == replace(made, name="three", description="", input=(), output=(), updated_at=world.clock())
+    await services.guardrails.remove(admin, str(made.id))
+    assert [one.name for one in await services.guardrails.all(admin)] == ["two"]
+
+
+async def test_a_pattern_is_compiled_when_it_is_saved(services: Services, admin: Principal) -> None:
+    broken = Rule(RuleType.PATTERN_MATCH, pattern_regex="(")
+    with pytest.raises(Invalid, match="does not compile"):
+        await services.guardrails.create(admin, GuardRailFields("g", output=(broken,)))
+
+
+async def test_agents_live_for_15_seconds(services: Services, admin: Principal, world: World) -> None:
+    agent = await services.agents.ensure_embedded()
+    await services.connections.create(admin, await fields(services))
+
+    async def status() -> ConnectionStatus:
+        return (await services.connections.get(admin, "shop")).status
+
+    assert await status() is ConnectionStatus.OFFLINE
+    await services.agents.touch(agent)
+    world.clock.forward(seconds=14)
+    assert await status() is ConnectionStatus.ONLINE
+    world.clock.forward(seconds=1)
+    assert await status() is ConnectionStatus.OFFLINE
+    assert (await services.agents.get(admin, "embedded")).id == agent.id
+
+
+async def test_the_audit_log_keeps_what_was_given(services: Services, admin: Principal) -> None:
+    for number in range(3):
+        await services.audit.record(
+            admin,
+            claimed="",
+            action="create",
+            resource_type="connections",
+            resource=f"shop{number}\0\ud800",
+            method="POST",
+            path="/api/connections",
+            status=201,
+            source="::1",
+            request_id="r",
+            body={"name": "shop", "secret": {"envvar:PASS": "x"}},
+        )
+    newest = await services.audit.newest(admin, 2)
+    assert len(newest) == 2
+    assert newest[0].actor_email == admin.email
+    assert newest[0].body == {"name": "shop", "secret": "[REDACTED]"}
+
+
+def test_redaction_reaches_everywhere_and_is_bounded() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(50):
+        deep = {"a": deep}
+    redacted = redact(
+        {
+            "list": [{"new_password": "x", "name": "kept"}],
+            "Api-Key": "x",
+            "env_vars": {"A": "x"},
+            "long": "y" * 5_000,
+            "many": list(range(1_000)),
+            "deep": deep,
+            "number": 1,
+        }
+    )
+    assert redacted["list"] == [{"new_password": "[REDACTED]", "name": "kept"}]
+    assert (redacted["Api-Key"], redacted["env_vars"], redacted["number"]) == ("[REDACTED]", "[REDACTED]", 1)
+    assert len(redacted["long"]) == 1_001
+    assert len(redacted["many"]) == 100
+    assert len(str(redacted["deep"])) < 200

@@ -1,0 +1,133 @@
+"""A start's preparation over a real store; the demo target is only named here, not run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from postern.demo import target as demo
+from postern.demo.target import Target
+from postern.domain.principal import PrincipalStatus
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured, Unavailable
+from postern.settings import Settings
+from postern.store.signals import LocalSignals
+from postern.wiring import demo_shop, paths, prepare, tls
+from postern.wiring.app import App, open_app
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    demo.save(home, Target("127.0.0.1", 1111, Secret("shop-password"), Secret("super-password")))
+    return Settings(home=home, api_port=2222, postgres_port=3333)
+
+
+def told(settings: Settings) -> dict[str, str]:
+    kept: dict[str, str] = json.loads(paths.first_run_file(settings).read_text())
+    return kept
+
+
+async def target_of(app: App) -> dict[str, str]:
+    org_id = await app.stores.principals.default_org()
+    connection = await app.stores.connections.get(org_id, demo_shop.NAME)
+    assert connection is not None
+    return {name: value.reveal() for name, value in connection.environment().items()}
+
+
+async def test_the_first_start_makes_everything(settings: Settings) -> None:
+    prepared = await prepare._prepare(settings)
+    first = told(settings)
+    assert list(first) == ["api_url", "admin_email", "admin_password", "psql"]
+    assert first["api_url"] == prepared.api_url == "http://localhost:2222"
+    assert paths.first_run_file(settings).stat().st_mode & 0o777 == 0o600
+    assert f"@localhost:3333/shop?sslmode=verify-full&sslrootcert={settings.home}/tls/ca.crt" in first["psql"]
+    async with open_app(settings, LocalSignals()) as app:
+        login = await app.services.principals.login(
+            first["admin_email"], Secret(first["admin_password"]), address="127.0.0.1"
+        )
+        admin = await app.services.principals.authenticate(login)
+        assert admin.is_admin
+        assert prepared.token is not None
+        assert await app.services.principals.authenticate(prepared.token) == admin
+        found = await app.services.connections.get(admin, demo_shop.NAME)
+        assert found.connection.redact_enabled
+        assert len(found.connection.redact_types) == 6
+        policy = await app.services.access.policy_for(found.connection)
+        assert [rule.name for rule in policy.guardrails] == [demo_shop.GUARDRAIL]
+        username = first["psql"].split("//")[1].split(":")[0]
+        grant = await app.services.access.find_grant(username)
+        assert grant is not None
+        assert grant.principal == admin
+        assert (await target_of(app))["PASS"] == "shop-password"
+
+
+async def test_a_second_start_changes_no_secret(settings: Settings) -> None:
+    await prepare._prepare(settings)
+    before = told(settings)
+    await prepare._prepare(settings)
+    assert told(settings) == before
+
+
+async def test_moved_ports_are_followed_everywhere(settings: Settings) -> None:
+    await prepare._prepare(settings)
+    before = told(settings)
+    demo.save(settings.home, Target("127.0.0.1", 4444, Secret("shop-password"), Secret("super-password")))
+    prepared = await prepare._prepare(replace(settings, api_port=5555, postgres_port=6666))
+    after = told(settings)
+    assert after["api_url"] == "http://localhost:5555"
+    assert after["psql"] == before["psql"].replace("@localhost:3333/", "@localhost:6666/")
+    assert after["admin_password"] == before["admin_password"]
+    assert prepared.own_urls == {"http://localhost:2222", "http://localhost:5555"}
+    async with open_app(settings, LocalSignals()) as app:
+        assert (await target_of(app))["PORT"] == "4444"
+
+
+async def test_a_gateway_gets_no_demo_until_it_is_asked_for(settings: Settings) -> None:
+    await prepare._prepare(replace(settings, demo=False))
+    assert told(settings)["psql"] == ""
+    password = told(settings)["admin_password"]
+    await prepare._prepare(settings)
+    assert told(settings)["psql"].startswith('psql "postgresql://')
+    assert told(settings)["admin_password"] == password
+
+
+async def test_a_demo_connection_that_was_removed_stays_so(settings: Settings) -> None:
+    await prepare._prepare(settings)
+    async with open_app(settings, LocalSignals()) as app:
+        await app.services.connections.remove(await prepare._setter(app), demo_shop.NAME)
+    await prepare._prepare(settings)
+    async with open_app(settings, LocalSignals()) as app:
+        org_id = await app.stores.principals.default_org()
+        assert await app.stores.connections.get(org_id, demo_shop.NAME) is None
+
+
+async def test_an_inactive_first_admin_is_given_no_token(settings: Settings) -> None:
+    await prepare._prepare(settings)
+    async with open_app(settings, LocalSignals()) as app:
+        org_id = await app.stores.principals.default_org()
+        account = await app.stores.principals.by_email(org_id, "admin@localhost")
+        assert account is not None
+        inactive = replace(account.principal, status=PrincipalStatus.INACTIVE)
+        await app.stores.principals.update(inactive, app.services.now())
+    assert (await prepare._prepare(settings)).token is None
+
+
+async def test_a_damaged_file_says_what_to_do(settings: Settings) -> None:
+    paths.first_run_file(settings).write_text("{")
+    with pytest.raises(Unavailable, match="remove it"):
+        await prepare._prepare(settings)
+
+
+async def test_a_certificate_of_your_own_is_checked_first(settings: Settings, tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="belong together"):
+        await prepare._prepare(replace(settings, tls_cert="x.crt"))
+    with pytest.raises(Misconfigured, match="cannot be used"):
+        await prepare._prepare(replace(settings, tls_cert="/x.crt", tls_key="/x.key"))
+    own = tls.material(settings)
+    yours = tls.material(replace(settings, tls_cert=str(own.certificate), tls_key=str(own.key)))
+    assert (yours.certificate, yours.key) == (own.certificate, own.key)
