@@ -113,12 +113,8 @@ class Engine:
         *,
         cancel_key: bytes = b"",
         exit_code: Callable[[], int | None] = lambda: None,
-        completed: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Relays until either side ends; then closes the session. The client has been welcomed.
-
-        `completed` says that all was done that was asked for, so that it does not matter who closed first.
-        """
+        """Relays until either side ends; then closes the session. The client has been welcomed."""
         permit = opened.permit
         wire = self._parts.wire(permit.connection.subtype)
         clock = _clock(opened.started)
@@ -138,8 +134,6 @@ class Engine:
             reason = await driver.done
         finally:
             self.links.remove(live)
-            if completed() and reason in (EndReason.CLIENT_CLOSED, EndReason.TARGET_CLOSED):
-                reason = EndReason.COMPLETED
             await asyncio.shield(self.close(opened, reason, exit_code()))
 
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
