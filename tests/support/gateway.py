@@ -57,7 +57,7 @@ run_worker(settings.load(os.environ), sys.argv[1])
 T = TypeVar("T")
 
 
-def wait_until(true: Callable[[], T], timeout: float = 10.0, every: float = 0.02) -> T:
+def wait_until(true: Callable[[], T | None], timeout: float = 10.0, every: float = 0.02) -> T:
     """The first truthy answer of `true`, asked again and again. Fails the test when none comes within `timeout` s."""
     deadline = time.monotonic() + timeout
     while True:
