@@ -191,6 +191,16 @@ async def test_writes_leave_entries_and_secrets_do_not(api: Api) -> None:
     assert "aHVudGVyMg==" not in str(found)
 
 
+async def test_strangers_leave_no_entries_but_tries_to_log_in(api: Api) -> None:
+    body = {"email": "ann@example.com", "password": "wrong"}
+    message(await api.nobody.post("/connections", json=body), 401)
+    message(await api.nobody.delete("/connections/shop"), 401)
+    message(await api.nobody.post("/localauth/login", json={}), 400)
+    for _ in range(12):
+        await api.nobody.post("/localauth/login", json=body)
+    assert await entries(api) == [("ann@example.com", "login", "localauth", "", 401)] * 10
+
+
 async def test_scripts_are_kept_with_their_session_only(api: Api) -> None:
     await api.make_connection(access_mode_exec="disabled")
     await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 'ä'"})
