@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -92,6 +93,22 @@ def test_a_driver_is_refused_and_goes_on(gateway: Gateway) -> None:
         with pytest.raises(psycopg.errors.InsufficientPrivilege, match="delete without where"):
             connection.execute("delete from customers")
         assert connection.execute("select count(*) from customers").fetchone() == (500,)
+
+
+def test_personal_data_come_masked(gateway: Gateway) -> None:
+    with psycopg.connect(uri(gateway), autocommit=True) as connection:
+        rows = connection.execute(
+            "select email, phone, card, ssn, iban, host(ip), notes::text from customers"
+        ).fetchall()
+        assert len(rows) == 500
+        assert {row[0] for row in rows} == {"****@****"}
+        shown = " ".join(str(value) for row in rows for value in row)
+        assert not re.search(r"@example|\b555[- ]01\d\d|\d{3}-\d{2}-\d{4}|TEST\d|192\.0\.2|2001:db8", shown)
+        assert not re.search(r"\b4242 ?4242|\b4111 ?1111|\b3782", shown)
+    session = newest_session(gateway, verb="connect")
+    printed = gateway.run("sessions", "show", session["id"], "--output").stdout
+    assert "EMAIL_ADDRESS=" in printed
+    assert "@example" not in printed
 
 
 def test_sessions_show_what_happened(gateway: Gateway) -> None:
