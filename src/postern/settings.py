@@ -49,7 +49,7 @@ class Settings:
 
     @property
     def url(self) -> str:
-        return self.database_url or f"sqlite+aiosqlite:///{self.home / 'postern.db'}"
+        return self.database_url or f"sqlite:///{self.home / 'postern.db'}"
 
     @property
     def address(self) -> str:

@@ -247,7 +247,7 @@ async def test_much_output_is_cut_and_says_so(api: Api) -> None:
 
 
 async def test_a_long_run_answers_202(tmp_path: Path) -> None:
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'postern.db'}")
+    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
     await database.migrate()
     api = await make_api(database, exec_wait=0.05)
     await api.make_connection()
