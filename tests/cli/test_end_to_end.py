@@ -190,6 +190,9 @@ def test_connections_are_made_shown_and_deleted(gateway: Gateway) -> None:
     assert again.returncode == 1
     assert "exists already" in again.stderr
     assert gateway.run("connections", "delete", "orders", "--yes").returncode == 0
+    missing = gateway.run("connections", "create", "orders", "--env", "NO_SUCH_VARIABLE")
+    assert missing.returncode == 2
+    assert "set the environment variable" in missing.stderr
     gone = gateway.run("connections", "show", "orders")
     assert (gone.returncode, gone.stdout) == (5, "")
 

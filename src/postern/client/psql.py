@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import SplitResult, quote, unquote, urlencode, urlsplit
 
 from postern.domain.secret import Secret
 
@@ -20,9 +20,18 @@ def psql_line(user: str, password: Secret, host: str, port: int, database: str, 
 
 def moved(line: str, host: str, port: int) -> str:
     """The same line for a gateway that is elsewhere now."""
-    uri = urlsplit(line.removeprefix("psql ").strip('"'))
+    uri = _uri(line)
     who = uri.netloc.rpartition("@")[0]
     return f'psql "{uri._replace(netloc=f"{who}@{_netloc(host, port)}").geturl()}"'
+
+
+def user_of(line: str) -> str:
+    """The user name in a line that `psql_line` made."""
+    return unquote(_uri(line).username or "")
+
+
+def _uri(line: str) -> SplitResult:
+    return urlsplit(line.removeprefix("psql ").strip('"'))
 
 
 def _netloc(host: str, port: int) -> str:

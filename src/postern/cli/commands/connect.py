@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import signal
 from pathlib import Path
@@ -95,8 +96,10 @@ def _show_native(info: ServerInfo, made: IssuedCredential, as_json: bool) -> Non
 
 
 def _keep_authority(info: ServerInfo) -> Path:
-    """The gateway's CA certificate as a file, as psql wants it."""
-    file = profile.path(os.environ).with_name("ca.crt")
+    """The gateway's CA certificate as a file, as psql wants it; one for each CA, so that earlier lines stay good."""
+    text = info["ca_certificate"] or ""
+    mark = hashlib.sha256(text.encode()).hexdigest()[:8]
+    file = profile.path(os.environ).with_name(f"ca-{mark}.crt")
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.write_text(info["ca_certificate"] or "")
+    file.write_text(text)
     return file
