@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.gateway import Gateway
+from tests.support.running import Gateway
 
 RULE = {
     "name": "no secrets",

@@ -1,110 +1,312 @@
-"""A whole gateway for tests: `postern up` in a home of its own, on free ports, stopped at the end."""
+"""A gateway for end-to-end tests: relay workers as real processes, everything else through the services.
+
+The signals hub, the store and the services live in the test's process, on a thread with an event loop of its own,
+so that tests may be plain functions that run real clients.
+"""
 
 from __future__ import annotations
 
-import json
+import asyncio
+import base64
 import os
+import resource
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote, urlencode
+from uuid import UUID
 
-from click.testing import CliRunner
+from tests.support.postgres import PostgresServer, free_port
 
-from postern.cli.main import cli
-from postern.demo.server import place_for
+from postern.domain.connection import Connection, ConnectionType, Toggle
+from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.domain.session import Session, SessionStatus
+from postern.interception.events import Event
+from postern.process import READY_FD
+from postern.recording.reader import RecordingReader
+from postern.services.bundle import Services
+from postern.services.connections import ConnectionFields
+from postern.services.credentials import Issued
+from postern.services.guardrails import GuardRailFields
+from postern.settings import Settings, load
+from postern.store.ports import SessionFilter
+from postern.store.signals import SignalHub, SocketSignals
+from postern.wiring import paths
+from postern.wiring.app import open_app
 
-SOURCE = Path(__file__).resolve().parents[2] / "src"
-PORTS = ("API", "POSTGRES", "TUNNEL", "DEMO")
-START_TIMEOUT = 60.0
+SOURCE = Path(__file__).resolve().parent.parent.parent / "src"
+_WORKER = """
+import logging, os, sys
+from postern import settings
+from postern.wiring.worker import run_worker
+logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+run_worker(settings.load(os.environ), sys.argv[1])
+"""
+
+T = TypeVar("T")
 
 
-@dataclass
-class Gateway:
-    """`folder` must be short: the path of a Unix socket is below it."""
+def wait_until(true: Callable[[], T | None], timeout: float = 10.0, every: float = 0.02) -> T:
+    """The first truthy answer of `true`, asked again and again. Fails the test when none comes within `timeout` s."""
+    deadline = time.monotonic() + timeout
+    while True:
+        answer = true()
+        if answer:
+            return answer
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still not so after {timeout:g} s: {answer!r}")
+        time.sleep(every)
 
-    folder: Path
-    flags: tuple[str, ...] = ()
-    environment: dict[str, str] = field(init=False)
-    process: subprocess.Popen[str] | None = None
 
-    def __post_init__(self) -> None:
-        self.environment = {
-            **{name: value for name, value in os.environ.items() if not name.startswith(("POSTERN_", "PG"))},
-            "PYTHONPATH": str(SOURCE),
-            "POSTERN_HOME": str(self.home),
-            "XDG_CONFIG_HOME": str(self.folder / "config"),
-            **{f"POSTERN_{name}_PORT": "0" for name in PORTS},
-        }
+class WorkerProcess:
+    """One relay worker. `environment` comes on top of the gateway's; `file_limit` bounds its files, in bytes."""
+
+    def __init__(self, name: str, settings: Settings, *, file_limit: int | None = None) -> None:
+        self.name = name
+        self.settings = settings
+        self._file_limit = file_limit
+        self._log = settings.home / f"{name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, timeout: float = 20.0) -> None:
+        reading, writing = os.pipe()
+        environment = {**os.environ, **self.settings.environment(), "PYTHONPATH": str(SOURCE), READY_FD: str(writing)}
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _WORKER, self.name],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[writing],
+                start_new_session=True,
+                preexec_fn=self._limit if self._file_limit else None,
+            )
+        os.close(writing)
+        ready, _, _ = select.select([reading], [], [], timeout)
+        said = os.read(reading, 100) if ready else b""
+        os.close(reading)
+        if said != b"ready\n":
+            self.kill()
+            raise RuntimeError(f"worker {self.name} did not start:\n{self.log()}")
+
+    def _limit(self) -> None:
+        assert self._file_limit is not None
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # a write that is too long fails, as on a full disk
+        resource.setrlimit(resource.RLIMIT_FSIZE, (self._file_limit, self._file_limit))
 
     @property
-    def home(self) -> Path:
-        return self.folder / "home"
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     @property
+    def port(self) -> int:
+        return self.settings.postgres_port
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
     def log(self) -> str:
-        return (self.folder / "log").read_text()
+        return self._log.read_text(errors="replace")
+
+    def resident(self) -> int:
+        """Bytes of memory that it holds now."""
+        pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
+        return int(pages) * resource.getpagesize()
+
+    def stop(self, timeout: float = 15.0) -> int:
+        """SIGTERM; its exit code."""
+        assert self._process is not None
+        self._process.terminate()
+        return self._process.wait(timeout)
+
+    def kill(self) -> None:
+        """SIGKILL, as the kernel would when memory runs out."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+
+class Gateway:
+    """`start()`, then connections and credentials, then `url()` for clients; `stop()` leaves nothing behind.
+
+    `store` is a SQLAlchemy URL; None is SQLite in the gateway's home. Other settings by their names.
+    """
+
+    def __init__(self, *, store: str | None = None, **settings: object) -> None:
+        self.home = Path(tempfile.mkdtemp(prefix="postern-e2e-", dir="/tmp"))
+        given = {"postgres_port": free_port(), "tunnel_port": free_port(), **settings}
+        self.settings = load({}, home=str(self.home), database_url=store, **given)
+        self.workers: dict[str, WorkerProcess] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="gateway", daemon=True)
+        self._issued: dict[str, Issued] = {}
+
+    def start(self, workers: int = 1) -> None:
+        self._thread.start()
+        self.call(self._start())
+        for number in range(1, workers + 1):
+            self.add_worker(f"w{number}")
+
+    async def _start(self) -> None:
+        self._hub = SignalHub(paths.signals_socket(self.settings))
+        await self._hub.start()
+        self._signals = SocketSignals(paths.signals_socket(self.settings))
+        await self._signals.start()
+        self._app = AsyncExitStack()
+        app = await self._app.enter_async_context(open_app(self.settings, self._signals, migrate=True))
+        self.services: Services = app.services
+        first = await self.services.principals.ensure_first_admin()
+        assert first is not None
+        token = await self.services.principals.login(*first, address="test")
+        self.admin: Principal = await self.services.principals.authenticate(token)
+        self._agent = await self.services.agents.ensure_embedded()
+
+    def stop(self) -> None:
+        for worker in self.workers.values():
+            worker.kill()
+        if self._thread.is_alive():
+            self.call(self._stop())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+        self._loop.close()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    async def _stop(self) -> None:
+        await self._signals.stop()
+        await self._hub.stop()
+        await self._app.aclose()
+
+    def call(self, work: Coroutine[Any, Any, T], timeout: float = 30.0) -> T:
+        """The result of a coroutine, run on the gateway's own loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
+
+    # Workers
+
+    def add_worker(self, name: str, *, file_limit: int | None = None, **settings: object) -> WorkerProcess:
+        """A further worker. It shares the port of the others, unless `postgres_port` says otherwise."""
+        changed = {f"POSTERN_{key.upper()}": str(value) for key, value in settings.items()}
+        worker = WorkerProcess(name, load({**self.settings.environment(), **changed}), file_limit=file_limit)
+        worker.start()
+        self.workers[name] = worker
+        return worker
 
     @property
-    def told(self) -> dict[str, str]:
-        """What first-run.json says."""
-        found: dict[str, str] = json.loads((self.home / "first-run.json").read_text())
+    def worker(self) -> WorkerProcess:
+        """The first one."""
+        return next(iter(self.workers.values()))
+
+    # What an administrator sets up
+
+    def connection(
+        self, name: str, server: PostgresServer | None = None, *, secret: Mapping[str, str] | None = None, **more: Any
+    ) -> Connection:
+        """A connection to `server` as its superuser, but for what `secret` (plain text) and `more` say."""
+        values = {"HOST": "127.0.0.1", "USER": "postgres", "PASS": "", "DB": "postgres"}
+        values |= {"PORT": str(server.port)} if server is not None else {}
+        values |= secret or {}
+        fields = ConnectionFields(
+            name=name,
+            type=ConnectionType.DATABASE,
+            subtype="postgres",
+            agent_id=self._agent.id,
+            access_mode_connect=Toggle.ENABLED,
+            access_mode_exec=Toggle.ENABLED,
+            access_mode_runbooks=Toggle.ENABLED,
+            access_schema=Toggle.ENABLED,
+            secret={f"envvar:{key}": Secret(_base64(value)) for key, value in values.items() if value},
+            **more,
+        )
+        return self.call(self.services.connections.create(self.admin, fields)).connection
+
+    def credential(self, connection: str, seconds: int | None = None, principal: Principal | None = None) -> Issued:
+        return self.call(self.services.credentials.issue(principal or self.admin, connection, seconds))
+
+    def guardrail(self, name: str, *connections: Connection, deny: str = "", deny_output: str = "") -> GuardRail:
+        """A guard rail of one pattern, for input or output."""
+        fields = GuardRailFields(
+            name=name,
+            input=(Rule(RuleType.PATTERN_MATCH, (), deny, "denied"),) if deny else (),
+            output=(Rule(RuleType.PATTERN_MATCH, (), deny_output, "hidden"),) if deny_output else (),
+            connection_ids=tuple(str(connection.id) for connection in connections),
+        )
+        return self.call(self.services.guardrails.create(self.admin, fields))
+
+    # How a client gets in
+
+    def url(
+        self,
+        connection: str = "target",
+        *,
+        issued: Issued | None = None,
+        port: int | None = None,
+        database: str = "postgres",
+        **parameters: str,
+    ) -> str:
+        """A libpq URL with a credential of the connection: one for all, unless `issued` is another one."""
+        if issued is None:
+            issued = self._issued.get(connection) or self.credential(connection)
+            self._issued[connection] = issued
+        login = f"{quote(issued.credential.username)}:{quote(issued.password.reveal())}"
+        query = urlencode({"sslmode": "disable", **parameters})
+        return f"postgresql://{login}@localhost:{port or self.settings.postgres_port}/{database}?{query}"
+
+    # What is known afterwards
+
+    def sessions(self, **wanted: Any) -> list[Session]:
+        """Newest first."""
+        found, _ = self.call(self.services.sessions.find(self.admin, SessionFilter(limit=1000, **wanted)))
         return found
 
-    def start(self) -> str:
-        """Waits until it serves; answers what it printed. Raises RuntimeError with its log when it does not."""
-        printed = self.folder / "printed"
-        with printed.open("w") as output, (self.folder / "log").open("a") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "postern", "up", *self.flags],
-                env=self.environment,
-                stdout=output,
-                stderr=log,
-                text=True,
-            )
-        end = time.monotonic() + START_TIMEOUT
-        while "Postern is up" not in printed.read_text():
-            if self.process.poll() is not None or time.monotonic() > end:
-                self.stop()
-                raise RuntimeError(f"postern up did not come up:\n{self.log}")
-            time.sleep(0.05)
-        return printed.read_text()
+    def session(self, session_id: UUID) -> Session:
+        return self.call(self.services.sessions.get(self.admin, session_id))
 
-    def stop(self, by: signal.Signals = signal.SIGINT, timeout: float = 15.0) -> int:
-        """The exit code."""
-        assert self.process is not None
-        if self.process.poll() is None:
-            self.process.send_signal(by)
-        try:
-            return self.process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise
+    def newest(self, connection: str = "target") -> Session:
+        return self.sessions(connection=connection)[0]
 
-    def remove(self) -> None:
-        if self.process is not None and self.process.poll() is None:
-            self.stop()
-        if place_for(self.home).account is not None:
-            shutil.rmtree(place_for(self.home).own, ignore_errors=True)
+    def finished(self, session_id: UUID, timeout: float = 10.0) -> Session:
+        """The session, once it is done."""
 
-    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        """The command line of the same machine and user, in this process: starting one takes longer than most runs."""
-        changed = {name: None for name in os.environ if name.startswith("POSTERN_")}
-        result = CliRunner().invoke(cli, arguments, input=stdin, env={**changed, **self.environment})
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
+        def done() -> Session | None:
+            session = self.session(session_id)
+            return session if session.status is SessionStatus.DONE else None
 
-    def run_apart(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """The same in a process of its own."""
-        return subprocess.run(
-            [sys.executable, "-m", "postern", *arguments],
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        return wait_until(done, timeout)
+
+    def newest_finished(self, connection: str = "target", timeout: float = 10.0) -> Session:
+        return self.finished(self.newest(connection).id, timeout)
+
+    def all_closed(self, timeout: float = 10.0) -> None:
+        wait_until(lambda: not self.sessions(status=SessionStatus.OPEN), timeout)
+
+    def text(self, session_id: UUID) -> str:
+        """What the session's recording shows, all streams, as a person would read it."""
+        session = self.session(session_id)
+        return b"".join(content for _, _, content in self.services.sessions.events(session)).decode(errors="replace")
+
+    def operations(self, session_id: UUID) -> list[str]:
+        session = self.session(session_id)
+        return [text.decode() for _, text in self.services.sessions.operations(session)]
+
+    def records(self, session_id: UUID) -> list[Event]:
+        """The recorded events themselves."""
+        paths = [*self.home.glob(f"spool/*/{session_id}.rec"), *self.home.glob(f"recordings/*/*/{session_id}.rec.zst")]
+        with RecordingReader(paths[0]) as reader:
+            return [event for _, event in reader]
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()

@@ -49,9 +49,15 @@ def free_port() -> int:
 
 @dataclass
 class PostgresServer:
-    """`start()`, then `dsn()`; `stop()` ends the server and removes its data. Superuser `postgres`, no password."""
+    """`start()`, then `dsn()`; `stop()` ends the server and removes its data. Superuser `postgres`, no password.
+
+    `files` are written beside the data, for the server's account only; a value of `settings` finds them by
+    `{folder}`. `hba` replaces the rules of who may log in how, one line each.
+    """
 
     settings: dict[str, str] = field(default_factory=dict)
+    files: dict[str, bytes] = field(default_factory=dict)
+    hba: list[str] = field(default_factory=list)
     port: int = 0
     _folder: Path | None = None
     _process: subprocess.Popen[bytes] | None = None
@@ -78,6 +84,15 @@ class PostgresServer:
             "full_page_writes": "off",
             **self.settings,
         }
+        if self.hba:
+            (data / "pg_hba.conf").write_text("\n".join(self.hba) + "\n")
+        for name, content in self.files.items():
+            path = self._folder / name
+            path.write_bytes(content)
+            path.chmod(0o600)
+            if user is not None:
+                shutil.chown(path, user)
+        options = {name: value.replace("{folder}", str(self._folder)) for name, value in options.items()}
         arguments = [item for name, value in options.items() for item in ("-c", f"{name}={value}")]
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
@@ -92,6 +107,12 @@ class PostgresServer:
 
     def dsn(self, database: str = "postgres", *, scheme: str = "postgresql", user: str = "postgres") -> str:
         return f"{scheme}://{user}@127.0.0.1:{self.port}/{database}"
+
+    @property
+    def pid(self) -> int:
+        """The postmaster's."""
+        assert self._process is not None
+        return self._process.pid
 
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:

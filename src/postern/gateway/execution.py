@@ -95,10 +95,4 @@ class Executions:
         stream = StreamHandshake()
         stream.connection_made(client.transport)
         asyncio.get_running_loop().call_soon(client.start)
-        await self._engine.run(
-            opened,
-            stream,
-            target,
-            exit_code=lambda: int(script.failed or not script.finished),
-            completed=lambda: script.finished,
-        )
+        await self._engine.run(opened, stream, target, exit_code=lambda: int(script.failed or not script.finished))

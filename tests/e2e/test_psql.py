@@ -1,0 +1,170 @@
+"""An unmodified psql through the gateway."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support.clients import clean_environment, need, psql
+from tests.support.gateway import Gateway, wait_until
+
+
+def running(direct: psycopg.Connection, text: str) -> int:
+    """How many other backends run a statement that contains `text` now."""
+    row = direct.execute(
+        "select count(*) from pg_stat_activity where state = 'active' and query like %s and pid <> pg_backend_pid()",
+        [f"%{text}%"],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
+def test_select(gateway: Gateway) -> None:
+    done = psql(gateway.url(), "-c", "select 1 as one, 'grüße' as two, null as three")
+    assert (done.stdout, done.stderr, done.returncode) == ("1|grüße|\n", "", 0)
+
+
+def test_client_and_target_agree_on_database_and_user(gateway: Gateway) -> None:
+    """The client's user name is the credential's; on the target it is the connection's."""
+    done = psql(gateway.url(database="template1"), "-c", "select current_user, current_database()")
+    assert done.stdout == "postgres|template1\n"
+
+
+def test_database_named_like_the_user_means_the_default(gateway: Gateway) -> None:
+    issued = gateway.credential("target")
+    url = gateway.url(issued=issued, database="")
+    assert psql(url, "-c", "select current_database()").stdout == "postgres\n"
+
+
+def test_tls_with_full_verification(gateway: Gateway) -> None:
+    authority = str(gateway.home / "tls" / "ca.crt")
+    url = gateway.url(sslmode="verify-full", sslrootcert=authority, channel_binding="require")
+    done = psql(url, "-c", "\\conninfo")
+    assert "SSL connection (protocol: TLSv1.3" in done.stdout
+    assert psql(url, "-c", "select 'over tls'").stdout == "over tls\n"
+    assert gateway.newest_finished().metadata["client_tls"] == "yes"
+
+
+def test_channel_binding_without_tls_is_not_offered(gateway: Gateway) -> None:
+    done = psql(gateway.url(channel_binding="require"), "-c", "select 1")
+    assert done.returncode == 2
+    assert "channel binding" in done.stderr
+
+
+def test_wrong_password_looks_like_an_unknown_user(gateway: Gateway) -> None:
+    """Both are 28P01 with the same text, so that nobody learns which user names exist."""
+    issued = gateway.credential("target")
+    said = []
+    for user in (issued.credential.username, "nobody-here-abc123"):
+        port = gateway.settings.postgres_port
+        done = psql(f"postgresql://{user}:wrong@localhost:{port}/postgres?sslmode=disable", "-c", "select 1")
+        assert done.returncode == 2
+        assert "password is wrong" in done.stderr
+        said.append(done.stderr.partition("FATAL")[2])
+    assert said[0] == said[1]
+
+
+def test_wrong_password_has_its_sqlstate(gateway: Gateway) -> None:
+    issued = gateway.credential("target")
+    port, user = gateway.settings.postgres_port, issued.credential.username
+    with pytest.raises(psycopg.OperationalError, match="password is wrong"):
+        psycopg.connect(host="localhost", port=port, user=user, password="wrong", dbname="postgres", sslmode="disable")
+
+
+def test_copy_in_and_out(gateway: Gateway, direct: psycopg.Connection, tmp_path: Path) -> None:
+    given = tmp_path / "in.csv"
+    given.write_text("".join(f"{n},name {n},\n" for n in range(50_000)))
+    direct.execute("drop table if exists copied; create table copied (id int, name text, note text)")
+    taken = tmp_path / "out.csv"
+    script = f"\\copy copied from '{given}' csv\n\\copy (select * from copied order by id) to '{taken}' csv\n"
+    done = psql(gateway.url(), stdin=script)
+    assert (done.stdout, done.stderr) == ("COPY 50000\nCOPY 50000\n", "")
+    assert taken.read_bytes() == given.read_bytes()
+    session = gateway.newest_finished()
+    assert any("copy" in text.lower() for text in gateway.operations(session.id))
+    assert "COPY 50000" in gateway.text(session.id)
+
+
+def test_copy_of_bad_data_reports_the_line_and_goes_on(gateway: Gateway) -> None:
+    script = "create temp table n (id int);\n\\copy n from stdin\n1\nnot a number\n\\.\nselect 'still here';\n"
+    done = psql(gateway.url(), stdin=script)
+    assert "invalid input syntax for type integer" in done.stderr
+    assert done.stdout.endswith("still here\n")
+
+
+def test_errors_with_and_without_on_error_stop(gateway: Gateway) -> None:
+    script = "select 1;\nselect * from nowhere;\nselect 2;\n"
+    done = psql(gateway.url(), stdin=script)
+    assert (done.stdout, done.returncode) == ("1\n2\n", 0)
+    assert 'relation "nowhere" does not exist' in done.stderr
+    done = psql(gateway.url(), "-v", "ON_ERROR_STOP=1", stdin=script)
+    assert (done.stdout, done.returncode) == ("1\n", 3)
+
+
+def test_error_position_and_verbose_fields_survive(gateway: Gateway) -> None:
+    script = "\\set VERBOSITY verbose\nselect nothing from pg_class;\n"
+    done = psql(gateway.url(), stdin=script)
+    assert "ERROR:  42703" in done.stderr
+    assert "LINE 1: select nothing from pg_class;" in done.stderr
+    assert "LOCATION:" in done.stderr
+
+
+def test_output_to_a_pipe_with_errors(gateway: Gateway, tmp_path: Path) -> None:
+    taken = tmp_path / "g"
+    done = psql(gateway.url(), stdin=f"select generate_series(1, 3) \\g {taken}\nselect 1/0 \\g {taken}2\nselect 5;\n")
+    assert taken.read_text() == "1\n2\n3\n"
+    assert "division by zero" in done.stderr
+    assert done.stdout == "5\n"
+
+
+def test_watch_until_interrupted(gateway: Gateway) -> None:
+    process = subprocess.Popen(
+        [need("psql"), "-X", "-A", "-t", gateway.url()],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=clean_environment(),
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("select 'tick' \\watch 0.2\n")
+    process.stdin.flush()
+    ticks = 0
+    while ticks < 3:
+        ticks += process.stdout.readline() == "tick\n"
+    process.terminate()
+    process.wait(timeout=10)
+    session = gateway.newest_finished()
+    assert gateway.operations(session.id).count("select 'tick' ") >= 3
+
+
+def test_ctrl_c_cancels_the_statement_and_keeps_the_session(gateway: Gateway, direct: psycopg.Connection) -> None:
+    process = subprocess.Popen(
+        [need("psql"), "-X", "-A", "-t", gateway.url()],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment(),
+    )  # fmt: skip
+    assert process.stdin is not None
+    process.stdin.write("select 'ctrl-c', pg_sleep(60);\nselect 'after';\n")
+    process.stdin.flush()
+    wait_until(lambda: running(direct, "ctrl-c"))
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    wait_until(lambda: not running(direct, "ctrl-c"))
+    assert time.monotonic() - began < 2
+    out, err = process.communicate(timeout=10)
+    assert "canceling statement due to user request" in err
+    assert out == "after\n"
+
+
+def test_several_statements_in_one_message(gateway: Gateway) -> None:
+    done = psql(gateway.url(), "-c", "select 1; select 2; select 1/0; select 3")
+    assert done.stdout == "1\n2\n"
+    assert "division by zero" in done.stderr
+
+
+def test_describing_tables(gateway: Gateway) -> None:
+    assert "pg_class" in psql(gateway.url(), "-c", "\\dt pg_catalog.*").stdout
+    assert "relname" in psql(gateway.url(), "-c", "\\d pg_class").stdout
+    assert psql(gateway.url(), "-c", "select 1 as a, 2 as b \\gdesc", stdin=None).returncode in (0, 1)
+    assert psql(gateway.url(), stdin="select 1 as a, 'x'::text as b \\gdesc\n").stdout == "a|integer\nb|text\n"
