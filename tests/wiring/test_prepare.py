@@ -137,6 +137,16 @@ async def test_a_certificate_of_your_own_is_checked_first(settings: Settings, tm
     assert (yours.certificate, yours.key) == (own.certificate, own.key)
 
 
+async def test_clients_are_told_which_ca_to_trust(settings: Settings) -> None:
+    own = tls.material(settings)
+    public = replace(settings, tls_cert=str(own.certificate), tls_key=str(own.key))
+    assert tls.authority(settings) == own.authority
+    assert tls.authority(public) is None
+    assert tls.authority(replace(public, tls_ca="/ca.pem")) == Path("/ca.pem")
+    assert (await prepare._prepare(public)).authority == ""
+    assert told(settings)["psql"].endswith('?sslmode=verify-full&sslrootcert=system"')
+
+
 async def test_an_expired_line_is_made_anew_and_a_revoked_one_is_not(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,8 +62,8 @@ async def _prepare(settings: Settings) -> Prepared:
         told["psql"] = await _psql(app, settings, told.get("psql", ""))
         _write(settings, told)
         token = await _token(app)
-    authority = certificate.authority.read_text()
-    return Prepared(settings.api_url, FIRST_ADMIN, token, authority, urls)
+    authority = tls.authority(settings)
+    return Prepared(settings.api_url, FIRST_ADMIN, token, authority.read_text() if authority else "", urls)
 
 
 async def _psql(app: App, settings: Settings, known: str) -> str:
@@ -89,7 +89,7 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
         settings.address,
         settings.postgres_port,
         target.database,
-        tls.material(settings).authority,
+        tls.authority(settings),
     )
 
 
