@@ -111,10 +111,14 @@ class Engine:
         stream: StreamHandshake,
         target: Target,
         *,
+        since: int,
         cancel_key: bytes = b"",
         exit_code: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Relays until either side ends; then closes the session. The client has been welcomed."""
+        """Relays until either side ends; then closes the session. The client has been welcomed.
+
+        `since` is `links.changes` from before the permit was asked for.
+        """
         permit = opened.permit
         wire = self._parts.wire(permit.connection.subtype)
         clock = _clock(opened.started)
@@ -127,7 +131,7 @@ class Engine:
         )
         duration = min(self._max_duration, permit.policy.max_duration or self._max_duration)
         live = LiveLink(opened.id, permit, opened.view, driver, opened.started + duration, cancel_key)
-        self.links.add(live)
+        self.links.add(live, since=since)
         reason = EndReason.FAILED
         try:
             connect(driver, stream, target.stream)

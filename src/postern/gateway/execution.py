@@ -73,15 +73,16 @@ class Executions:
     async def _run(self, session_id: UUID) -> None:
         async with self._turn:
             try:
+                since = self._engine.links.changes
                 claimed = await self._sessions.claim(session_id, self._worker)
                 if claimed is not None:
-                    await self._execute(*claimed)
+                    await self._execute(*claimed, since)
             except Unavailable as error:
                 log.error("session %s cannot be run now: %s", session_id, error.message)
             except Exception:
                 log.exception("session %s could not be run", session_id)
 
-    async def _execute(self, session: Session, permit: Permit) -> None:
+    async def _execute(self, session: Session, permit: Permit, since: int) -> None:
         opened = self._engine.prepare(session.id, permit, session.start_date)
         script = Script(session.script or "")
         try:
@@ -95,4 +96,4 @@ class Executions:
         stream = StreamHandshake()
         stream.connection_made(client.transport)
         asyncio.get_running_loop().call_soon(client.start)
-        await self._engine.run(opened, stream, target, exit_code=lambda: int(script.failed or not script.finished))
+        await self._engine.run(opened, stream, target, since=since, exit_code=script.exit_code)

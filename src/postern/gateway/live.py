@@ -55,6 +55,7 @@ class LiveLinks:
         self._links: set[LiveLink] = set()
         self._by_key: dict[bytes, LiveLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.changes = 0  # signals so far that may have ended or changed a permit
         signals.subscribe(Topic.SESSION_KILL, self._on_kill)
         signals.subscribe(Topic.CREDENTIAL_REVOKED, self._on_revoked)
         signals.subscribe(Topic.PRINCIPAL_CHANGED, self._on_principal)
@@ -65,10 +66,13 @@ class LiveLinks:
     def __len__(self) -> int:
         return len(self._links)
 
-    def add(self, link: LiveLink) -> None:
+    def add(self, link: LiveLink, *, since: int) -> None:
+        """`since` is `changes` from before its permit was asked for: what changed meanwhile is made up for."""
         self._links.add(link)
         if link.cancel_key:
             self._by_key[link.cancel_key] = link
+        if since != self.changes:
+            self._start_check(link, renew=True)
 
     def remove(self, link: LiveLink) -> None:
         self._links.discard(link)
@@ -126,11 +130,15 @@ class LiveLinks:
         self._recheck(lambda link: True, renew=True)
 
     def _recheck(self, concerned: Callable[[LiveLink], bool], *, renew: bool = False) -> None:
+        self.changes += 1
         for link in self._links:
             if concerned(link):
-                task = asyncio.create_task(self._check(link, renew))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._start_check(link, renew)
+
+    def _start_check(self, link: LiveLink, renew: bool) -> None:
+        task = asyncio.get_running_loop().create_task(self._check(link, renew))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _check(self, link: LiveLink, renew: bool) -> None:
         """Ends the link if its permit no longer holds; gives it the policy that holds now."""
