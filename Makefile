@@ -42,7 +42,7 @@ bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure side by side with a 
 	@$(BIN)/python -m bench
 
 docs: $(VENV)/.installed ## write the generated pages anew
-	@$(BIN)/python scripts/generate-docs
+	@$(BIN)/python scripts/generate_docs.py
 
 clean: ## remove the virtual environment and caches; never touches a gateway's data
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build

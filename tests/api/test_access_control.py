@@ -109,6 +109,7 @@ async def test_unknown_paths_and_methods_have_the_one_shape(api: Api) -> None:
         (b'{"name": "\\ud800"}', "name: contains"),
         (b'{"\\u0000": 1}', "body: the name of a field"),
         (b"[" * 100_000, "the body cannot be read as JSON"),
+        (b'{"name": ' + b"[" * 900 + b"]" * 900 + b"}", "name: "),
     ],
 )
 async def test_bodies_that_cannot_be_read(api: Api, content: bytes, says: str) -> None:
@@ -188,6 +189,16 @@ async def test_writes_leave_entries_and_secrets_do_not(api: Api) -> None:
     assert found[0].body == {"email": "ann@example.com", "password": "[REDACTED]"}
     assert found[0].actor_id is None
     assert "aHVudGVyMg==" not in str(found)
+
+
+async def test_strangers_leave_no_entries_but_tries_to_log_in(api: Api) -> None:
+    body = {"email": "ann@example.com", "password": "wrong"}
+    message(await api.nobody.post("/connections", json=body), 401)
+    message(await api.nobody.delete("/connections/shop"), 401)
+    message(await api.nobody.post("/localauth/login", json={}), 400)
+    for _ in range(12):
+        await api.nobody.post("/localauth/login", json=body)
+    assert await entries(api) == [("ann@example.com", "login", "localauth", "", 401)] * 10
 
 
 async def test_scripts_are_kept_with_their_session_only(api: Api) -> None:

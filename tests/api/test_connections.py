@@ -74,7 +74,6 @@ async def test_each_required_field_is_required(api: Api, field: str) -> None:
         ({"name": "two words"}, 422, "name: "),
         ({"name": str(uuid4())}, 422, "name: must not look like an identifier"),
         ({"subtype": "cobol"}, 422, "subtype: 'cobol' is not one of mongodb"),
-        ({"subtype": ""}, 422, "subtype: "),
         ({"type": "application", "subtype": "postgres"}, 422, "subtype: "),
         ({"agent_id": str(uuid4())}, 422, "agent_id: there is no agent"),
         ({"guardrail_rules": [str(uuid4())]}, 422, "guardrail_rules: there is no guard rail"),
@@ -127,6 +126,20 @@ async def test_put_replaces_but_for_what_has_two_writers(api: Api) -> None:
     put = await api.as_admin.put("/connections/shop", json=api.connection_body(secret={}, guardrail_rules=[]))
     assert (put.json()["secret"], put.json()["guardrail_rules"]) == ({}, [])
     assert (await api.as_admin.get("/connections/shop")).json() == put.json()
+
+
+async def test_only_what_is_required_is_enough(api: Api) -> None:
+    body = api.connection_body()
+    del body["subtype"]
+    made = await api.as_admin.post("/connections", json=body)
+    assert (made.status_code, made.json()["subtype"]) == (201, "")
+    assert "cannot be used yet" in message(await api.as_ann.post("/connections/shop/credentials"), 422)
+    changed = await api.as_admin.patch("/connections/shop", json={"subtype": "postgres"})
+    assert changed.json()["subtype"] == "postgres"
+    kept = await api.as_admin.put("/connections/shop", json=body)
+    assert (kept.status_code, kept.json()["subtype"]) == (200, "postgres")
+    body["type"] = "custom"
+    assert message(await api.as_admin.put("/connections/shop", json=body), 422).startswith("subtype: 'postgres'")
 
 
 async def test_an_answer_is_a_valid_request(api: Api) -> None:

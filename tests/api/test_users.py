@@ -168,6 +168,7 @@ async def test_credentials(api: Api) -> None:
     assert (await api.as_bob.get("/connections/shop/credentials")).json() == []
     path = f"/connections/shop/credentials/{issued['id']}"
     message(await api.as_bob.post(f"{path}/revoke"), 404)
+    message(await api.as_ann.post("/connections/shop/credentials/x/revoke"), 404)
     for answer in (await api.as_ann.post(f"{path}/revoke"), await api.as_admin.delete(path)):
         assert answer.status_code == 204
     assert api.world.signals.of(Topic.CREDENTIAL_REVOKED) == [{"credential_id": issued["id"]}] * 2

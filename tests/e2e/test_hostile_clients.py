@@ -57,6 +57,17 @@ def test_a_user_name_that_is_not_utf_8_is_only_an_unknown_one(gateway: Gateway) 
     assert "Traceback" not in gateway.worker.log()[len(before) :]
 
 
+def test_an_application_name_that_is_not_utf_8_reaches_the_target(gateway: Gateway) -> None:
+    """It is in an encoding that the client chose; in the session's metadata it is readable as far as it goes."""
+    issued = gateway.credential("target")
+    with wire.connect(gateway.settings.postgres_port) as stream:
+        user, password = issued.credential.username, issued.password.reveal()
+        wire.log_in(stream, user, password, client_encoding=b"LATIN1", application_name=b"gr\xfc\xdfe")
+        stream.sendall(wire.message(b"Q", b"show application_name\0"))
+        assert b"gr" in wire.until_ready(stream)
+    assert gateway.newest_finished().metadata["application_name"] == "gr??e"
+
+
 @pytest.mark.parametrize("size", [1, 3, 4, 7, 8, 15, 40])
 def test_a_startup_that_ends_early_is_closed_in_silence(gateway: Gateway, size: int) -> None:
     before = gateway.worker.log()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import struct
 
+from scramp import ScramClient
+
 PROTOCOL_3_0 = 3 << 16
 PROTOCOL_3_2 = (3 << 16) | 2
 
@@ -14,8 +16,8 @@ def message(tag: bytes, *parts: bytes) -> bytes:
     return tag + struct.pack("!I", len(body) + 4) + body
 
 
-def startup(protocol: int = PROTOCOL_3_0, **parameters: str) -> bytes:
-    pairs = b"".join(f"{name}\0{value}\0".encode() for name, value in parameters.items())
+def startup(protocol: int = PROTOCOL_3_0, **parameters: str | bytes) -> bytes:
+    pairs = b"".join(name.encode() + b"\0" + _bytes(value) + b"\0" for name, value in parameters.items())
     body = struct.pack("!I", protocol) + pairs + b"\0"
     return struct.pack("!I", len(body) + 4) + body
 
@@ -40,3 +42,58 @@ def closed_by_peer(stream: socket.socket) -> bytes:
     except ConnectionResetError:
         pass
     return received
+
+
+def read_message(stream: socket.socket) -> tuple[bytes, bytes]:
+    """The next message: (tag, body)."""
+    head = _exactly(stream, 5)
+    return head[:1], _exactly(stream, struct.unpack("!I", head[1:])[0] - 4)
+
+
+def log_in(
+    stream: socket.socket, user: str, password: str, protocol: int = PROTOCOL_3_0, **parameters: str | bytes
+) -> bytes:
+    """SCRAM, up to the first ReadyForQuery. The body of BackendKeyData. Raises AssertionError with the server's error."""
+    stream.sendall(startup(protocol, user=user, **parameters))
+    client = ScramClient(["SCRAM-SHA-256"], user, password)
+    key = b""
+    while True:
+        tag, body = read_message(stream)
+        assert tag != b"E", body
+        code = struct.unpack("!I", body[:4])[0] if tag == b"R" else -1
+        if code == 10:
+            first = client.get_client_first().encode()
+            stream.sendall(message(b"p", b"SCRAM-SHA-256\0", struct.pack("!I", len(first)), first))
+        elif code == 11:
+            client.set_server_first(body[4:].decode())
+            stream.sendall(message(b"p", client.get_client_final().encode()))
+        elif code == 12:
+            client.set_server_final(body[4:].decode())
+        elif tag == b"K":
+            key = body
+        elif tag == b"Z":
+            return key
+
+
+def until_ready(stream: socket.socket) -> bytes:
+    """The bodies of all messages up to the next ReadyForQuery, joined."""
+    bodies = b""
+    while True:
+        tag, body = read_message(stream)
+        if tag == b"Z":
+            return bodies
+        bodies += body
+
+
+def _exactly(stream: socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        part = stream.recv(size - len(data))
+        if not part:
+            raise ConnectionResetError(f"the stream ended after {len(data)} of {size} bytes: {data!r}")
+        data += part
+    return data
+
+
+def _bytes(value: str | bytes) -> bytes:
+    return value if isinstance(value, bytes) else value.encode()

@@ -1,4 +1,8 @@
-"""Every write of the API leaves an entry in the audit log, also one that was refused."""
+"""Every write of the API leaves an entry in the audit log, also one that was refused.
+
+Requests that nobody known made do not, so that a stranger cannot fill the disk; tries to log in do,
+which are throttled.
+"""
 
 from __future__ import annotations
 
@@ -40,13 +44,16 @@ class AuditedRoute(APIRoute):
 
 
 async def _record(request: Request, route: str, status: int) -> None:
+    actor = getattr(request.state, "principal", None)
+    if actor is None and not (route.endswith("/login") and status in (200, 401)):
+        return
     parts = [part for part in route.split("/") if part and part != "api" and not part.startswith("{")]
     body = await _body(request)
     given = request.path_params
     email = body.get("email")
     resource = next((str(given[key]) for key in reversed(_IN_PATH) if key in given), str(body.get("name", "")))
     await services_of(request).audit.record(
-        getattr(request.state, "principal", None),
+        actor,
         claimed=email if isinstance(email, str) else "",
         action=parts[-1] if parts[-1] in _NAMED else _ACTIONS[request.method],
         resource_type="/".join(part for part in parts if part not in _NAMED),

@@ -24,7 +24,7 @@ _SECURITY_HEADERS = (
 
 
 class BodyTooLarge(Exception):
-    """Raised inside `receive`, and answered here."""
+    """Raised while the body is received, and answered here."""
 
 
 class Envelope:
@@ -63,6 +63,7 @@ class _Exchange:
         self._send = send
         self._started = time.perf_counter()
         self._received = 0
+        self._too_large = False
         self._status: int | None = None
         headers = dict(scope["headers"])
         length = headers.get(b"content-length", b"0")
@@ -73,10 +74,13 @@ class _Exchange:
         message = await self._receive()
         self._received += len(message.get("body", b""))
         if self._received > MAX_BODY:
+            self._too_large = True
             raise BodyTooLarge
         return message
 
     async def send(self, message: Message) -> None:
+        if self._too_large:
+            raise BodyTooLarge  # the framework took the first one for a body that cannot be read
         if message["type"] == "http.response.start":
             self._status = message["status"]
             own = [*_SECURITY_HEADERS, (b"x-request-id", self.id.encode())]
@@ -86,6 +90,7 @@ class _Exchange:
     async def answer(self, status: int, message: str) -> None:
         if self._status is not None:
             return  # the answer has begun: the server cuts the connection, which is all that is left to say
+        self._too_large = False
         body = json.dumps({"message": message}).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         await self.send({"type": "http.response.start", "status": status, "headers": headers})

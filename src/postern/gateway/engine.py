@@ -28,6 +28,10 @@ from postern.services.sessions import Sessions
 log = logging.getLogger(__name__)
 
 
+# Ends that need no note in the recording: it shows them already, or takes no more notes.
+_QUIET = (EndReason.CLIENT_CLOSED, EndReason.COMPLETED, EndReason.RECORDING_FAILED)
+
+
 class SessionRecording(Protocol):
     """One session's recording while it is written."""
 
@@ -135,8 +139,10 @@ class Engine:
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
         """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""
         recording = opened.recording
+        if exit_code is not None and reason is EndReason.CLIENT_CLOSED:
+            reason = EndReason.FAILED if exit_code else EndReason.COMPLETED
         try:
-            if reason not in (EndReason.CLIENT_CLOSED, EndReason.COMPLETED, EndReason.RECORDING_FAILED):
+            if reason not in _QUIET:
                 recording.record([Note("session ended", {"reason": reason})], _clock(opened.started)())
             await asyncio.get_running_loop().run_in_executor(None, recording.finish)
         except Exception:

@@ -137,6 +137,11 @@ class Wire(ABC):
 
     @property
     @abstractmethod
+    def goodbye(self) -> bool:
+        """The client has ended the conversation in the protocol's own way."""
+
+    @property
+    @abstractmethod
     def needs_farewell(self) -> bool:
         """False once the client has said goodbye or has been told a fatal error by the target."""
 

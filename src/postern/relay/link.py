@@ -127,7 +127,8 @@ class Link:
 
     def target_finished(self) -> list[Effect]:
         """The target is gone. The client is told, unless it has said goodbye or has been told already."""
-        return self.end(EndReason.TARGET_CLOSED, "the target closed the connection", "08006")
+        reason = EndReason.CLIENT_CLOSED if self._wire.goodbye else EndReason.TARGET_CLOSED
+        return self.end(reason, "the target closed the connection", "08006")
 
     def end(self, reason: EndReason, message: str, code: str, hint: str = "") -> list[Effect]:
         """Ends the link from outside or inside: a last error in the client's own protocol, then Close."""

@@ -31,8 +31,9 @@ MAX_LIST, MAX_TEXT = 100, 1_000
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFields:
-    """What a writer sets (spec 2.1). None for `secret` and `guardrail_rules` keeps what is there: the one
-    is not shown in full to those who read, the other is also written from the guard rails' side."""
+    """What a writer sets (spec 2.1). None for `secret`, `guardrail_rules` and `subtype` keeps what is there: the
+    first is not shown to all who read, the second is also written from the guard rails' side, and a connection
+    without its subtype would lose every protection."""
 
     name: str
     type: ConnectionType
@@ -41,7 +42,7 @@ class ConnectionFields:
     access_mode_exec: Toggle
     access_mode_runbooks: Toggle
     access_schema: Toggle
-    subtype: str = ""
+    subtype: str | None = None
     access_max_duration: int | None = None
     command: tuple[str, ...] = ()
     connection_tags: Mapping[str, str] = field(default_factory=dict)
@@ -100,7 +101,7 @@ class Connections:
         """Raises Denied, Invalid, Conflict."""
         _require_admin(principal)
         at = self._now()
-        empty = Connection(uuid4(), principal.org_id, given.name, given.type, given.subtype, given.agent_id)
+        empty = Connection(uuid4(), principal.org_id, given.name, given.type, "", given.agent_id)
         check_name(given.name)
         if _is_uuid(given.name):
             raise Invalid("name: must not look like an identifier", field="name")
@@ -154,8 +155,9 @@ class Connections:
     async def _merged(self, current: Connection, given: ConnectionFields) -> Connection:
         """What `given` makes of `current`, after every check of the spec."""
         _check_fields(given)
+        _check_subtype(given.type, current.subtype if given.subtype is None else given.subtype)
         values = {spec.name: getattr(given, spec.name) for spec in fields(given)}
-        for kept in ("secret", "guardrail_rules"):
+        for kept in ("subtype", "secret", "guardrail_rules"):
             if values[kept] is None:
                 values[kept] = getattr(current, kept)
         values["resource_name"] = given.resource_name or given.name
@@ -185,14 +187,16 @@ class Connections:
                 raise Invalid(f"{name}: cannot be enforced yet on subtype {connection.subtype!r}", field=name)
 
 
-def _check_fields(given: ConnectionFields) -> None:
-    allowed = SUBTYPES[given.type]
-    optional = given.type is not ConnectionType.DATABASE
-    if given.subtype not in allowed and not (optional and not given.subtype):
+def _check_subtype(kind: ConnectionType, subtype: str) -> None:
+    """None at all is allowed (spec 2.1): then it is saved, and nothing can be opened or enforced on it."""
+    allowed = SUBTYPES[kind]
+    if subtype and subtype not in allowed:
         raise Invalid(
-            f"subtype: {given.subtype!r} is not one of {', '.join(sorted(allowed))}, which type {given.type} has",
-            field="subtype",
+            f"subtype: {subtype!r} is not one of {', '.join(sorted(allowed))}, which type {kind} has", field="subtype"
         )
+
+
+def _check_fields(given: ConnectionFields) -> None:
     check_tags(given.connection_tags)
     check_secret({key: value.reveal() for key, value in (given.secret or {}).items()})
     for name in given.redact_types:

@@ -100,16 +100,23 @@ class Credentials:
         owner = None if principal.is_admin or principal.is_auditor else principal.id
         return target, await self._store.of_connection(principal.org_id, target.id, owner)
 
-    async def revoke(self, principal: Principal, connection: str, credential_id: UUID) -> None:
+    async def revoke(self, principal: Principal, connection: str, credential_id: UUID | str) -> None:
         """Ends its links, too. One's own, or as an admin anybody's; twice is fine. Raises NotFound."""
         target = await self._connection(principal, connection)
-        credential = await self._store.get(principal.org_id, credential_id)
+        credential = await self._credential(principal, credential_id)
         own = credential is not None and credential.user_id == principal.id
         if credential is None or credential.connection_id != target.id or not (own or principal.is_admin):
             raise NotFound(f"connection {target.name!r} has no credential {credential_id}, or it is not yours")
-        await self._store.revoke(credential_id, self._now())
+        await self._store.revoke(credential.id, self._now())
         # Also when it was revoked before: that signal may have been missed.
-        await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential_id))
+        await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
+
+    async def _credential(self, principal: Principal, given: UUID | str) -> Credential | None:
+        try:
+            key = given if isinstance(given, UUID) else UUID(given)
+        except ValueError:
+            return None
+        return await self._store.get(principal.org_id, key)
 
     async def _connection(self, principal: Principal, name_or_id: str) -> Connection:
         found = await self._connections.get(principal.org_id, name_or_id)

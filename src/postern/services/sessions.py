@@ -150,9 +150,10 @@ class Sessions:
             wanted = replace(wanted, owner=principal.subject)
         return await self._store.find(principal.org_id, wanted)
 
-    async def get(self, principal: Principal, session_id: UUID) -> Session:
-        """Raises NotFound also when it is somebody else's."""
-        session = await self._store.get(principal.org_id, session_id)
+    async def get(self, principal: Principal, session_id: UUID | str) -> Session:
+        """Raises NotFound also when it is somebody else's, or the text is not an identifier."""
+        key = _as_uuid(session_id)
+        session = await self._store.get(principal.org_id, key) if key else None
         if session is None or not (_sees_all(principal) or _owns(principal, session)):
             raise NotFound(f"there is no session {session_id}, or it is not yours")
         return session
@@ -165,9 +166,10 @@ class Sessions:
         """The texts of the queries. Blocks on files: call it from a thread."""
         return self._recordings.operations(session)
 
-    async def kill(self, principal: Principal, session_id: UUID) -> None:
-        """Ends it now, if it is not done. By its owner or an admin."""
-        session = await self.get(principal, session_id)
+    async def kill(self, principal: Principal, given_id: UUID | str) -> None:
+        """Ends it now, if it is not done. By its owner or an admin. Raises NotFound, Denied."""
+        session = await self.get(principal, given_id)
+        session_id = session.id
         if not (principal.is_admin or _owns(principal, session)):
             raise Denied("only the owner of a session or an administrator may kill it")
         detail = f"killed by {principal.email}"
@@ -202,6 +204,13 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
             f"metadata: at most {MAX_METADATA_ENTRIES} entries of less than {MAX_METADATA_LENGTH} characters together",
             field="metadata",
         )
+
+
+def _as_uuid(given: UUID | str) -> UUID | None:
+    try:
+        return given if isinstance(given, UUID) else UUID(given)
+    except ValueError:
+        return None
 
 
 def _sees_all(principal: Principal) -> bool:

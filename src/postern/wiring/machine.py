@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import shutil
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 import click
 
@@ -51,6 +54,15 @@ async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
     log.info("postern has stopped")
 
 
+def _command() -> str:
+    """How this program is called on this machine, where it may be in a virtual environment that is not active."""
+    own = Path(sys.argv[0])
+    found = shutil.which("postern")
+    if own.name != "postern" or (found and Path(found).samefile(own)):
+        return "postern" if found else f"{sys.executable} -m postern"
+    return str(own)
+
+
 def _child(name: str, *arguments: str, outlives: bool = False) -> ChildSpec:
     return ChildSpec(name, ("-m", "postern", *(arguments or (name,))), outlives=outlives)
 
@@ -66,5 +78,7 @@ def _banner(settings: Settings, is_first: bool) -> str:
         lines += [f"  The first administrator's password is in {first_run_file(settings)}."]
     if settings.demo and told.get("psql"):
         psql = told["psql"] if is_first else f"the psql line in {first_run_file(settings)}"
-        lines += ["", "  Try it in another terminal:", f"    {psql}", "    postern sessions"]
+        lines += ["", "  Try it in another terminal:", f"    {psql}", f"    {_command()} sessions"]
+        if shutil.which("psql") is None:
+            lines += ["", "  (psql is not installed here: apt-get install postgresql-client)"]
     return "\n".join([*lines, ""])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Annotated
-from uuid import UUID
 
 from fastapi import APIRouter, Path
 
@@ -45,12 +44,12 @@ async def list_credentials(key: Key, caller: Caller, services: Use) -> list[Cred
 
 
 @router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))
-async def revoke_credential(key: Key, credential_id: UUID, caller: Caller, services: Use) -> None:
+async def revoke_credential(key: Key, credential_id: str, caller: Caller, services: Use) -> None:
     """Also ends its live sessions."""
     await services.credentials.revoke(caller, key, credential_id)
 
 
 @router.delete("/{credential_id}", status_code=204, responses=errors(404))
-async def delete_credential(key: Key, credential_id: UUID, caller: Caller, services: Use) -> None:
+async def delete_credential(key: Key, credential_id: str, caller: Caller, services: Use) -> None:
     """The same as revoking: the row stays for the record."""
     await services.credentials.revoke(caller, key, credential_id)

@@ -14,7 +14,7 @@ from postern.api.auth import Address, Caller, Use
 from postern.api.responses import errors
 from postern.api.schemas.sessions import ExecAnswer, ExecRequest
 from postern.domain.principal import Principal
-from postern.domain.session import EndReason, Session, SessionStatus
+from postern.domain.session import Session, SessionStatus
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
 
@@ -78,11 +78,10 @@ async def _wait_for_end(
 
 def _answer(services: Services, session: Session) -> ExecAnswer:
     text, truncated = streams.output(services.sessions, session, OUTPUT_LIMIT)
-    succeeded = session.metadata.get("end_reason") == EndReason.COMPLETED and session.exit_code in (0, None)
     return ExecAnswer(
         session_id=session.id,
         output=text or str(session.metadata.get("end_detail", "")),
-        output_status="success" if succeeded else "failed",
+        output_status="success" if session.exit_code == 0 else "failed",
         exit_code=session.exit_code,
         truncated=truncated or bool(session.metrics.get("truncated")),
         execution_time=_milliseconds(session.start_date, session.end_date or session.start_date),

@@ -6,7 +6,6 @@ import asyncio
 import re
 from datetime import UTC, datetime
 from typing import Annotated, Literal
-from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
@@ -65,7 +64,7 @@ async def list_sessions(
 
 @router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(404), 200: _FILE})
 async def get_session(
-    session_id: UUID,
+    session_id: str,
     caller: Caller,
     services: Use,
     event_time: Annotated[Literal["0", "1"], Query(alias="event-time")] = "0",
@@ -93,7 +92,7 @@ async def get_session(
 
 
 @router.post("/{session_id}/kill", status_code=204, responses=errors(403, 404))
-async def kill_session(session_id: UUID, caller: Caller, services: Use) -> None:
+async def kill_session(session_id: str, caller: Caller, services: Use) -> None:
     """Ends it within a moment; also fine when it is done already."""
     await services.sessions.kill(caller, session_id)
 

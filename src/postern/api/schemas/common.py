@@ -46,9 +46,16 @@ class Error(Answer):
     message: str = Field(description="What happened, why, and what to do next")
 
 
-def _storable(value: Any) -> bool:
-    if isinstance(value, str):
-        return "\0" not in value and not any("\ud800" <= character <= "\udfff" for character in value)
-    if isinstance(value, dict):
-        return all(_storable(key) and _storable(one) for key, one in value.items())
-    return all(_storable(one) for one in value) if isinstance(value, list) else True
+def _storable(given: Any) -> bool:
+    """No NUL and no lone surrogate in any text. Without recursion: bodies may be nested as deep as JSON allows."""
+    waiting = [given]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, str):
+            if "\0" in value or any("\ud800" <= character <= "\udfff" for character in value):
+                return False
+        elif isinstance(value, dict):
+            waiting += [*value.keys(), *value.values()]
+        elif isinstance(value, list):
+            waiting += value
+    return True

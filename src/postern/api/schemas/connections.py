@@ -26,7 +26,7 @@ class ConnectionOptions(Body):
 
     read_only: ClassVar[frozenset[str]] = frozenset({"id", "managed_by", "status", "default_database"})
 
-    subtype: str | None = None
+    subtype: str | None = Field(None, description="Left out or null: stays as it is")
     access_max_duration: int | None = Field(None, description="Seconds")
     command: list[str] | None = None
     connection_tags: dict[str, str] | None = None

@@ -143,6 +143,10 @@ class PostgresWire(Wire):
         return m.error_response(code, message, severity="FATAL", hint=hint)
 
     @property
+    def goodbye(self) -> bool:
+        return self._frontend.terminated
+
+    @property
     def needs_farewell(self) -> bool:
         return not (self._frontend.terminated or self._backend.fatal)
 

@@ -57,18 +57,21 @@ class SqlConnections:
                 await transaction.execute(insert(connections).values(connection_values(connection, self._encryption)))
                 await _associate(transaction, connection)
         except IntegrityError:
-            raise Conflict(f"name: a connection {connection.name!r} exists already", field="name") from None
+            raise _in_between(connection) from None
 
     async def update(self, connection: Connection) -> None:
         values = connection_values(connection, self._encryption)
         changed = {name: value for name, value in values.items() if name not in _FIXED}
-        async with self._database.transaction() as transaction:
-            result = await transaction.execute(
-                update(connections).where(connections.c.id == connection.id).values(changed)
-            )
-            if result.rowcount != 1:
-                raise NotFound(f"there is no connection {connection.name!r} any more")
-            await _associate(transaction, connection)
+        try:
+            async with self._database.transaction() as transaction:
+                result = await transaction.execute(
+                    update(connections).where(connections.c.id == connection.id).values(changed)
+                )
+                if result.rowcount != 1:
+                    raise NotFound(f"there is no connection {connection.name!r} any more")
+                await _associate(transaction, connection)
+        except IntegrityError:
+            raise _in_between(connection) from None
 
     async def remove(self, connection_id: UUID) -> list[UUID]:
         live = select(sessions.c.id).where(
@@ -77,6 +80,14 @@ class SqlConnections:
         async with self._database.transaction() as transaction:
             await transaction.execute(delete(connections).where(connections.c.id == connection_id))
             return list((await transaction.execute(live)).scalars())
+
+
+def _in_between(connection: Connection) -> Conflict:
+    """Services check names and references first, so only a change at the same moment leads here."""
+    return Conflict(
+        f"name: a connection {connection.name!r} exists already, or something it refers to was just removed; try again",
+        field="name",
+    )
 
 
 async def _associate(transaction: AsyncConnection, connection: Connection) -> None:

@@ -84,7 +84,9 @@ def _values(guardrail: GuardRail) -> dict[str, Any]:
 
 
 def _taken(guardrail: GuardRail) -> Conflict:
-    return Conflict(f"name: a guard rail {guardrail.name!r} exists already", field="name")
+    return Conflict(
+        f"name: a guard rail {guardrail.name!r} exists already, or a connection of it was just removed", field="name"
+    )
 
 
 async def _associate(transaction: AsyncConnection, guardrail: GuardRail) -> None:

@@ -1,0 +1,284 @@
+"""What a newcomer does, with the real thing: `postern up`, a pasted psql line, and the command line after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support.running import Gateway
+
+RULE = {
+    "name": "no secrets",
+    "input": {"rules": [{"type": "deny_words_list", "words": ["launch codes"], "pattern_regex": ""}]},
+}
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[Gateway]:
+    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
+        made = Gateway(Path(folder))
+        try:
+            made.start()
+            yield made
+        finally:
+            made.remove()
+
+
+def uri(gateway: Gateway) -> str:
+    return shlex.split(gateway.told["psql"])[1]
+
+
+def ends(connection: psycopg.Connection[tuple[object, ...]], within: float) -> bool:
+    """Whether the gateway ends it in that many seconds."""
+    end = time.monotonic() + within
+    while time.monotonic() < end:
+        try:
+            connection.execute("select 1")
+        except psycopg.Error:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def newest_session(gateway: Gateway, **wanted: str) -> dict[str, str]:
+    """Once it is done: its row is closed a moment after the client left."""
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        page = json.loads(gateway.run("sessions", "--json").stdout)
+        found = [one for one in page["data"] if all(one[key] == value for key, value in wanted.items())]
+        if found and found[0]["status"] == "done":
+            session: dict[str, str] = found[0]
+            return session
+        time.sleep(0.1)
+    raise AssertionError("no such session was closed in time")
+
+
+def test_what_is_printed_is_also_in_the_file(gateway: Gateway) -> None:
+    printed = (gateway.folder / "printed").read_text()
+    assert set(gateway.told) == {"api_url", "admin_email", "admin_password", "psql"}
+    for value in gateway.told.values():
+        assert value in printed
+    assert (gateway.home / "first-run.json").stat().st_mode & 0o777 == 0o600
+    assert gateway.told["admin_password"] not in gateway.log
+
+
+@pytest.mark.skipif(shutil.which("psql") is None, reason="needs psql: install Debian's postgresql-client")
+def test_the_psql_line_works_as_pasted(gateway: Gateway) -> None:
+    done = subprocess.run(
+        f"{gateway.told['psql']} -At -c 'select count(*) from customers' -c 'drop table customers'",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.stdout == "500\n"
+    assert 'blocked by guard rail "no destructive statements"' in done.stderr
+
+
+def test_a_driver_is_refused_and_goes_on(gateway: Gateway) -> None:
+    with psycopg.connect(uri(gateway), autocommit=True) as connection:
+        with pytest.raises(psycopg.errors.InsufficientPrivilege, match="delete without where"):
+            connection.execute("delete from customers")
+        assert connection.execute("select count(*) from customers").fetchone() == (500,)
+
+
+def test_personal_data_come_masked(gateway: Gateway) -> None:
+    with psycopg.connect(uri(gateway), autocommit=True) as connection:
+        rows = connection.execute(
+            "select email, phone, card, ssn, iban, host(ip), notes::text from customers"
+        ).fetchall()
+        assert len(rows) == 500
+        assert {row[0] for row in rows} == {"****@****"}
+        shown = " ".join(str(value) for row in rows for value in row)
+        assert not re.search(r"@example|\b555[- ]01\d\d|\d{3}-\d{2}-\d{4}|TEST\d|192\.0\.2|2001:db8", shown)
+        assert not re.search(r"\b4242 ?4242|\b4111 ?1111|\b3782", shown)
+    session = newest_session(gateway, verb="connect")
+    printed = gateway.run("sessions", "show", session["id"], "--output").stdout
+    assert "EMAIL_ADDRESS=" in printed
+    assert "@example" not in printed
+
+
+def test_sessions_show_what_happened(gateway: Gateway) -> None:
+    with psycopg.connect(uri(gateway), autocommit=True) as connection:
+        connection.execute("select 41 + 1 as answer")
+        with pytest.raises(psycopg.Error):
+            connection.execute("truncate orders")
+    session = newest_session(gateway, verb="connect")
+    listed = gateway.run("sessions")
+    assert session["id"] in listed.stdout
+    shown = gateway.run("sessions", "show", session["id"]).stdout
+    assert "select 41 + 1 as answer" in shown
+    assert "-> SELECT 1" in shown
+    assert 'blocked by guard rail "no destructive statements" (rule "truncate")' in shown
+    assert "42\n" not in shown
+    assert "42\n" in gateway.run("sessions", "show", session["id"], "--output").stdout
+
+
+def test_exec_prints_output_and_errors_apart(gateway: Gateway) -> None:
+    done = gateway.run("exec", "shop-demo", "-i", "select name from customers where id = 1")
+    assert "Hana Dale" in done.stdout
+    assert done.returncode == 0
+    failed = gateway.run("exec", "shop-demo", stdin="select nonsense from nowhere")
+    assert failed.returncode == 1
+    assert "nowhere" in failed.stderr
+    assert "nowhere" not in failed.stdout
+    as_json = json.loads(gateway.run("exec", "shop-demo", "-i", "select 1", "--json").stdout)
+    assert as_json["output_status"] == "success"
+
+
+def test_native_connect_issues_a_credential_that_revoking_ends(gateway: Gateway) -> None:
+    made = json.loads(gateway.run("connect", "shop-demo", "--native", "--hours", "1", "--json").stdout)
+    with psycopg.connect(shlex.split(made["psql"])[1], autocommit=True) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+        assert gateway.run("credentials", "revoke", "shop-demo", made["id"]).returncode == 0
+        assert ends(connection, within=2.0)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(shlex.split(made["psql"])[1])
+
+
+def test_connect_opens_a_port_for_several_clients(gateway: Gateway) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-u", "-m", "postern", "connect", "shop-demo"],
+        env=gateway.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout
+    line = process.stdout.readline()
+    address = shlex.split(line)[1]
+    with (
+        psycopg.connect(address, autocommit=True) as one,
+        psycopg.connect(address.replace("disable", "prefer"), autocommit=True) as two,
+    ):
+        assert one.execute("select count(*) from orders").fetchone() == (1500,)
+        # A client that has much unread does not hold up its neighbour.
+        cursor = one.cursor()
+        cursor.execute("begin")
+        cursor.execute("declare c cursor for select repeat('x', 1000) from generate_series(1, 20000)")
+        cursor.execute("fetch 5000 from c")
+        assert two.execute("select 2").fetchone() == (2,)
+        assert len(cursor.fetchall()) == 5000
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 0
+    process.stdout.close()
+
+
+def test_connections_are_made_shown_and_deleted(gateway: Gateway) -> None:
+    password = "s3cret-of-the-target"
+    options = ["--env", "HOST=127.0.0.1", "--env", f"PASS={password}", "--tag", "team=x", "--redact", "EMAIL_ADDRESS"]
+    made = gateway.run("connections", "create", "orders", *options)
+    assert made.returncode == 0, made.stderr
+    assert "team=x" in gateway.run("connections", "list", "--tags", "team=x").stdout
+    shown = gateway.run("connections", "show", "orders")
+    assert "EMAIL_ADDRESS" in shown.stdout
+    assert password not in shown.stdout + gateway.log
+    again = gateway.run("connections", "create", "orders")
+    assert again.returncode == 1
+    assert "exists already" in again.stderr
+    assert gateway.run("connections", "delete", "orders", "--yes").returncode == 0
+    gone = gateway.run("connections", "show", "orders")
+    assert (gone.returncode, gone.stdout) == (5, "")
+
+
+def test_guard_rails_are_made_changed_and_deleted(gateway: Gateway) -> None:
+    made = gateway.run("guardrails", "create", "-", stdin=json.dumps(RULE))
+    assert made.returncode == 0, made.stderr
+    shown = gateway.run("guardrails", "show", "no secrets")
+    assert "launch codes" in shown.stdout
+    shop = json.loads(gateway.run("connections", "show", "shop-demo", "--json").stdout)
+    applied = gateway.run(
+        "guardrails", "update", "no secrets", "-", stdin=json.dumps({**RULE, "connection_ids": [shop["id"]]})
+    )
+    assert applied.returncode == 0, applied.stderr
+    refused = gateway.run("exec", "shop-demo", "-i", "select 'launch codes'")
+    assert refused.returncode == 1
+    assert "no secrets" in refused.stderr
+    assert gateway.run("guardrails", "delete", "no secrets", "--yes").returncode == 0
+    assert gateway.run("exec", "shop-demo", "-i", "select 'launch codes'").returncode == 0
+    bad = {**RULE, "input": {"rules": [{"type": "pattern_match", "words": [], "pattern_regex": "("}]}}
+    wrong = gateway.run("guardrails", "create", "-", stdin=json.dumps(bad))
+    assert wrong.returncode == 1
+    assert "pattern_regex" in wrong.stderr
+
+
+def test_login_and_logout(gateway: Gateway, tmp_path: Path) -> None:
+    other = Gateway(gateway.folder)
+    other.environment = {**gateway.environment, "XDG_CONFIG_HOME": str(tmp_path)}
+    url = gateway.told["api_url"]
+    assert other.run("sessions").returncode == 3
+    wrong = other.run("login", url, "--email", "admin@localhost", "--password-stdin", stdin="wrong\n")
+    assert wrong.returncode == 3
+    right = other.run(
+        "login", url, "--email", "admin@localhost", "--password-stdin", stdin=gateway.told["admin_password"] + "\n"
+    )
+    assert right.returncode == 0, right.stderr
+    assert other.run("sessions").returncode == 0
+    assert other.run("logout").returncode == 0
+    assert other.run("sessions").returncode == 3
+    other.environment["POSTERN_API_URL"] = "http://127.0.0.1:1"
+    other.environment["POSTERN_TOKEN"] = "t"
+    assert other.run("sessions").returncode == 6
+
+
+def test_a_second_gateway_on_the_same_home_is_refused(gateway: Gateway) -> None:
+    second = gateway.run_apart("up")
+    assert second.returncode == 1
+    assert f"another postern (process {gateway.process and gateway.process.pid})" in second.stderr
+
+
+def test_a_killed_worker_comes_back_and_its_session_is_closed(gateway: Gateway) -> None:
+    connection = psycopg.connect(uri(gateway), autocommit=True)
+    connection.execute("select 'shown before the crash'")
+    os.kill(worker_of(gateway), signal.SIGKILL)
+    assert ends(connection, within=5.0)
+    end = time.monotonic() + 10
+    while "w1 runs again" not in gateway.log and time.monotonic() < end:
+        time.sleep(0.05)
+    assert "w1 was ended by signal SIGKILL; it is started again" in gateway.log
+    with psycopg.connect(uri(gateway)) as again:
+        assert again.execute("select 1").fetchone() == (1,)
+        session = json.loads(gateway.run("sessions", "list", "--status", "done", "--verb", "connect", "--json").stdout)
+    cut = [one for one in session["data"] if one["metadata"].get("end_reason") == "gateway_crashed"]
+    assert len(cut) == 1
+    assert "shown before the crash" in gateway.run("sessions", "show", cut[0]["id"]).stdout
+
+
+def worker_of(gateway: Gateway) -> int:
+    assert gateway.process is not None
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = (entry / "stat").read_text().rsplit(")", 1)[1].split()[1]
+            command = (entry / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if int(parent) == gateway.process.pid and b"worker" in command:
+            return int(entry.name)
+    raise AssertionError("no worker runs")
+
+
+def test_the_next_start_finds_its_state(gateway: Gateway) -> None:
+    """Last: it stops the gateway of this module."""
+    before = gateway.told
+    sessions = json.loads(gateway.run("sessions", "--json").stdout)["total"]
+    assert gateway.stop() == 0
+    assert gateway.log.rstrip().endswith("postern has stopped")
+    printed = gateway.start()
+    assert before["admin_password"] not in printed
+    assert gateway.told["admin_password"] == before["admin_password"]
+    assert json.loads(gateway.run("sessions", "--json").stdout)["total"] == sessions
+    with psycopg.connect(uri(gateway)) as connection:
+        assert connection.execute("select count(*) from customers").fetchone() == (500,)

@@ -1,0 +1,110 @@
+"""A whole gateway for tests: `postern up` in a home of its own, on free ports, stopped at the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from postern.cli.main import cli
+from postern.demo.server import place_for
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+PORTS = ("API", "POSTGRES", "TUNNEL", "DEMO")
+START_TIMEOUT = 60.0
+
+
+@dataclass
+class Gateway:
+    """`folder` must be short: the path of a Unix socket is below it."""
+
+    folder: Path
+    flags: tuple[str, ...] = ()
+    environment: dict[str, str] = field(init=False)
+    process: subprocess.Popen[str] | None = None
+
+    def __post_init__(self) -> None:
+        self.environment = {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("POSTERN_", "PG"))},
+            "PYTHONPATH": str(SOURCE),
+            "POSTERN_HOME": str(self.home),
+            "XDG_CONFIG_HOME": str(self.folder / "config"),
+            **{f"POSTERN_{name}_PORT": "0" for name in PORTS},
+        }
+
+    @property
+    def home(self) -> Path:
+        return self.folder / "home"
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    @property
+    def told(self) -> dict[str, str]:
+        """What first-run.json says."""
+        found: dict[str, str] = json.loads((self.home / "first-run.json").read_text())
+        return found
+
+    def start(self) -> str:
+        """Waits until it serves; answers what it printed. Raises RuntimeError with its log when it does not."""
+        printed = self.folder / "printed"
+        with printed.open("w") as output, (self.folder / "log").open("a") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "postern", "up", *self.flags],
+                env=self.environment,
+                stdout=output,
+                stderr=log,
+                text=True,
+            )
+        end = time.monotonic() + START_TIMEOUT
+        while "Postern is up" not in printed.read_text():
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.stop()
+                raise RuntimeError(f"postern up did not come up:\n{self.log}")
+            time.sleep(0.05)
+        return printed.read_text()
+
+    def stop(self, by: signal.Signals = signal.SIGINT, timeout: float = 15.0) -> int:
+        """The exit code."""
+        assert self.process is not None
+        if self.process.poll() is None:
+            self.process.send_signal(by)
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise
+
+    def remove(self) -> None:
+        if self.process is not None and self.process.poll() is None:
+            self.stop()
+        if place_for(self.home).account is not None:
+            shutil.rmtree(place_for(self.home).own, ignore_errors=True)
+
+    def run(self, *arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
+        """The command line of the same machine and user, in this process: starting one takes longer than most runs."""
+        changed = {name: None for name in os.environ if name.startswith("POSTERN_")}
+        result = CliRunner().invoke(cli, arguments, input=stdin, env={**changed, **self.environment})
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return subprocess.CompletedProcess(arguments, result.exit_code, result.stdout, result.stderr)
+
+    def run_apart(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """The same in a process of its own."""
+        return subprocess.run(
+            [sys.executable, "-m", "postern", *arguments],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )

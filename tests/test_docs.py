@@ -1,0 +1,44 @@
+"""The documentation says what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from scripts import generate_docs
+
+from postern.cli.main import COMMANDS
+from postern.settings import Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+
+
+def test_the_commands_page_is_up_to_date() -> None:
+    assert generate_docs.CLI.read_text() == generate_docs.cli_page(), "run `make docs`"
+
+
+def test_the_table_of_settings_is_up_to_date() -> None:
+    page = generate_docs.OPERATIONS.read_text()
+    assert page == generate_docs.operations_page(page), "run `make docs`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_into_the_repository_leads_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_variables_and_make_targets_exist(page: Path) -> None:
+    text = page.read_text()
+    for command in re.findall(r"`postern ([a-z]+)", text):
+        assert command in COMMANDS, f"{page.name} names `postern {command}`"
+    known = {f"POSTERN_{name.upper()}" for name in Settings.__dataclass_fields__}
+    known |= {"POSTERN_API_URL", "POSTERN_TOKEN", "POSTERN_COMPILE", "POSTERN_TEST_INSTALLED"}
+    for variable in re.findall(r"POSTERN_[A-Z_]+[A-Z]", text):
+        assert variable in known, f"{page.name} names {variable}"
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for target in re.findall(r"`make ([a-z-]+)", text):
+        assert target in targets, f"{page.name} names `make {target}`"

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from postern.settings import Settings
+from postern.wiring import machine, paths
+
+TOLD = {"api_url": "u", "admin_email": "admin@localhost", "admin_password": "s3cret", "psql": 'psql "postgresql://x"'}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    made = Settings(home=tmp_path)
+    paths.first_run_file(made).write_text(json.dumps(TOLD))
+    return made
+
+
+def installed(*names: str) -> Callable[[str], str | None]:
+    return lambda name: f"/usr/bin/{name}" if name in names else None
+
+
+def test_the_first_banner_is_ready_to_paste(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", installed("psql"))
+    monkeypatch.setattr(sys, "argv", ["/work/.venv/bin/postern", "up"])
+    banner = machine._banner(settings, is_first=True)
+    for text in ("http://localhost:7480/api", "s3cret", TOLD["psql"], "    /work/.venv/bin/postern sessions\n"):
+        assert text in banner
+    assert "apt-get" not in banner
+
+
+def test_the_next_banner_shows_no_secret(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", installed())
+    banner = machine._banner(settings, is_first=False)
+    assert "s3cret" not in banner
+    assert "postgresql://" not in banner
+    assert str(paths.first_run_file(settings)) in banner
+    assert "apt-get install postgresql-client" in banner
+
+
+def test_a_command_that_is_on_the_path_is_named_shortly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "postern"
+    own.write_text("")
+    monkeypatch.setattr(sys, "argv", [str(own)])
+    monkeypatch.setattr(shutil, "which", lambda _: str(own))
+    assert machine._command() == "postern"
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    assert machine._command() == str(own)
+    monkeypatch.setattr(sys, "argv", ["/lib/postern/__main__.py"])
+    assert machine._command() == f"{sys.executable} -m postern"
