@@ -18,7 +18,6 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import AsyncExitStack
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -26,23 +25,16 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
+import psycopg
 from tests.support.postgres import PostgresServer, free_port
 
-<<<<<<< HEAD
-import psycopg
-=======
->>>>>>> main
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
-<<<<<<< HEAD
-from postern.process import PARENT_PID, READY_FD
-=======
 from postern.interception.events import Event
-from postern.process import READY_FD
->>>>>>> main
+from postern.process import PARENT_PID, READY_FD
 from postern.recording.reader import RecordingReader
 from postern.services.bundle import Services
 from postern.services.connections import ConnectionFields
@@ -55,17 +47,6 @@ from postern.wiring import paths
 from postern.wiring.app import open_app
 
 SOURCE = Path(__file__).resolve().parent.parent.parent / "src"
-<<<<<<< HEAD
-=======
-_WORKER = """
-import logging, os, sys
-from postern import settings
-from postern.wiring.worker import run_worker
-logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
-run_worker(settings.load(os.environ), sys.argv[1])
-"""
-
->>>>>>> main
 T = TypeVar("T")
 
 
@@ -186,7 +167,6 @@ class Gateway:
             self.add_worker(f"w{number}")
 
     async def _start(self) -> None:
-<<<<<<< HEAD
         socket = paths.signals_socket(self.settings)
         hub = SignalHub(socket)
         await hub.start()
@@ -195,14 +175,6 @@ class Gateway:
         await signals.start()
         self._stack.push_async_callback(signals.stop)
         app = await self._stack.enter_async_context(open_app(self.settings, signals, migrate=True))
-=======
-        self._hub = SignalHub(paths.signals_socket(self.settings))
-        await self._hub.start()
-        self._signals = SocketSignals(paths.signals_socket(self.settings))
-        await self._signals.start()
-        self._app = AsyncExitStack()
-        app = await self._app.enter_async_context(open_app(self.settings, self._signals, migrate=True))
->>>>>>> main
         self.services: Services = app.services
         first = await self.services.principals.ensure_first_admin()
         assert first is not None
@@ -220,14 +192,6 @@ class Gateway:
         self._loop.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
-<<<<<<< HEAD
-=======
-    async def _stop(self) -> None:
-        await self._signals.stop()
-        await self._hub.stop()
-        await self._app.aclose()
-
->>>>>>> main
     def call(self, work: Coroutine[Any, Any, T], timeout: float = 30.0) -> T:
         """The result of a coroutine, run on the gateway's own loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
