@@ -263,7 +263,7 @@ class Gateway:
             issued = self._issued.get(connection) or self.credential(connection)
             self._issued[connection] = issued
         login = f"{quote(issued.credential.username)}:{quote(issued.password.reveal())}"
-        query = urlencode({"sslmode": "disable", **parameters})
+        query = urlencode({"sslmode": "disable", **parameters}, quote_via=quote)
         return f"postgresql://{login}@localhost:{port or self.settings.postgres_port}/{database}?{query}"
 
     # What is known afterwards
