@@ -25,6 +25,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 from uuid import UUID
 
+import psycopg
 from tests.support.postgres import PostgresServer, free_port
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
@@ -33,7 +34,7 @@ from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
 from postern.interception.events import Event
-from postern.process import READY_FD
+from postern.process import PARENT_PID, READY_FD
 from postern.recording.reader import RecordingReader
 from postern.services.bundle import Services
 from postern.services.connections import ConnectionFields
@@ -46,14 +47,6 @@ from postern.wiring import paths
 from postern.wiring.app import open_app
 
 SOURCE = Path(__file__).resolve().parent.parent.parent / "src"
-_WORKER = """
-import logging, os, sys
-from postern import settings
-from postern.wiring.worker import run_worker
-logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
-run_worker(settings.load(os.environ), sys.argv[1])
-"""
-
 T = TypeVar("T")
 
 
@@ -69,6 +62,16 @@ def wait_until(true: Callable[[], T | None], timeout: float = 10.0, every: float
         time.sleep(every)
 
 
+def running(direct: psycopg.Connection, text: str) -> int:
+    """How many other backends run a statement that contains `text` now."""
+    row = direct.execute(
+        "select count(*) from pg_stat_activity where state = 'active' and query like %s and pid <> pg_backend_pid()",
+        [f"%{text}%"],
+    ).fetchone()
+    assert row is not None
+    return int(row[0])
+
+
 class WorkerProcess:
     """One relay worker. `environment` comes on top of the gateway's; `file_limit` bounds its files, in bytes."""
 
@@ -81,10 +84,11 @@ class WorkerProcess:
 
     def start(self, timeout: float = 20.0) -> None:
         reading, writing = os.pipe()
-        environment = {**os.environ, **self.settings.environment(), "PYTHONPATH": str(SOURCE), READY_FD: str(writing)}
+        environment = {**os.environ, **self.settings.environment(), "PYTHONPATH": str(SOURCE)}
+        environment |= {READY_FD: str(writing), PARENT_PID: str(os.getpid())}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _WORKER, self.name],
+                [sys.executable, "-m", "postern", "worker", "--name", self.name],
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -153,6 +157,7 @@ class Gateway:
         self.workers: dict[str, WorkerProcess] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="gateway", daemon=True)
+        self._stack = AsyncExitStack()
         self._issued: dict[str, Issued] = {}
 
     def start(self, workers: int = 1) -> None:
@@ -162,12 +167,14 @@ class Gateway:
             self.add_worker(f"w{number}")
 
     async def _start(self) -> None:
-        self._hub = SignalHub(paths.signals_socket(self.settings))
-        await self._hub.start()
-        self._signals = SocketSignals(paths.signals_socket(self.settings))
-        await self._signals.start()
-        self._app = AsyncExitStack()
-        app = await self._app.enter_async_context(open_app(self.settings, self._signals, migrate=True))
+        socket = paths.signals_socket(self.settings)
+        hub = SignalHub(socket)
+        await hub.start()
+        self._stack.push_async_callback(hub.stop)
+        signals = SocketSignals(socket)
+        await signals.start()
+        self._stack.push_async_callback(signals.stop)
+        app = await self._stack.enter_async_context(open_app(self.settings, signals, migrate=True))
         self.services: Services = app.services
         first = await self.services.principals.ensure_first_admin()
         assert first is not None
@@ -179,16 +186,11 @@ class Gateway:
         for worker in self.workers.values():
             worker.kill()
         if self._thread.is_alive():
-            self.call(self._stop())
+            self.call(self._stack.aclose())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
         self._loop.close()
         shutil.rmtree(self.home, ignore_errors=True)
-
-    async def _stop(self) -> None:
-        await self._signals.stop()
-        await self._hub.stop()
-        await self._app.aclose()
 
     def call(self, work: Coroutine[Any, Any, T], timeout: float = 30.0) -> T:
         """The result of a coroutine, run on the gateway's own loop."""
@@ -261,7 +263,7 @@ class Gateway:
             issued = self._issued.get(connection) or self.credential(connection)
             self._issued[connection] = issued
         login = f"{quote(issued.credential.username)}:{quote(issued.password.reveal())}"
-        query = urlencode({"sslmode": "disable", **parameters})
+        query = urlencode({"sslmode": "disable", **parameters}, quote_via=quote)
         return f"postgresql://{login}@localhost:{port or self.settings.postgres_port}/{database}?{query}"
 
     # What is known afterwards

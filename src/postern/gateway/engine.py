@@ -53,7 +53,7 @@ class Parts:
 
     pipeline: Callable[[Permit, SessionView], Pipeline]
     recording: Callable[[UUID, Permit, datetime], SessionRecording]
-    wire: Callable[[str], Wire]
+    wire: Callable[[str, Mapping[str, str]], Wire]  # of a subtype, with what the target said at login
 
 
 @dataclass(slots=True)
@@ -142,10 +142,25 @@ class Engine:
 
         `since` is `links.changes` from before the permit was asked for.
         """
+        reason = EndReason.FAILED
+        live: LiveLink | None = None
+        try:
+            live = self._live(opened, target, cancel_key)
+            self.links.add(live, since=since)
+            connect(live.driver, stream, target.stream)
+            reason = await live.driver.done
+        finally:
+            if live is not None:
+                self.links.remove(live)
+            # Both are closed already unless something went wrong above.
+            stream.close()
+            target.stream.close()
+            await asyncio.shield(self.close(opened, reason, exit_code()))
+
+    def _live(self, opened: Opened, target: Target, cancel_key: bytes) -> LiveLink:
         permit = opened.permit
-        wire = self._parts.wire(permit.connection.subtype)
-        clock = _clock(opened.started)
-        link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
+        wire = self._parts.wire(permit.connection.subtype, target.parameters)
+        link = Link(wire, self._parts.pipeline(permit, opened.view), _clock(opened.started))
         driver = Driver(
             link,
             opened.recording,
@@ -153,15 +168,7 @@ class Engine:
             cancel_target=lambda: self._cancel(permit, target),
         )
         duration = min(self._max_duration, permit.policy.max_duration or self._max_duration)
-        live = LiveLink(opened.id, permit, opened.view, driver, opened.started + duration, cancel_key)
-        self.links.add(live, since=since)
-        reason = EndReason.FAILED
-        try:
-            connect(driver, stream, target.stream)
-            reason = await driver.done
-        finally:
-            self.links.remove(live)
-            await asyncio.shield(self.close(opened, reason, exit_code()))
+        return LiveLink(opened.id, permit, opened.view, driver, opened.started + duration, cancel_key)
 
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
         """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""

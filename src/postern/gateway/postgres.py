@@ -47,7 +47,8 @@ class PostgresGate:
             if startup is None:
                 return None
             since = self._engine.links.changes
-            grant = await self._access.find_grant(startup.user)
+            # A name that is no UTF-8 can be nobody's, and no store takes it.
+            grant = await self._access.find_grant(startup.user) if _is_text(startup.user) else None
             verifier = grant.verifier if grant else login.decoy(startup.user, self._decoy_secret)
             await login.authenticate(stream, verifier)
             if grant is None:
@@ -107,7 +108,15 @@ def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mappin
         "application_name": startup.parameters.get("application_name", ""),
         "database": database or "",
     }
-    return {name: value[:200] for name, value in found.items() if value}
+    return {name: value[:200].encode("utf-8", "replace").decode() for name, value in found.items() if value}
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _turn_away(stream: StreamHandshake, error: PosternError) -> None:

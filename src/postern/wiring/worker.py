@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import signal
+from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -89,8 +90,9 @@ def build_worker(settings: Settings, name: str, made: Services, commits: GroupCo
         header = Header(session, connection.subtype, connection.name, permit.principal.email, started_at)
         return SpoolRecording(settings, commits, name, session, header)
 
-    def wire(subtype: str) -> Wire:
-        return PostgresWire(max_message=settings.max_statement)
+    def wire(subtype: str, parameters: Mapping[str, str]) -> Wire:
+        encoding = parameters.get("client_encoding", "UTF8")
+        return PostgresWire(max_message=settings.max_statement, client_encoding=encoding)
 
     async def recovered() -> None:
         await _recover(settings, name, made)

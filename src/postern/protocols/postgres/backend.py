@@ -29,7 +29,6 @@ from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.ledger import (
     BIND,
     CLOSE,
-    CODECS,
     DESCRIBE,
     EXECUTE,
     FUNCTION,
@@ -40,6 +39,7 @@ from postern.protocols.postgres.ledger import (
     SYNC,
     Ledger,
     Slot,
+    codec,
 )
 from postern.protocols.postgres.rows import DataRows, Layout
 
@@ -328,7 +328,7 @@ class Backend:
     def _parameter(self, buf: bytes, pos: int, end: int) -> None:
         name, pos = m.read_cstring(buf, pos, end)
         if name == b"client_encoding":
-            self.ledger.encoding = CODECS.get(buf[pos : end - 1].decode("ascii", "replace").upper(), "latin-1")
+            self.ledger.encoding = codec(buf[pos : end - 1].decode("ascii", "replace"))
 
     def _describe(self, head: Slot, body: bytes) -> bool:
         """Keeps the description for whoever will need it; most results are never looked at."""

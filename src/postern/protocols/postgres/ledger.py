@@ -188,8 +188,12 @@ class Ledger:
             self.portals.fail(slot.name, slot.portal)
 
 
-# Client encodings of PostgreSQL as Python codecs; an unknown one is read byte by byte, which keeps ASCII.
-CODECS = {
+def codec(client_encoding: str) -> str:
+    """The Python codec of a client encoding; an unknown one is read byte by byte, which keeps ASCII."""
+    return _CODECS.get(client_encoding.upper(), "latin-1")
+
+
+_CODECS = {
     "UTF8": "utf-8",
     "SQL_ASCII": "latin-1",
     "BIG5": "big5",

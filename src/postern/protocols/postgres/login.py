@@ -213,7 +213,7 @@ async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
         if tag == b"S":
             name, pos = m.read_cstring(body, 0, len(body))
             value, _ = m.read_cstring(body, pos, len(body))
-            greeting.parameters[name.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
+            greeting.parameters[_text(name)] = _text(value)
         elif tag == b"K":
             greeting.pid, greeting.key = int.from_bytes(body[:4], "big"), body[4:]
         elif tag == b"Z":
@@ -221,6 +221,11 @@ async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
         elif tag != b"N":
             raise ProtocolViolation(f"the target sent a message of type {tag!r} during its greeting")
     raise ProtocolViolation("the target's greeting does not end")
+
+
+def _text(data: bytes) -> str:
+    """As `parse_parameters`: bytes that are no UTF-8 come back as they were when they are sent on."""
+    return data.decode("utf-8", "surrogateescape")
 
 
 async def encrypt(stream: Handshake, sslmode: str) -> bool:

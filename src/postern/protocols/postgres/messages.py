@@ -84,7 +84,7 @@ def message(tag: bytes, *body: bytes) -> bytes:
 
 def cstring(text: str | bytes) -> bytes:
     """A zero-terminated string. A zero inside would smuggle a second one: refused."""
-    data = text.encode() if isinstance(text, str) else text
+    data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     if b"\0" in data:
         raise ProtocolViolation("a text for the target holds a zero byte")
     return data + b"\0"

@@ -34,6 +34,7 @@ from postern.protocols.postgres.ledger import (
     SYNC,
     Ledger,
     Slot,
+    codec,
 )
 from postern.protocols.postgres.rows import DataRows
 
@@ -43,11 +44,14 @@ _POISON_MESSAGE = m.parse(b"", b"refused by the gateway")
 
 
 class PostgresWire(Wire):
-    """Sizes in bytes."""
+    """Sizes in bytes. `client_encoding` as the target named it at login; it may change on the way."""
 
-    def __init__(self, *, max_message: int = 32 << 20, max_batch: int = 16 << 20) -> None:
+    def __init__(
+        self, *, max_message: int = 32 << 20, max_batch: int = 16 << 20, client_encoding: str = "UTF8"
+    ) -> None:
         self.wants = Wants()
         self._ledger = Ledger()
+        self._ledger.encoding = codec(client_encoding)
         self._frontend = Frontend(self._ledger, self.wants, max_message, max_batch)
         self._backend = Backend(self._ledger, self.wants, max_message)
 

@@ -1,0 +1,148 @@
+"""What comes to an open port: nothing, too slow, too little, or something else."""
+
+from __future__ import annotations
+
+import os
+import socket
+import struct
+import time
+
+import psycopg
+import pytest
+from tests.support import wire
+from tests.support.gateway import Gateway, wait_until
+from tests.support.postgres import free_port
+
+SSL_REQUEST = struct.pack("!II", 8, 80877103)
+
+GARBAGE = {
+    "http": b"GET / HTTP/1.1\r\nHost: example\r\n\r\n",
+    "tls without asking": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
+    "zeros": bytes(64),
+    "ones": b"\xff" * 64,
+    "length of four": struct.pack("!I", 4),
+    "too long a startup": struct.pack("!II", 10_001, 3 << 16),
+    "negative length": struct.pack("!iI", -8, 3 << 16),
+    "protocol two": struct.pack("!II", 8, 2 << 16),
+    "protocol nine": struct.pack("!II", 9, 9 << 16) + b"\0",
+    "parameters without end": struct.pack("!II", 16, 3 << 16) + b"user\0abc",
+    "no user": wire.startup(database="postgres"),
+    "cancel of the wrong length": struct.pack("!III", 12, 80877102, 1),
+    "two requests for tls": SSL_REQUEST + SSL_REQUEST,
+    "bytes stuffed before tls": SSL_REQUEST + b"\x16\x03\x01" + wire.startup(user="x"),
+    "two requests for gss": struct.pack("!II", 8, 80877104) * 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("data", GARBAGE.values(), ids=GARBAGE.keys())
+def test_garbage_is_closed_with_one_log_line(gateway: Gateway, data: bytes) -> None:
+    before = gateway.worker.log()
+    with wire.connect(gateway.settings.postgres_port) as stream:
+        stream.sendall(data)
+        wire.closed_by_peer(stream)
+
+    def said() -> list[str]:
+        return gateway.worker.log()[len(before) :].splitlines()
+
+    wait_until(said)
+    assert len(said()) == 1
+    assert "was turned away" in said()[0]
+
+
+def test_a_user_name_that_is_not_utf_8_is_only_an_unknown_one(gateway: Gateway) -> None:
+    before = gateway.worker.log()
+    with wire.connect(gateway.settings.postgres_port) as stream:
+        stream.sendall(struct.pack("!II", 17, 3 << 16) + b"user\0\xff\xfe\0\0")
+        assert stream.recv(100).startswith(b"R")  # it is asked for a password like everybody
+    assert "Traceback" not in gateway.worker.log()[len(before) :]
+
+
+def test_an_application_name_that_is_not_utf_8_reaches_the_target(gateway: Gateway) -> None:
+    """It is in an encoding that the client chose; in the session's metadata it is readable as far as it goes."""
+    issued = gateway.credential("target")
+    with wire.connect(gateway.settings.postgres_port) as stream:
+        user, password = issued.credential.username, issued.password.reveal()
+        wire.log_in(stream, user, password, client_encoding=b"LATIN1", application_name=b"gr\xfc\xdfe")
+        stream.sendall(wire.message(b"Q", b"show application_name\0"))
+        assert b"gr" in wire.until_ready(stream)
+    assert gateway.newest_finished().metadata["application_name"] == "gr??e"
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 8, 15, 40])
+def test_a_startup_that_ends_early_is_closed_in_silence(gateway: Gateway, size: int) -> None:
+    before = gateway.worker.log()
+    with wire.connect(gateway.settings.postgres_port) as stream:
+        stream.sendall(wire.startup(user="somebody", database="somewhere")[:size])
+        stream.shutdown(socket.SHUT_WR)
+        assert wire.closed_by_peer(stream) == b""
+    assert gateway.worker.log() == before
+
+
+def test_random_bytes_never_hurt(gateway: Gateway) -> None:
+    before = gateway.worker.log()
+    for _ in range(50):
+        with wire.connect(gateway.settings.postgres_port) as stream:
+            stream.sendall(os.urandom(200))
+            stream.shutdown(socket.SHUT_WR)
+            wire.closed_by_peer(stream)
+    assert "Traceback" not in gateway.worker.log()[len(before) :]
+    with psycopg.connect(gateway.url()) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+def test_idle_connects_block_nobody(gateway: Gateway) -> None:
+    idle = [wire.connect(gateway.settings.postgres_port) for _ in range(100)]
+    began = time.monotonic()
+    with psycopg.connect(gateway.url()) as connection:
+        connection.execute("select 1")
+    assert time.monotonic() - began < 1
+    for stream in idle:
+        stream.close()
+
+
+def test_slow_startups_end_at_the_deadline(gateway: Gateway) -> None:
+    """One byte at a time keeps nobody in: the deadline is for the whole login."""
+    worker = gateway.add_worker("slow", postgres_port=free_port(), tunnel_port=free_port(), handshake_timeout=1.0)
+    data = wire.startup(user="somebody", database="somewhere")
+    began = time.monotonic()
+    with wire.connect(worker.port) as stream:
+        ended = False
+        for byte in data * 10:
+            try:
+                stream.sendall(bytes((byte,)))
+            except (BrokenPipeError, ConnectionResetError):
+                ended = True
+                break
+            time.sleep(0.1)
+        assert ended
+    assert time.monotonic() - began < 4
+    assert "did not finish its login within 1 seconds" in worker.log()
+    worker.stop()
+    del gateway.workers["slow"]
+
+
+def test_clients_at_login_are_bounded_by_address(gateway: Gateway) -> None:
+    worker = gateway.add_worker("few", postgres_port=free_port(), tunnel_port=free_port(), max_handshakes_per_address=3)
+    idle = [wire.connect(worker.port) for _ in range(3)]
+    time.sleep(0.2)
+    with wire.connect(worker.port) as stream:
+        assert wire.closed_by_peer(stream) == b""
+    assert "too many clients at login" in worker.log()
+    idle.pop().close()
+    with psycopg.connect(gateway.url(port=worker.port)) as connection:
+        assert connection.execute("select 1").fetchone() == (1,)
+    for stream in idle:
+        stream.close()
+    worker.stop()
+    del gateway.workers["few"]
+
+
+def test_unknown_message_after_login_ends_the_link_cleanly(gateway: Gateway) -> None:
+    with psycopg.connect(gateway.url()) as connection:
+        fd = os.dup(connection.pgconn.socket)
+        with socket.socket(fileno=fd) as stream:
+            stream.sendall(b"\x7f\0\0\0\x04")
+            with pytest.raises(psycopg.OperationalError, match="broke the protocol"):
+                connection.execute("select 1")
+    session = gateway.newest_finished()
+    assert session.metadata["end_reason"] == "protocol_violation"
