@@ -94,6 +94,14 @@ def read_cstring(data: bytes, pos: int, end: int) -> tuple[bytes, int]:
     return data[pos:stop], stop + 1
 
 
+def last_cstring(data: bytes, pos: int, end: int) -> bytes:
+    """The string at `pos`, with which the message must end."""
+    text, after = read_cstring(data, pos, end)
+    if after != end:
+        raise ProtocolViolation("a message is longer than it says")
+    return text
+
+
 def startup(parameters: Mapping[str, str], protocol: int = PROTOCOL_3_0) -> bytes:
     body = b"".join(cstring(name) + cstring(value) for name, value in parameters.items()) + b"\0"
     return UINT32.pack(len(body) + 8) + UINT32.pack(protocol) + body
@@ -213,7 +221,7 @@ _FIELD = struct.Struct("!IhIhih")
 
 @lru_cache(maxsize=64)
 def parse_row_description(body: bytes) -> tuple[Field, ...]:
-    (count,) = INT16.unpack_from(body, 0)
+    count = int.from_bytes(_need(body, 0, 2, len(body)), "big")
     fields: list[Field] = []
     pos, end = 2, len(body)
     for _ in range(count):
@@ -223,7 +231,17 @@ def parse_row_description(body: bytes) -> tuple[Field, ...]:
         _, _, oid, _, _, code = _FIELD.unpack_from(body, pos)
         fields.append(Field(name.decode("utf-8", "replace"), oid, code))
         pos += _FIELD.size
+    if pos != end:
+        raise ProtocolViolation("a RowDescription is longer than it says")
     return tuple(fields)
+
+
+def parse_oids(data: bytes, pos: int, end: int) -> tuple[int, ...]:
+    """An Int16 count and as many type OIDs, up to `end`: the end of a Parse, or a ParameterDescription."""
+    count = int.from_bytes(_need(data, pos, 2, end), "big")
+    if pos + 2 + 4 * count != end:
+        raise ProtocolViolation("a message has another length than its parameters need")
+    return struct.unpack_from(f"!{count}I", data, pos + 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,21 +259,37 @@ def parse_bind(data: bytes, pos: int, end: int) -> BindBody:
     portal, pos = read_cstring(data, pos, end)
     statement, pos = read_cstring(data, pos, end)
     formats, pos = _read_int16s(data, pos, end)
-    (count,) = INT16.unpack_from(_need(data, pos, 2, end), 0)
+    values, pos = _read_values(data, pos, end)
+    result_formats, pos = _read_int16s(data, pos, end)
+    if pos != end:
+        raise ProtocolViolation("a Bind message is longer than it says")
+    return BindBody(portal, statement, formats, values, result_formats)
+
+
+def parse_function_call(data: bytes, pos: int, end: int) -> tuple[int, tuple[bytes | None, ...]]:
+    """The function's OID and the raw arguments, None for NULL."""
+    oid = int.from_bytes(_need(data, pos, 4, end), "big")
+    _, pos = _read_int16s(data, pos + 4, end)
+    values, pos = _read_values(data, pos, end)
+    if end - pos != 2:
+        raise ProtocolViolation("a FunctionCall message has another length than its arguments need")
+    return oid, values
+
+
+def _read_values(data: bytes, pos: int, end: int) -> tuple[tuple[bytes | None, ...], int]:
+    """An Int16 count, then Int32 length (-1 is NULL) and bytes of each value."""
+    count = int.from_bytes(_need(data, pos, 2, end), "big")
     pos += 2
     values: list[bytes | None] = []
-    for _ in range(count & 0xFFFF):
-        (size,) = INT32.unpack_from(_need(data, pos, 4, end), 0)
+    for _ in range(count):
+        size = int.from_bytes(_need(data, pos, 4, end), "big", signed=True)
         pos += 4
-        if size < 0:
+        if size == -1:
             values.append(None)
             continue
         values.append(_need(data, pos, size, end))
         pos += size
-    result_formats, pos = _read_int16s(data, pos, end)
-    if pos != end:
-        raise ProtocolViolation("a Bind message is longer than it says")
-    return BindBody(portal, statement, formats, tuple(values), result_formats)
+    return tuple(values), pos
 
 
 def _read_int16s(data: bytes, pos: int, end: int) -> tuple[tuple[int, ...], int]:
@@ -266,7 +300,7 @@ def _read_int16s(data: bytes, pos: int, end: int) -> tuple[tuple[int, ...], int]
 
 
 def _need(data: bytes, pos: int, size: int, end: int) -> bytes:
-    if end - pos < size:
+    if size < 0 or end - pos < size:
         raise ProtocolViolation("a message is shorter than it says")
     return data[pos : pos + size]
 
@@ -274,4 +308,4 @@ def _need(data: bytes, pos: int, size: int, end: int) -> bytes:
 def rows_of(tag: str) -> int | None:
     """The row count of a CommandComplete tag (`SELECT 5`, `INSERT 0 3`), None for commands without one."""
     last = tag.rpartition(" ")[2]
-    return int(last) if last.isdecimal() else None
+    return int(last) if last.isdecimal() and len(last) < 20 else None
