@@ -60,7 +60,7 @@ def engine_name(request: pytest.FixtureRequest) -> str:
 def database_url(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
     """Of an empty store on each engine in turn; to be migrated on SQLite, migrated already on PostgreSQL."""
     if engine_name == "sqlite":
-        yield f"sqlite+aiosqlite:///{tmp_path / 'postern.db'}"
+        yield f"sqlite:///{tmp_path / 'postern.db'}"
         return
     server: PostgresServer = request.getfixturevalue("postgres_server")
     template = sql.Identifier(request.getfixturevalue("postgres_template"))

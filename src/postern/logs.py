@@ -24,7 +24,7 @@ LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 HIDDEN = "***"
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|authorization|cookie|api_?key|private_?key|verifier", re.I)
-_NOISY = ("asyncio", "httpx", "httpcore", "aiosqlite", "alembic", "uvicorn", "sqlalchemy", "picows")
+_NOISY = ("asyncio", "httpx", "httpcore", "alembic", "uvicorn", "sqlalchemy", "picows")
 
 Event = MutableMapping[str, Any]
 

@@ -101,7 +101,7 @@ async def make_api(database: Database, *, exec_wait: float = 5.0) -> Api:
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'postern.db'}")
+    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
     await database.migrate()
     yield await make_api(database)
     await database.close()

@@ -18,7 +18,7 @@ from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.domain.masking import InfoType
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.session import Verb
-from postern.errors import Denied, Unavailable
+from postern.errors import Denied, NotFound, Unavailable
 from postern.services.access import Access
 from postern.services.credentials import Credentials
 from postern.services.sessions import Sessions
@@ -152,7 +152,7 @@ async def test_exec_has_its_own_mode(world: World, access: Access, ann: Principa
     await access.admit_principal(ann, "shop", verb=Verb.CONNECT, source="127.0.0.1")
     with pytest.raises(Denied, match="exec is disabled"):
         await access.admit_principal(ann, "shop", verb=Verb.EXEC, source="127.0.0.1")
-    with pytest.raises(Denied, match="no connection 'other'"):
+    with pytest.raises(NotFound, match="no connection 'other'"):
         await access.admit_principal(ann, "other", verb=Verb.CONNECT, source="127.0.0.1")
 
 

@@ -25,7 +25,7 @@ async def test_migrations_make_exactly_the_schema(database: Database) -> None:
     def differences(connection: Connection) -> list[object]:
         return list(compare_metadata(MigrationContext.configure(connection), metadata))
 
-    async with database.engine.connect() as connection:
+    async with database.statement() as connection:
         assert await connection.run_sync(differences) == []
 
 
@@ -38,7 +38,7 @@ async def assert_two_at_once_make_one_org(url: str) -> None:
 
 
 async def test_migrating_sqlite_twice_at_once(tmp_path: Path) -> None:
-    await assert_two_at_once_make_one_org(f"sqlite+aiosqlite:///{tmp_path / 'new' / 'postern.db'}")
+    await assert_two_at_once_make_one_org(f"sqlite:///{tmp_path / 'new' / 'postern.db'}")
     assert stat.S_IMODE((tmp_path / "new" / "postern.db").stat().st_mode) == 0o600
 
 
@@ -73,11 +73,11 @@ async def test_foreign_keys_are_enforced(database: Database) -> None:
         ("postgresql://u:p@h/d", "postgresql+asyncpg"),
         ("postgres://h/d", "postgresql+asyncpg"),
         ("postgresql+psycopg://h/d", "postgresql+asyncpg"),
-        ("sqlite:///x.db", "sqlite+aiosqlite"),
+        ("sqlite:///x.db", "sqlite+pysqlite"),
     ],
 )
 async def test_urls_get_the_driver_we_have(url: str, driver: str) -> None:
-    assert Database(url).engine.url.drivername == driver
+    assert Database(url).engine.sync_engine.url.drivername == driver
 
 
 @pytest.mark.parametrize("url", ["mysql://u:hunter2@h/d", "hunter2"])

@@ -111,15 +111,19 @@ class Engine:
         stream: StreamHandshake,
         target: Target,
         *,
+        since: int,
         cancel_key: bytes = b"",
         exit_code: Callable[[], int | None] = lambda: None,
     ) -> None:
-        """Relays until either side ends; then closes the session. The client has been welcomed."""
+        """Relays until either side ends; then closes the session. The client has been welcomed.
+
+        `since` is `links.changes` from before the permit was asked for.
+        """
         reason = EndReason.FAILED
         live: LiveLink | None = None
         try:
             live = self._live(opened, target, cancel_key)
-            self.links.add(live)
+            self.links.add(live, since=since)
             connect(live.driver, stream, target.stream)
             reason = await live.driver.done
         finally:

@@ -55,6 +55,7 @@ class Executions:
         self._engine = engine
         self._turn = asyncio.Semaphore(most)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
         signals.subscribe(Topic.SESSION_RUN, self._on_run)
 
     async def take_waiting(self) -> None:
@@ -70,18 +71,30 @@ class Executions:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def take_no_more(self) -> None:
+        """What is not claimed yet is left to other workers, or to the next start."""
+        self._closed = True
+
+    async def stop(self, grace: float) -> None:
+        """Waits for the runs, whose links were ended before, to be closed; at most `grace` seconds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace)
+
     async def _run(self, session_id: UUID) -> None:
         async with self._turn:
+            if self._closed:
+                return
             try:
+                since = self._engine.links.changes
                 claimed = await self._sessions.claim(session_id, self._worker)
                 if claimed is not None:
-                    await self._execute(*claimed)
+                    await self._execute(*claimed, since)
             except Unavailable as error:
                 log.error("session %s cannot be run now: %s", session_id, error.message)
             except Exception:
                 log.exception("session %s could not be run", session_id)
 
-    async def _execute(self, session: Session, permit: Permit) -> None:
+    async def _execute(self, session: Session, permit: Permit, since: int) -> None:
         opened = self._engine.prepare(session.id, permit, session.start_date)
         script = Script(session.script or "")
         try:
@@ -95,4 +108,4 @@ class Executions:
         stream = StreamHandshake()
         stream.connection_made(client.transport)
         asyncio.get_running_loop().call_soon(client.start)
-        await self._engine.run(opened, stream, target, exit_code=lambda: int(script.failed or not script.finished))
+        await self._engine.run(opened, stream, target, since=since, exit_code=script.exit_code)

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _REASONS = {
     EndReason.KILLED: "this session was killed",
+    EndReason.REVOKED: "the connection of this session was deleted",
     EndReason.GATEWAY_STOPPED: "the gateway is stopping",
 }
 
@@ -55,6 +56,7 @@ class LiveLinks:
         self._links: set[LiveLink] = set()
         self._by_key: dict[bytes, LiveLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self.changes = 0  # signals so far that may have ended or changed a permit
         signals.subscribe(Topic.SESSION_KILL, self._on_kill)
         signals.subscribe(Topic.CREDENTIAL_REVOKED, self._on_revoked)
         signals.subscribe(Topic.PRINCIPAL_CHANGED, self._on_principal)
@@ -65,10 +67,13 @@ class LiveLinks:
     def __len__(self) -> int:
         return len(self._links)
 
-    def add(self, link: LiveLink) -> None:
+    def add(self, link: LiveLink, *, since: int) -> None:
+        """`since` is `changes` from before its permit was asked for: what changed meanwhile is made up for."""
         self._links.add(link)
         if link.cancel_key:
             self._by_key[link.cancel_key] = link
+        if since != self.changes:
+            self._start_check(link, renew=True)
 
     def remove(self, link: LiveLink) -> None:
         self._links.discard(link)
@@ -93,8 +98,13 @@ class LiveLinks:
                     link.driver.end(EndReason.EXPIRED, "this session reached its maximum duration")
                 elif expires is not None and wall >= expires:
                     link.driver.end(EndReason.EXPIRED, "this session's access has expired; issue a new credential")
-                elif self._idle_timeout and now - link.driver.last_activity >= self._idle_timeout:
+                elif self._is_idle(link, now):
                     link.driver.end(EndReason.IDLE, f"this session was idle for {self._idle_timeout:g} seconds")
+
+    def _is_idle(self, link: LiveLink, now: float) -> bool:
+        """A client that waits for an answer is not idle, however long the target is quiet."""
+        limit = self._idle_timeout
+        return bool(limit) and not link.driver.link.busy and now - link.driver.last_activity >= limit
 
     async def stop(self, grace: float) -> None:
         """Ends every link, and waits until they are closed or `grace` seconds have passed."""
@@ -105,9 +115,10 @@ class LiveLinks:
             await asyncio.wait(waiting, timeout=grace)
 
     def _on_kill(self, payload: Mapping[str, str]) -> None:
+        reason = EndReason.REVOKED if payload.get("reason") == EndReason.REVOKED else EndReason.KILLED
         for link in list(self._links):
             if str(link.session_id) == payload.get("session_id"):
-                link.driver.end(EndReason.KILLED, _REASONS[EndReason.KILLED])
+                link.driver.end(reason, _REASONS[reason])
 
     def _on_cancel(self, payload: Mapping[str, str]) -> None:
         self.cancel(bytes.fromhex(payload.get("key", "")))
@@ -126,11 +137,15 @@ class LiveLinks:
         self._recheck(lambda link: True, renew=True)
 
     def _recheck(self, concerned: Callable[[LiveLink], bool], *, renew: bool = False) -> None:
+        self.changes += 1
         for link in self._links:
             if concerned(link):
-                task = asyncio.create_task(self._check(link, renew))
-                self._tasks.add(task)
-                task.add_done_callback(self._tasks.discard)
+                self._start_check(link, renew)
+
+    def _start_check(self, link: LiveLink, renew: bool) -> None:
+        task = asyncio.get_running_loop().create_task(self._check(link, renew))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _check(self, link: LiveLink, renew: bool) -> None:
         """Ends the link if its permit no longer holds; gives it the policy that holds now."""

@@ -46,6 +46,7 @@ class PostgresGate:
             startup = await self._greet(stream, self._require_tls)
             if startup is None:
                 return None
+            since = self._engine.links.changes
             # A name that is no UTF-8 can be nobody's, and no store takes it.
             grant = await self._access.find_grant(startup.user) if _is_text(startup.user) else None
             verifier = grant.verifier if grant else login.decoy(startup.user, self._decoy_secret)
@@ -53,7 +54,7 @@ class PostgresGate:
             if grant is None:
                 raise Unauthenticated("the user name or password is wrong, or the credential is no longer valid")
             permit = await self._access.admit(grant, source=stream.peer)
-            return await self._open(stream, startup, permit, own_name=grant.username)
+            return await self._open(stream, startup, permit, own_name=grant.username, since=since)
         except PosternError as error:
             _turn_away(stream, error)
             return None
@@ -64,8 +65,9 @@ class PostgresGate:
             startup = await self._greet(stream, False)
             if startup is None:
                 return None
+            since = self._engine.links.changes
             permit = await self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=stream.peer)
-            return await self._open(stream, startup, permit, own_name=startup.user)
+            return await self._open(stream, startup, permit, own_name=startup.user, since=since)
         except PosternError as error:
             _turn_away(stream, error)
             return None
@@ -81,7 +83,7 @@ class PostgresGate:
         return None
 
     async def _open(
-        self, stream: StreamHandshake, startup: login.Startup, permit: Permit, *, own_name: str
+        self, stream: StreamHandshake, startup: login.Startup, permit: Permit, *, own_name: str, since: int
     ) -> Awaitable[None]:
         connection = permit.connection
         if connection.subtype != SUBTYPE:
@@ -100,7 +102,7 @@ class PostgresGate:
         # The process id of a cancel key is a signed number for some drivers: keep it positive.
         key = bytes((key[0] & 0x7F,)) + key[1:]
         login.welcome(stream, target.parameters, int.from_bytes(key[:4], "big"), key[4:])
-        return self._engine.run(session, stream, target, cancel_key=key)
+        return self._engine.run(session, stream, target, since=since, cancel_key=key)
 
 
 def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mapping[str, str]:

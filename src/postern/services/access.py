@@ -19,7 +19,7 @@ from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
 from postern.domain.session import Verb
-from postern.errors import Denied, Unavailable
+from postern.errors import Denied, NotFound, Unavailable
 from postern.store.ports import AccessStore, Clock, ConnectionStore, Signals, Topic
 
 __all__ = ["Access", "Grant", "Verifier"]
@@ -68,10 +68,10 @@ class Access:
         )
 
     async def admit_principal(self, principal: Principal, connection: str, *, verb: Verb, source: str) -> Permit:
-        """For a principal known by a token; `connection` is a name or id. Raises Denied, Unavailable."""
+        """For a principal known by a token; `connection` is a name or id. Raises NotFound, Denied, Unavailable."""
         found = await self._connections.get(principal.org_id, connection)
         if found is None:
-            raise Denied(f"there is no connection {connection!r}, or you may not use it; list yours and check its name")
+            raise NotFound(f"there is no connection {connection!r}; list them and check the name")
         return await self._admit(principal, found, verb, source=source, credential_id=None, expires_at=None)
 
     async def _admit(

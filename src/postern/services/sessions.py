@@ -96,7 +96,7 @@ class Sessions:
         """Puts a script up for a worker to run; who wants its end waits for `session.done`.
 
         `session_id` lets the caller choose the id and so listen before the run can end.
-        Raises Denied, Invalid.
+        Raises NotFound, Denied, Invalid.
         """
         permit = await self._access.admit_principal(principal, connection_name, verb=Verb.EXEC, source=source)
         subtype = permit.connection.subtype
@@ -130,7 +130,7 @@ class Sessions:
                 raise Denied("this user was deleted")
             connection = str(session.connection_id)
             permit = await self._access.admit_principal(account.principal, connection, verb=session.verb, source=source)
-        except (Denied, Unavailable) as refusal:
+        except (Denied, NotFound, Unavailable) as refusal:
             log.info("session %s was not run: %s", session_id, refusal.message)
             await self._end(session_id, Ended(self._now(), EndReason.FAILED, exit_code=1, detail=refusal.message))
             return None

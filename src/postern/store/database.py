@@ -9,20 +9,21 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from alembic import command
 from alembic.config import Config
 from sqlalchemy import URL, Connection, event, make_url, text
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
 from postern.errors import Misconfigured, Unavailable
+from postern.store.threaded import Executor, ThreadedEngine
 
 log = logging.getLogger(__name__)
 
-_DRIVERS = {"sqlite": "sqlite+aiosqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
+_DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 MIGRATIONS = Path(__file__).parent / "migrations"
 _BUSY_MILLISECONDS = 10_000
 _MIGRATION_LOCK = 0x506F_7374_6572_6E  # "Postern"; any number that is always the same
@@ -34,40 +35,46 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 5) -> None:
         """`url` as SQLAlchemy has it, with or without the driver's name. Raises Misconfigured."""
         self._url = _with_driver(url)
-        self.engine = _sqlite(self._url, pool_size) if self.is_sqlite else _postgres(self._url, pool_size)
+        self.engine: AsyncEngine | ThreadedEngine = (
+            _sqlite(self._url, pool_size) if self.is_sqlite else _postgres(self._url, pool_size)
+        )
 
     @property
     def is_sqlite(self) -> bool:
         return self._url.get_backend_name() == "sqlite"
 
     @asynccontextmanager
-    async def statement(self) -> AsyncIterator[AsyncConnection]:
+    async def statement(self) -> AsyncIterator[Executor]:
         """One statement, read or write, committed by itself: one round trip and no transaction around it."""
-        async with _answering(), self.engine.connect() as connection:
-            if not self.is_sqlite:
-                await connection.execution_options(isolation_level="AUTOCOMMIT")
-            yield connection
+        async with _answering():
+            if isinstance(self.engine, ThreadedEngine):
+                yield self.engine.connect()
+            else:
+                async with self.engine.connect() as connection:
+                    await connection.execution_options(isolation_level="AUTOCOMMIT")
+                    yield cast("Executor", connection)
 
     @asynccontextmanager
-    async def transaction(self) -> AsyncIterator[AsyncConnection]:
+    async def transaction(self) -> AsyncIterator[Executor]:
         """Several statements, all or none. On SQLite the write lock is taken at the start, so that a
         read followed by a write cannot fail half-way because another process wrote in between."""
-        async with _answering(), self.engine.connect() as connection:
-            await connection.execution_options(postern_transaction=True)
-            async with connection.begin():
-                yield connection
+        async with _answering():
+            if isinstance(self.engine, ThreadedEngine):
+                async with self.engine.begin(postern_transaction=True) as transaction:
+                    yield transaction
+            else:
+                async with self.engine.begin() as connection:
+                    yield cast("Executor", connection)
 
     async def migrate(self) -> None:
         """Brings the schema to the newest version. Safe when several processes start at once.
 
         Raises Unavailable when the store does not answer.
         """
-        async with _answering(), self._migrating(), self.engine.connect() as connection:
-            await connection.execution_options(postern_transaction=True)
-            async with connection.begin():
-                if not self.is_sqlite:
-                    await connection.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-                await connection.run_sync(_upgrade)
+        async with _answering(), self._migrating(), self.transaction() as transaction:
+            if not self.is_sqlite:
+                await transaction.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+            await transaction.run_sync(_upgrade)
 
     async def close(self) -> None:
         await self.engine.dispose()
@@ -125,8 +132,8 @@ def _postgres(url: URL, pool_size: int) -> AsyncEngine:
     )
 
 
-def _sqlite(url: URL, pool_size: int) -> AsyncEngine:
-    engine = create_async_engine(url, pool_size=pool_size, max_overflow=0, hide_parameters=True)
+def _sqlite(url: URL, pool_size: int) -> ThreadedEngine:
+    engine = ThreadedEngine(url, pool_size)
     event.listen(engine.sync_engine, "connect", _configure_sqlite)
     event.listen(engine.sync_engine, "begin", _begin_sqlite)
     return engine

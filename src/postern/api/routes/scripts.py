@@ -25,7 +25,7 @@ _LOOK_AGAIN = 2.0  # seconds; should a signal be lost
 _RUNNING = {"model": ExecAnswer, "description": "Still running; ask for the session later"}
 
 
-@router.post("/sessions", responses={**errors(403, 413), 202: _RUNNING})
+@router.post("/sessions", responses={**errors(403, 404, 413), 202: _RUNNING})
 async def run_script(
     body: ExecRequest, request: Request, response: Response, caller: Caller, services: Use, address: Address
 ) -> ExecAnswer:

@@ -18,12 +18,22 @@ or any proposed one; `Names` keeps all of them, and whoever judges an Execute ju
 from __future__ import annotations
 
 from collections import deque
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from postern.errors import ProtocolViolation
 from postern.protocols.postgres.messages import Field, parse_row_description
 
-QUERY, PARSE, BIND, DESCRIBE, EXECUTE, CLOSE, SYNC, FUNCTION, REFUSED, POISON = range(10)
+# Kinds of slots
+QUERY: Final = 0
+PARSE: Final = 1
+BIND: Final = 2
+DESCRIBE: Final = 3
+EXECUTE: Final = 4
+CLOSE: Final = 5
+SYNC: Final = 6
+FUNCTION: Final = 7
+REFUSED: Final = 8
+POISON: Final = 9
 
 # Slots whose last answer is a ReadyForQuery.
 _BOUNDARIES = frozenset({QUERY, SYNC, FUNCTION})

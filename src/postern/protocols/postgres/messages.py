@@ -10,67 +10,71 @@ import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
+
+from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
+from postern.protocols.framing import uint32
 
 INT32 = struct.Struct("!i")
 UINT32 = struct.Struct("!I")
 INT16 = struct.Struct("!h")
 HEADER = struct.Struct("!cI")
 
-# Frontend tags
-BIND = ord("B")
-CLOSE = ord("C")
-COPY_DATA = ord("d")
-COPY_DONE = ord("c")
-COPY_FAIL = ord("f")
-DESCRIBE = ord("D")
-EXECUTE = ord("E")
-FLUSH = ord("H")
-FUNCTION_CALL = ord("F")
-PARSE = ord("P")
-PASSWORD = ord("p")
-QUERY = ord("Q")
-SYNC = ord("S")
-TERMINATE = ord("X")
+# Frontend tags. Final numbers, so that they compile into the code that compares with them.
+BIND: Final = 66  # B
+CLOSE: Final = 67  # C
+COPY_DATA: Final = 100  # d
+COPY_DONE: Final = 99  # c
+COPY_FAIL: Final = 102  # f
+DESCRIBE: Final = 68  # D
+EXECUTE: Final = 69  # E
+FLUSH: Final = 72  # H
+FUNCTION_CALL: Final = 70  # F
+PARSE: Final = 80  # P
+PASSWORD: Final = 112  # p
+QUERY: Final = 81  # Q
+SYNC: Final = 83  # S
+TERMINATE: Final = 88  # X
 
 # Backend tags
-AUTHENTICATION = ord("R")
-BACKEND_KEY_DATA = ord("K")
-BIND_COMPLETE = ord("2")
-CLOSE_COMPLETE = ord("3")
-COMMAND_COMPLETE = ord("C")
-COPY_BOTH_RESPONSE = ord("W")
-COPY_IN_RESPONSE = ord("G")
-COPY_OUT_RESPONSE = ord("H")
-DATA_ROW = ord("D")
-EMPTY_QUERY_RESPONSE = ord("I")
-ERROR_RESPONSE = ord("E")
-FUNCTION_CALL_RESPONSE = ord("V")
-NEGOTIATE_PROTOCOL_VERSION = ord("v")
-NO_DATA = ord("n")
-NOTICE_RESPONSE = ord("N")
-NOTIFICATION_RESPONSE = ord("A")
-PARAMETER_DESCRIPTION = ord("t")
-PARAMETER_STATUS = ord("S")
-PARSE_COMPLETE = ord("1")
-PORTAL_SUSPENDED = ord("s")
-READY_FOR_QUERY = ord("Z")
-ROW_DESCRIPTION = ord("T")
+AUTHENTICATION: Final = 82  # R
+BACKEND_KEY_DATA: Final = 75  # K
+BIND_COMPLETE: Final = 50  # 2
+CLOSE_COMPLETE: Final = 51  # 3
+COMMAND_COMPLETE: Final = 67  # C
+COPY_BOTH_RESPONSE: Final = 87  # W
+COPY_IN_RESPONSE: Final = 71  # G
+COPY_OUT_RESPONSE: Final = 72  # H
+DATA_ROW: Final = 68  # D
+EMPTY_QUERY_RESPONSE: Final = 73  # I
+ERROR_RESPONSE: Final = 69  # E
+FUNCTION_CALL_RESPONSE: Final = 86  # V
+NEGOTIATE_PROTOCOL_VERSION: Final = 118  # v
+NO_DATA: Final = 110  # n
+NOTICE_RESPONSE: Final = 78  # N
+NOTIFICATION_RESPONSE: Final = 65  # A
+PARAMETER_DESCRIPTION: Final = 116  # t
+PARAMETER_STATUS: Final = 83  # S
+PARSE_COMPLETE: Final = 49  # 1
+PORTAL_SUSPENDED: Final = 115  # s
+READY_FOR_QUERY: Final = 90  # Z
+ROW_DESCRIPTION: Final = 84  # T
 
 # Request codes of the startup family
-PROTOCOL_3_0 = 196608
-PROTOCOL_3_2 = 196610
-CANCEL_REQUEST = 80877102
-SSL_REQUEST = 80877103
-GSSENC_REQUEST = 80877104
+PROTOCOL_3_0: Final = 196608
+PROTOCOL_3_2: Final = 196610
+CANCEL_REQUEST: Final = 80877102
+SSL_REQUEST: Final = 80877103
+GSSENC_REQUEST: Final = 80877104
 
-AUTH_OK = 0
-AUTH_CLEARTEXT = 3
-AUTH_MD5 = 5
-AUTH_SASL = 10
-AUTH_SASL_CONTINUE = 11
-AUTH_SASL_FINAL = 12
+AUTH_OK: Final = 0
+AUTH_CLEARTEXT: Final = 3
+AUTH_MD5: Final = 5
+AUTH_SASL: Final = 10
+AUTH_SASL_CONTINUE: Final = 11
+AUTH_SASL_FINAL: Final = 12
 
 
 def message(tag: bytes, *body: bytes) -> bytes:
@@ -86,9 +90,11 @@ def cstring(text: str | bytes) -> bytes:
     return data + b"\0"
 
 
-def read_cstring(data: bytes, pos: int, end: int) -> tuple[bytes, int]:
+def read_cstring(data: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
     """The string at `pos` and the position behind its zero byte."""
-    stop = data.find(b"\0", pos, end)
+    if pos < end and not data[pos]:
+        return b"", pos + 1
+    stop: i64 = data.find(b"\0", pos, end)
     if stop < 0:
         raise ProtocolViolation("a string in a message has no end")
     return data[pos:stop], stop + 1
@@ -226,49 +232,72 @@ def parse_row_description(body: bytes) -> tuple[Field, ...]:
     return tuple(fields)
 
 
-@dataclass(frozen=True, slots=True)
 class BindBody:
     """A decoded Bind. `values` holds raw parameter values, None for NULL."""
 
-    portal: bytes
-    statement: bytes
-    formats: tuple[int, ...]
-    values: tuple[bytes | None, ...]
-    result_formats: tuple[int, ...]
+    __slots__ = ("formats", "portal", "result_formats", "statement", "values")
+
+    def __init__(
+        self,
+        portal: bytes,
+        statement: bytes,
+        formats: tuple[int, ...],
+        values: tuple[bytes | None, ...],
+        result_formats: tuple[int, ...],
+    ) -> None:
+        self.portal = portal
+        self.statement = statement
+        self.formats = formats
+        self.values = values
+        self.result_formats = result_formats
 
 
-def parse_bind(data: bytes, pos: int, end: int) -> BindBody:
+def parse_bind(data: bytes, pos: i64, end: i64) -> BindBody:
     portal, pos = read_cstring(data, pos, end)
     statement, pos = read_cstring(data, pos, end)
-    formats, pos = _read_int16s(data, pos, end)
-    (count,) = INT16.unpack_from(_need(data, pos, 2, end), 0)
+    formats = _read_int16s(data, pos, end)
+    pos += 2 + 2 * len(formats)
+    count = _read_int16(data, pos, end)
     pos += 2
     values: list[bytes | None] = []
-    for _ in range(count & 0xFFFF):
-        (size,) = INT32.unpack_from(_need(data, pos, 4, end), 0)
+    for _ in range(count):
+        if end - pos < 4:
+            raise ProtocolViolation(_SHORT)
+        size = uint32(data, pos)
         pos += 4
-        if size < 0:
+        if size >= 0x80000000:
             values.append(None)
             continue
-        values.append(_need(data, pos, size, end))
+        if end - pos < size:
+            raise ProtocolViolation(_SHORT)
+        values.append(data[pos : pos + size])
         pos += size
-    result_formats, pos = _read_int16s(data, pos, end)
-    if pos != end:
-        raise ProtocolViolation("a Bind message is longer than it says")
+    result_formats = _read_int16s(data, pos, end)
+    if pos + 2 + 2 * len(result_formats) != end:
+        raise ProtocolViolation("a Bind message has another length than its parts")
     return BindBody(portal, statement, formats, tuple(values), result_formats)
 
 
-def _read_int16s(data: bytes, pos: int, end: int) -> tuple[tuple[int, ...], int]:
-    count = int.from_bytes(_need(data, pos, 2, end), "big")
-    pos += 2
-    block = _need(data, pos, 2 * count, end)
-    return struct.unpack(f"!{count}h", block), pos + 2 * count
+_SHORT = "a message is shorter than it says"
+_NONE: tuple[int, ...] = ()
 
 
-def _need(data: bytes, pos: int, size: int, end: int) -> bytes:
-    if end - pos < size:
-        raise ProtocolViolation("a message is shorter than it says")
-    return data[pos : pos + size]
+def _read_int16(data: bytes, pos: i64, end: i64) -> i64:
+    if end - pos < 2:
+        raise ProtocolViolation(_SHORT)
+    high: i64 = data[pos]
+    low: i64 = data[pos + 1]
+    return (high << 8) | low
+
+
+def _read_int16s(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
+    """A counted list of format codes."""
+    count = _read_int16(data, pos, end)
+    if not count:
+        return _NONE
+    if end - pos < 2 + 2 * count:
+        raise ProtocolViolation(_SHORT)
+    return struct.unpack_from(f"!{count}h", data, pos + 2)
 
 
 def rows_of(tag: str) -> int | None:

@@ -16,6 +16,10 @@ class Script:
         self.failed = False
         self.finished = False
 
+    def exit_code(self) -> int:
+        """0 when it ran to its end without an error, else 1."""
+        return int(self.failed or not self.finished)
+
     def start(self) -> bytes:
         return m.query(self._text.encode())
 

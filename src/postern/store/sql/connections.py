@@ -7,7 +7,6 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, case, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from postern.domain.connection import Connection
 from postern.domain.session import SessionStatus
@@ -17,6 +16,7 @@ from postern.store.encryption import Encryption
 from postern.store.ports import ConnectionFilter
 from postern.store.schema import connection_guardrails, connections, sessions
 from postern.store.sql.rows import connection_of, connection_values, guardrail_ids_column
+from postern.store.threaded import Executor
 
 _ALL = select(*connections.c, guardrail_ids_column())
 _FIXED = {"id", "org_id", "name", "created_at"}
@@ -90,7 +90,7 @@ def _in_between(connection: Connection) -> Conflict:
     )
 
 
-async def _associate(transaction: AsyncConnection, connection: Connection) -> None:
+async def _associate(transaction: Executor, connection: Connection) -> None:
     """Replaces the connection's side of the association."""
     await transaction.execute(
         delete(connection_guardrails).where(connection_guardrails.c.connection_id == connection.id)

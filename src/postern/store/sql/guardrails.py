@@ -8,13 +8,13 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from postern.domain.guardrail import GuardRail
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.schema import connection_guardrails, guardrails
 from postern.store.sql.rows import guardrail_of, rules_values
+from postern.store.threaded import Executor
 
 _ALL = (
     select(*guardrails.c, connection_guardrails.c.connection_id)
@@ -89,7 +89,7 @@ def _taken(guardrail: GuardRail) -> Conflict:
     )
 
 
-async def _associate(transaction: AsyncConnection, guardrail: GuardRail) -> None:
+async def _associate(transaction: Executor, guardrail: GuardRail) -> None:
     """Replaces the guard rail's side of the association."""
     await transaction.execute(delete(connection_guardrails).where(connection_guardrails.c.guardrail_id == guardrail.id))
     pairs = [{"connection_id": key, "guardrail_id": guardrail.id} for key in set(guardrail.connection_ids)]

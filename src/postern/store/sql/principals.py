@@ -7,7 +7,6 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from postern.domain.principal import Principal
 from postern.errors import Conflict, NotFound
@@ -15,6 +14,7 @@ from postern.store.database import Database
 from postern.store.ports import Account
 from postern.store.schema import orgs, user_groups, users
 from postern.store.sql.rows import groups_column, principal_of
+from postern.store.threaded import Executor
 
 _ALL = select(*users.c, groups_column())
 
@@ -50,7 +50,7 @@ class SqlPrincipals:
     async def count(self, org_id: UUID) -> int:
         async with self._database.statement() as connection:
             wanted = select(func.count()).select_from(users).where(users.c.org_id == org_id)
-            return (await connection.execute(wanted)).scalar_one()
+            return int((await connection.execute(wanted)).scalar_one())
 
     async def add(self, principal: Principal, password_hash: str | None, at: datetime) -> None:
         taken = ("id", "org_id", "subject", "name", "kind", "status")
@@ -88,7 +88,7 @@ class SqlPrincipals:
             )
 
 
-async def _set_groups(transaction: AsyncConnection, principal: Principal) -> None:
+async def _set_groups(transaction: Executor, principal: Principal) -> None:
     await transaction.execute(delete(user_groups).where(user_groups.c.user_id == principal.id))
     rows = [{"user_id": principal.id, "name": name} for name in principal.groups]
     if rows:

@@ -1,0 +1,107 @@
+"""SQLite for asyncio: the synchronous driver, one hop to a thread for each statement.
+
+A driver that is asynchronous by itself hops for each call of the database API (cursor, execute, fetch,
+close), which costs several times the statement. Here connect, execute, fetch and release are one hop; the
+rows are read in full, and what the callers get is a result like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import Any, Protocol, TypeVar, cast
+
+from sqlalchemy import URL, Connection, CursorResult, Engine, Executable, create_engine
+
+T = TypeVar("T")
+
+
+class Executor(Protocol):
+    """What stores do with a connection, of whichever engine."""
+
+    async def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]: ...
+
+    async def run_sync(self, work: Callable[[Connection], T]) -> T: ...
+
+
+class ThreadedEngine:
+    """`sync_engine` on a few threads of its own."""
+
+    def __init__(self, url: URL, threads: int) -> None:
+        self.sync_engine: Engine = create_engine(
+            url, pool_size=threads, max_overflow=0, hide_parameters=True, connect_args={"check_same_thread": False}
+        )
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="store")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    def connect(self) -> Executor:
+        """For single statements, each committed by itself."""
+        return _Statements(self)
+
+    @asynccontextmanager
+    async def begin(self, **options: Any) -> AsyncIterator[Executor]:
+        """A transaction; `options` are execution options of its connection."""
+        connection = await self.run(lambda: _begun(self.sync_engine.connect(), options))
+        try:
+            yield _Transaction(self, connection)
+        except BaseException:
+            await asyncio.shield(self.run(connection.close))  # which rolls back
+            raise
+        await asyncio.shield(self.run(lambda: _committed(connection)))
+
+    async def dispose(self) -> None:
+        await self.run(self.sync_engine.dispose)
+        self._pool.shutdown(wait=False)
+
+
+class _Statements:
+    def __init__(self, engine: ThreadedEngine) -> None:
+        self._engine = engine
+
+    async def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        return await self.run_sync(lambda connection: _whole(connection.execute(statement, parameters)))
+
+    async def run_sync(self, work: Callable[[Connection], T]) -> T:
+        def in_thread() -> T:
+            with self._engine.sync_engine.connect() as connection:
+                return work(connection)
+
+        return await self._engine.run(in_thread)
+
+
+class _Transaction:
+    def __init__(self, engine: ThreadedEngine, connection: Connection) -> None:
+        self._engine = engine
+        self._connection = connection
+
+    async def execute(self, statement: Executable, parameters: Any = None) -> CursorResult[Any]:
+        return await self.run_sync(lambda connection: _whole(connection.execute(statement, parameters)))
+
+    async def run_sync(self, work: Callable[[Connection], T]) -> T:
+        return await self._engine.run(lambda: work(self._connection))
+
+
+def _whole(result: CursorResult[Any]) -> CursorResult[Any]:
+    """The same result without its cursor: usable in another thread, after its connection has gone."""
+    return cast("CursorResult[Any]", result.freeze()()) if result.returns_rows else result
+
+
+def _begun(connection: Connection, options: dict[str, Any]) -> Connection:
+    try:
+        connection = connection.execution_options(**options)
+        connection.begin()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _committed(connection: Connection) -> None:
+    try:
+        connection.commit()
+    finally:
+        connection.close()
