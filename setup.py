@@ -24,6 +24,7 @@ HOT = [
     "protocols/postgres/frontend.py",
     "protocols/postgres/ledger.py",
     "protocols/postgres/messages.py",
+    "protocols/postgres/output.py",
     "protocols/postgres/rows.py",
     "protocols/postgres/types.py",
     "protocols/postgres/wire.py",

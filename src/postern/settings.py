@@ -37,6 +37,7 @@ class Settings:
     log_format: str = _setting("text", "text or json, one line for each event")
     tls_cert: str = _setting("", "PEM chain of your own server certificate; Postern makes one when empty")
     tls_key: str = _setting("", "PEM private key of that certificate")
+    tls_ca: str = _setting("", "PEM of the CA that issued it, for clients; empty when it is publicly trusted")
     handshake_timeout: float = _setting(30.0, "seconds that a client has to log in")
     dial_timeout: float = _setting(10.0, "seconds that a target has to answer")
     idle_timeout: float = _setting(0.0, "seconds without traffic or a running statement that end a session; 0 for no limit")

@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg.conninfo
 import pytest
 
-from postern.client.psql import moved, psql_line
+from postern.client.psql import moved, psql_line, user_of
 from postern.domain.secret import Secret
 
 AUTHORITY = Path("/home/some one/ca.crt")
@@ -34,3 +34,7 @@ def test_a_moved_line_differs_in_host_and_port_only() -> None:
     before = psql_line("u", Secret("p@w:/"), "localhost", 7432, "shop", AUTHORITY)
     after = psql_line("u", Secret("p@w:/"), "db.example.com", 1234, "shop", AUTHORITY)
     assert moved(before, "db.example.com", 1234) == after
+
+
+def test_the_user_of_a_line_is_read_back() -> None:
+    assert user_of(psql_line("w@o-where", Secret("p"), "localhost", 7432, "shop", AUTHORITY)) == "w@o-where"

@@ -4,10 +4,12 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from postern.errors import Misconfigured
 from postern.settings import Settings
 from postern.wiring import machine, paths
 
@@ -53,3 +55,12 @@ def test_a_command_that_is_on_the_path_is_named_shortly(tmp_path: Path, monkeypa
     assert machine._command() == str(own)
     monkeypatch.setattr(sys, "argv", ["/lib/postern/__main__.py"])
     assert machine._command() == f"{sys.executable} -m postern"
+
+
+def test_a_gateway_without_workers_is_refused(settings: Settings) -> None:
+    with pytest.raises(Misconfigured, match="give 1 or more"):
+        machine.run(replace(settings, workers=0), {})
+
+
+def test_children_take_no_module_from_the_folder_they_are_started_in() -> None:
+    assert machine._child("w1", "worker", "--name", "w1").arguments == ("-P", "-m", "postern", "worker", "--name", "w1")

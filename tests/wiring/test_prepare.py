@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from postern.client.psql import user_of
 from postern.demo import target as demo
 from postern.demo.target import Target
 from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unavailable
+from postern.services.credentials import DEFAULT_LIFE
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
+from postern.wiring import app as app_module
 from postern.wiring import demo_shop, paths, prepare, tls
 from postern.wiring.app import App, open_app
 
@@ -131,3 +135,32 @@ async def test_a_certificate_of_your_own_is_checked_first(settings: Settings, tm
     own = tls.material(settings)
     yours = tls.material(replace(settings, tls_cert=str(own.certificate), tls_key=str(own.key)))
     assert (yours.certificate, yours.key) == (own.certificate, own.key)
+
+
+async def test_clients_are_told_which_ca_to_trust(settings: Settings) -> None:
+    own = tls.material(settings)
+    public = replace(settings, tls_cert=str(own.certificate), tls_key=str(own.key))
+    assert tls.authority(settings) == own.authority
+    assert tls.authority(public) is None
+    assert tls.authority(replace(public, tls_ca="/ca.pem")) == Path("/ca.pem")
+    assert (await prepare._prepare(public)).authority == ""
+    assert told(settings)["psql"].endswith('?sslmode=verify-full&sslrootcert=system"')
+
+
+async def test_an_expired_line_is_made_anew_and_a_revoked_one_is_not(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await prepare._prepare(settings)
+    before = told(settings)["psql"]
+    later = datetime.now(UTC) + DEFAULT_LIFE + timedelta(hours=1)
+    with monkeypatch.context() as patched:
+        patched.setattr(app_module, "now", lambda: later)
+        await prepare._prepare(settings)
+    after = told(settings)["psql"]
+    assert user_of(after) != user_of(before)
+    async with open_app(settings, LocalSignals()) as app:
+        grant = await app.services.access.find_grant(user_of(after))
+        assert grant is not None
+        await app.services.credentials.revoke(await prepare._setter(app), demo_shop.NAME, grant.credential_id)
+    await prepare._prepare(settings)
+    assert told(settings)["psql"] == after

@@ -12,6 +12,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from postern.demo import binaries, target
 from postern.demo.binaries import Account, Binaries
@@ -137,21 +138,14 @@ class Server:
         return made
 
     def _initdb(self, found: Binaries, password_file: Path) -> None:
-        account = self.place.account
         arguments = ["--username", SUPERUSER, "--pwfile", str(password_file), "--auth", "scram-sha-256"]
         arguments += ["--encoding", "UTF8", "--locale", "C", "--no-sync", "--no-instructions"]
         done = subprocess.run(
             [found.initdb, "--pgdata", self.place.data, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            stdin=subprocess.DEVNULL,
-            cwd=self.place.data,
-            env=found.environment(),
             check=False,
-            preexec_fn=dying_with_us(signal.SIGTERM),
-            user=account.uid if account else None,
-            group=account.gid if account else None,
-            extra_groups=[] if account else None,
+            **self._surroundings(found, dies_by=signal.SIGTERM),
         )
         if done.returncode != 0:
             shutil.rmtree(self.place.data, ignore_errors=True)
@@ -197,21 +191,27 @@ class Server:
             "full_page_writes": "off",
         }
         arguments = [part for name, value in options.items() for part in ("-c", f"{name}={value}")]
-        account = self.place.account
         with self.log_file.open("wb") as output:
             self._process = subprocess.Popen(
                 [found.postgres, "-D", self.place.data, *arguments],
-                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                cwd=self.place.data,
-                env=found.environment(),
                 start_new_session=True,
-                preexec_fn=dying_with_us(signal.SIGINT),
-                user=account.uid if account else None,
-                group=account.gid if account else None,
-                extra_groups=[] if account else None,
+                **self._surroundings(found, dies_by=signal.SIGINT),
             )
+
+    def _surroundings(self, found: Binaries, dies_by: signal.Signals) -> dict[str, Any]:
+        """What every program of the server is started with; `dies_by` is the signal it gets when we are gone."""
+        account = self.place.account
+        return {
+            "stdin": subprocess.DEVNULL,
+            "cwd": self.place.data,
+            "env": found.environment(),
+            "preexec_fn": dying_with_us(dies_by),
+            "user": account.uid if account else None,
+            "group": account.gid if account else None,
+            "extra_groups": [] if account else None,
+        }
 
     def _wait_ready(self) -> None:
         """The last line of `postmaster.pid` says "ready" once connections are taken."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from postern.domain.permit import Permit
-from postern.domain.session import EndReason
+from postern.domain.session import EndReason, Session
 from postern.errors import Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.interception.events import Event, Note
@@ -84,11 +84,34 @@ class Engine:
     async def dial(self, permit: Permit, database: str | None, parameters: Mapping[str, str]) -> Target:
         return await self._dialer.dial(permit, database, parameters)
 
-    async def start(self, permit: Permit, target: Target, metadata: Mapping[str, str]) -> Opened:
-        """The row and the recording of a new session. Raises Unavailable, RecordingFailed."""
+    async def open(
+        self, permit: Permit, database: str | None, parameters: Mapping[str, str], metadata: Mapping[str, str]
+    ) -> tuple[Opened, Target]:
+        """A new session and its target: the row is written while the target is dialled.
+
+        Raises what dialling raises, and Unavailable; a session whose target could not be had is closed as failed.
+        """
         session_id = uuid4()
-        session = await self._sessions.open(permit, session_id=session_id, worker=self._worker, metadata=metadata)
-        return self.prepare(session_id, permit, session.start_date)
+        row = asyncio.ensure_future(
+            self._sessions.open(permit, session_id=session_id, worker=self._worker, metadata=metadata)
+        )
+        target: Target | None = None
+        try:
+            target = await self.dial(permit, database, parameters)
+            session = await row
+            return self.prepare(session_id, permit, session.start_date), target
+        except BaseException:
+            if target is not None:
+                target.stream.close()
+            await asyncio.shield(self._give_up(row, session_id))
+            raise
+
+    async def _give_up(self, row: asyncio.Future[Session], session_id: UUID) -> None:
+        try:
+            await row
+            await self._sessions.close(session_id, reason=EndReason.FAILED, exit_code=None, metrics={}, event_size=0)
+        except Unavailable as error:
+            log.error("session %s could not be closed in the store: %s", session_id, error.message)
 
     def prepare(self, session_id: UUID, permit: Permit, start_date: datetime) -> Opened:
         """The recording of a session whose row is there."""

@@ -91,13 +91,9 @@ class PostgresGate:
         # libpq sends the user name as the database when none was given.
         database = None if startup.database == own_name else startup.database
         parameters = {"application_name": f"postern {permit.principal.email}", **startup.parameters}
-        target = await self._engine.dial(permit, database, parameters)
-        try:
-            metadata = _metadata(startup, stream.peer, database)
-            session = await self._engine.start(permit, target, metadata)
-        except BaseException:
-            target.stream.close()
-            raise
+        session, target = await self._engine.open(
+            permit, database, parameters, _metadata(startup, stream.peer, database)
+        )
         key = secrets.token_bytes(36 if startup.protocol >= PROTOCOL_3_2 else 8)
         # The process id of a cancel key is a signed number for some drivers: keep it positive.
         key = bytes((key[0] & 0x7F,)) + key[1:]

@@ -95,6 +95,7 @@ class Channel(Enum):
     ERROR = "error"
     NOTIFICATION = "notification"
     FUNCTION = "function"
+    PARAMETER = "parameter"  # a setting of the session that the target reports
 
 
 class Output(Event, ABC):

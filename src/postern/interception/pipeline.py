@@ -9,7 +9,7 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.interception.events import Event
-from postern.interception.verdicts import FORWARD, REPLACE, Forward, Refuse, Replace, Verdict
+from postern.interception.verdicts import FORWARD, REPLACE, Forward, Hold, Refuse, Replace, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -54,9 +54,13 @@ class Interceptor(Protocol):
 
 
 class Pipeline:
-    """Asks each interceptor that wants the kind of event, in order; the first refusal or hold ends it."""
+    """Asks each interceptor that wants the kind of event, in order. The first refusal ends it.
 
-    __slots__ = ("_chains", "session", "wants")
+    A hold waits until the others have been asked, so nobody decides on what is refused anyway. Once it is
+    settled, `judge` is called again with `first` behind the one that held, which `held_at` tells.
+    """
+
+    __slots__ = ("_chains", "held_at", "session", "wants")
 
     def __init__(self, interceptors: Sequence[Interceptor], session: SessionView) -> None:
         chains: dict[type[Event], list[Interceptor]] = {}
@@ -66,11 +70,15 @@ class Pipeline:
         self._chains = {kind: tuple(chain) for kind, chain in chains.items()}
         self.session = session
         self.wants: frozenset[type[Event]] = frozenset(chains)
+        self.held_at = 0
 
-    def judge(self, event: Event, kind: type[Event]) -> Verdict:
-        """`kind` is the declared event class: Operation, Rows or Output."""
+    def judge(self, event: Event, kind: type[Event], first: int = 0) -> Verdict:
+        """`kind` is the declared event class: Operation, Rows or Output. Interceptors before `first` are not asked."""
         outcome: Verdict = FORWARD
-        for interceptor in self._chains.get(kind, ()):
+        held: Hold | None = None
+        chain = self._chains.get(kind, ())
+        for place in range(first, len(chain)):
+            interceptor = chain[place]
             try:
                 verdict = interceptor.see(event, self.session)
             except Exception:
@@ -85,5 +93,10 @@ class Pipeline:
             if isinstance(verdict, Replace):
                 outcome = REPLACE
                 continue
+            if isinstance(verdict, Hold):
+                if held is None:
+                    held = verdict
+                    self.held_at = place
+                continue
             return verdict
-        return outcome
+        return outcome if held is None else held

@@ -62,7 +62,6 @@ class Driver:
         self._on_park = on_park
         self._transports: dict[Side, asyncio.Transport] = {}
         self._throttled: set[Side] = set()
-        self._parked = False
         self._closing: EndReason | None = None
         self._timers: list[asyncio.TimerHandle] = []
 
@@ -125,7 +124,6 @@ class Driver:
         self.link.renew(pipeline)
 
     def resume(self, ticket: str, verdict: Verdict) -> None:
-        self._parked = False
         self._perform(self.link.resume(ticket, verdict))
         self._apply_reading()
 
@@ -153,7 +151,6 @@ class Driver:
             elif kind is Close:
                 self._close(cast("Close", effect).reason)
             else:
-                self._parked = True
                 self._apply_reading()
                 if self._on_park is not None:
                     self._on_park(self, cast("Park", effect))
@@ -201,7 +198,7 @@ class Driver:
     def _apply_reading(self) -> None:
         full = self._throttled
         self._read(Side.TARGET, Side.CLIENT not in full)
-        self._read(Side.CLIENT, not full and not self._parked)
+        self._read(Side.CLIENT, not full and not self.link.parked)
 
     def _read(self, side: Side, wanted: bool) -> None:
         transport = self._transports.get(side)

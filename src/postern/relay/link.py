@@ -70,6 +70,21 @@ class Close:
 
 Effect = Send | Record | Park | Close
 
+_UNCHANGEABLE = Refuse("pipeline", "an interceptor tried to change a request, which this protocol cannot do")
+
+
+class Parked:
+    """A request that waits, and where its judgement goes on: at this operation, behind this interceptor."""
+
+    __slots__ = ("operation", "pipeline", "place", "request", "ticket")
+
+    def __init__(self, hold: Hold, request: Request, operation: int, pipeline: Pipeline) -> None:
+        self.ticket = hold.ticket
+        self.request = request
+        self.operation = operation
+        self.pipeline = pipeline
+        self.place = pipeline.held_at + 1
+
 
 class Link:
     """Feed it with `receive`; it answers with effects. `clock` gives microseconds."""
@@ -78,7 +93,8 @@ class Link:
         self._wire = wire
         self._clock = clock
         self._started: dict[int, int] = {}
-        self._parked: tuple[str, Request] | None = None
+        self._parked: Parked | None = None
+        self._held_at = 0  # the operation that the last Hold was about
         self._ended = False
         self.renew(pipeline)
 
@@ -94,31 +110,45 @@ class Link:
     def busy(self) -> bool:
         return self._wire.busy
 
+    @property
+    def parked(self) -> bool:
+        """Whether a request waits for `resume`."""
+        return self._parked is not None
+
     def receive(self, side: Side, data: bytes) -> list[Effect]:
         if self._ended:
             return []
-        try:
-            if side is Side.CLIENT:
-                self._wire.feed_client(data)
-                return [] if self._parked else self._from_client()
-            self._wire.feed_target(data)
-            return self._from_target()
-        except ProtocolViolation as error:
-            return self.end(EndReason.PROTOCOL_VIOLATION, f"{side.value} broke the protocol: {error.message}", "08P01")
-        except Exception:
-            log.exception("a message of the %s could not be handled", side.value)
-            return self.end(EndReason.FAILED, "the gateway could not handle a message and closed the link", "XX000")
+        return self._run(side, data, None)
 
     def resume(self, ticket: str, verdict: Verdict) -> list[Effect]:
-        """The question behind `ticket` is settled. An unknown ticket changes nothing."""
-        if self._ended or self._parked is None or self._parked[0] != ticket:
+        """The question behind `ticket` is settled. An unknown ticket changes nothing.
+
+        What comes behind the one that held is judged yet: it may refuse, or hold again.
+        """
+        if self._ended or self._parked is None or self._parked.ticket != ticket:
             return []
-        _, request = self._parked
-        self._parked = None
-        kept: list[Event] = []
-        outgoing: list[bytes] = []
-        self._decide(request, verdict, kept, outgoing)
-        return self._from_client(kept, outgoing)
+        return self._run(Side.CLIENT, b"", verdict)
+
+    def _run(self, side: Side, data: bytes, verdict: Verdict | None) -> list[Effect]:
+        """Takes `data`, or the verdict on what is parked. What was understood goes its way whatever comes behind it."""
+        effects: list[Effect] = []
+        try:
+            if side is Side.TARGET:
+                self._wire.feed_target(data)
+                self._from_target(effects)
+            else:
+                if data:
+                    self._wire.feed_client(data)
+                if verdict is not None or self._parked is None:
+                    self._from_client(effects, verdict)
+        except ProtocolViolation as error:
+            effects += self.end(
+                EndReason.PROTOCOL_VIOLATION, f"{side.value} broke the protocol: {error.message}", "08P01"
+            )
+        except Exception:
+            log.exception("a message of the %s could not be handled", side.value)
+            effects += self.end(EndReason.FAILED, "the gateway could not handle a message and closed the link", "XX000")
+        return effects
 
     def client_finished(self) -> list[Effect]:
         """The client sends no more, and may still read."""
@@ -135,6 +165,7 @@ class Link:
         if self._ended:
             return []
         self._ended = True
+        self._parked = None
         effects: list[Effect] = []
         if self._wire.needs_farewell:
             farewell = self._wire.farewell(message, code, hint)
@@ -142,93 +173,122 @@ class Link:
         effects.append(Close(reason, message))
         return effects
 
-    def _from_client(self, kept: list[Event] | None = None, outgoing: list[bytes] | None = None) -> list[Effect]:
-        kept = [] if kept is None else kept
-        outgoing = [] if outgoing is None else outgoing
-        effects: list[Effect] = []
+    def _from_client(self, effects: list[Effect], verdict: Verdict | None) -> None:
+        kept: list[Event] = []
+        outgoing: list[bytes] = []
         wire = self._wire
-        while self._parked is None:
-            piece = wire.poll_client()
-            if piece is None:
-                break
-            if isinstance(piece, bytes):
-                outgoing.append(piece)
-                continue
-            verdict = piece.forced or self._judge(piece)
-            if isinstance(verdict, Hold):
-                self._parked = (verdict.ticket, piece)
-                effects.append(Park(verdict.ticket, verdict.question))
-            else:
-                self._decide(piece, verdict, kept, outgoing)
-        if kept:
-            effects.append(Record(kept))
-        if outgoing:
-            effects.append(Send(Side.TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
+        park: Park | None = None
+        try:
+            if verdict is not None:
+                park = self._settle(verdict, kept, outgoing)
+            while self._parked is None:
+                piece = wire.poll_client()
+                if piece is None:
+                    break
+                if isinstance(piece, bytes):
+                    outgoing.append(piece)
+                else:
+                    park = self._decide(piece, piece.forced or self._judge(piece, 0, 0), kept, outgoing)
+        finally:
+            if kept:
+                effects.append(Record(kept))
+            if outgoing:
+                effects.append(Send(Side.TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
+            if park is not None:
+                effects.append(park)
         if wire.answers_waiting:
-            effects += self._from_target()
-        return effects
+            self._from_target(effects)
 
-    def _judge(self, request: Request) -> Verdict | None:
-        """None: forward. The first operation that is not let through decides for all."""
+    def _settle(self, verdict: Verdict, kept: list[Event], outgoing: list[bytes]) -> Park | None:
+        """The verdict on the parked request; a Forward lets the rest of its judgement go on."""
+        parked = self._parked
+        assert parked is not None
+        self._parked = None
+        further: Verdict | None = verdict
+        if isinstance(verdict, Forward):
+            place = parked.place if parked.pipeline is self._pipeline else 0
+            further = self._judge(parked.request, parked.operation, place)
+        elif isinstance(verdict, Replace):
+            further = _UNCHANGEABLE
+        return self._decide(parked.request, further, kept, outgoing)
+
+    def _judge(self, request: Request, operation: int, place: int) -> Verdict | None:
+        """None: forward. Begins at this operation and this place in the chain; a refusal wins over a hold."""
         pipeline = self._pipeline
         if Operation not in pipeline.wants:
             return None
-        for operation in request.operations:
-            verdict = pipeline.judge(operation, Operation)
+        held: Hold | None = None
+        held_at = 0
+        for index in range(operation, len(request.operations)):
+            verdict = pipeline.judge(request.operations[index], Operation, place if index == operation else 0)
             if isinstance(verdict, Forward):
                 continue
             if isinstance(verdict, Replace):
-                return Refuse("pipeline", "an interceptor tried to change a request, which this protocol cannot do")
-            return verdict
-        return None
+                return _UNCHANGEABLE
+            if not isinstance(verdict, Hold):
+                return verdict
+            if held is None:
+                held = verdict
+                self._held_at = index
+                held_at = pipeline.held_at
+        pipeline.held_at = held_at
+        return held
 
-    def _decide(self, request: Request, verdict: Verdict | None, kept: list[Event], outgoing: list[bytes]) -> None:
-        """Records the request, then forwards or refuses it."""
+    def _decide(
+        self, request: Request, verdict: Verdict | None, kept: list[Event], outgoing: list[bytes]
+    ) -> Park | None:
+        """Records the request, then forwards or refuses it; a held one is kept as it is."""
+        if isinstance(verdict, Hold):
+            self._parked = Parked(verdict, request, self._held_at, self._pipeline)
+            return Park(verdict.ticket, verdict.question)
+        operations = request.operations
         metrics = self._pipeline.session.metrics
         runs = 0
-        for operation in request.operations:
+        for operation in operations:
             if operation.phase is Phase.RUN:
                 runs += 1
         metrics.operations += runs
         if isinstance(verdict, Refuse):
             metrics.refused += 1
-            kept.extend(request.operations)
-            exchange = request.operations[0].exchange if request.operations else 0
-            kept.append(Refusal(exchange, verdict.rule, verdict.message))
+            kept.extend(operations)
+            kept.append(Refusal(operations[0].exchange if operations else 0, verdict.rule, verdict.message))
             data = self._wire.refuse(request, verdict)
         else:
             now = self._clock()
-            for operation in request.operations:
-                # A statement that is prepared and run in one request is recorded once.
-                if not runs or operation.phase is Phase.RUN:
-                    kept.append(operation)
-                    self._started[operation.exchange] = now
+            for operation in operations if runs in (0, len(operations)) else _without_repeats(operations):
+                kept.append(operation)
+                self._started[operation.exchange] = now
             data = self._wire.admit(request)
         if data:
             outgoing.append(data)
+        return None
 
-    def _from_target(self) -> list[Effect]:
+    def _from_target(self, effects: list[Effect]) -> None:
         wire = self._wire
         shown: list[bytes] = []
         kept: list[Event] = []
-        while pieces := wire.poll_target():
-            for piece in pieces:
-                if isinstance(piece, bytes):
-                    shown.append(piece)
-                elif isinstance(piece, Completed):
-                    started = self._started.pop(piece.exchange, None)
-                    if started is not None:
-                        piece.micros = self._clock() - started
-                    kept.append(piece)
-                else:
-                    shown.append(self._answer(piece, kept))
+        try:
+            while pieces := wire.poll_target():
+                for piece in pieces:
+                    if isinstance(piece, bytes):
+                        shown.append(piece)
+                    elif isinstance(piece, Completed):
+                        started = self._started.pop(piece.exchange, None)
+                        if started is not None:
+                            piece.micros = self._clock() - started
+                        kept.append(piece)
+                    else:
+                        shown.append(self._answer(piece, kept))
+        finally:
+            data = shown[0] if len(shown) == 1 else b"".join(shown)
+            if data:
+                kept.insert(0, Shown(data))
+            if kept:
+                effects.append(Record(kept))
+            if data:
+                effects.append(Send(Side.CLIENT, data))
         if self._started and not wire.busy:
             self._started.clear()  # exchanges that an earlier error ended
-        data = shown[0] if len(shown) == 1 else b"".join(shown)
-        if not data:
-            return [Record(kept)] if kept else []
-        kept.insert(0, Shown(data))
-        return [Record(kept), Send(Side.CLIENT, data)]
 
     def _answer(self, event: Rows | Output, kept: list[Event]) -> bytes:
         verdict = self._pipeline.judge(event, Rows if isinstance(event, Rows) else Output)
@@ -239,3 +299,9 @@ class Link:
         self._pipeline.session.metrics.refused += 1
         kept.append(Refusal(event.exchange, verdict.rule, verdict.message))
         return self._wire.cut(event, verdict)
+
+
+def _without_repeats(operations: list[Operation]) -> list[Operation]:
+    """A statement that is prepared and run in one request is recorded once."""
+    run = {operation.text for operation in operations if operation.phase is Phase.RUN}
+    return [operation for operation in operations if operation.phase is Phase.RUN or operation.text not in run]

@@ -29,13 +29,13 @@ def run(settings: Settings) -> None:
 
 
 def build_api(settings: Settings, app: App) -> FastAPI:
-    certificate = tls.material(settings)
+    authority = tls.authority(settings)
     info = ServerInfo(
         api_url=settings.api_url,
         postgres_host=settings.address,
         postgres_port=settings.postgres_port,
         tunnel_url=f"wss://{settings.authority_of(settings.tunnel_port)}",
-        ca_certificate=certificate.authority.read_text(),
+        ca_certificate=authority.read_text() if authority else None,
     )
     return create_app(app.services, info)
 

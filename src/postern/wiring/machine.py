@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from postern import __version__
+from postern.errors import Misconfigured
 from postern.gateway.children import ChildSpec
 from postern.gateway.home import locked
 from postern.gateway.ports import settle
@@ -27,6 +28,10 @@ log = logging.getLogger(__name__)
 
 def run(settings: Settings, environ: Mapping[str, str]) -> None:
     """Blocks until SIGINT or SIGTERM. Raises Conflict, Misconfigured or Unavailable when it cannot start."""
+    if settings.workers < 1:
+        raise Misconfigured(
+            f"POSTERN_WORKERS: {settings.workers} workers carry no traffic; give 1 or more", field="workers"
+        )
     with locked(settings.home):
         asyncio.run(_run(settle(settings), environ))
 
@@ -64,14 +69,15 @@ def _command() -> str:
 
 
 def _child(name: str, *arguments: str, outlives: bool = False) -> ChildSpec:
-    return ChildSpec(name, ("-m", "postern", *(arguments or (name,))), outlives=outlives)
+    # -P: a file in the folder that we happen to be started from must not be taken for a module.
+    return ChildSpec(name, ("-P", "-m", "postern", *(arguments or (name,))), outlives=outlives)
 
 
 def _banner(settings: Settings, is_first: bool) -> str:
     """What a newcomer needs, ready to paste; the password only once."""
     told = json.loads(first_run_file(settings).read_text())
     lines = ["", f"  Postern is up at {settings.api_url}/api. Ctrl-C stops it.", ""]
-    if is_first:
+    if is_first and told["admin_password"]:
         lines += [f"    admin     {told['admin_email']}", f"    password  {told['admin_password']}", ""]
         lines += [f"  This is also in {first_run_file(settings)}, for you alone."]
     else:

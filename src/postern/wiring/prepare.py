@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import uuid4
 
-from postern.client.psql import moved, psql_line
+from postern.client.psql import moved, psql_line, user_of
 from postern.demo import target as demo
 from postern.domain.principal import ADMIN_GROUP, Principal
 from postern.domain.secret import Secret
@@ -62,20 +62,22 @@ async def _prepare(settings: Settings) -> Prepared:
         told["psql"] = await _psql(app, settings, told.get("psql", ""))
         _write(settings, told)
         token = await _token(app)
-    authority = certificate.authority.read_text()
-    return Prepared(settings.api_url, FIRST_ADMIN, token, authority, urls)
+    authority = tls.authority(settings)
+    return Prepared(settings.api_url, FIRST_ADMIN, token, authority.read_text() if authority else "", urls)
 
 
 async def _psql(app: App, settings: Settings, known: str) -> str:
-    """The line for the demo; empty without one. Its credential is issued once."""
+    """The line for the demo; empty without one. Its credential is issued once, and again when it has expired."""
     if not settings.demo:
         return known
     setter = await _setter(app)
     target = demo.load(settings.home)
     if known:
         await demo_shop.follow(app.services, setter, target)
-        return moved(known, settings.address, settings.postgres_port)
-    await demo_shop.make(app.services, setter, target)
+        if not await _has_expired(app, known):
+            return moved(known, settings.address, settings.postgres_port)
+    else:
+        await demo_shop.make(app.services, setter, target)
     account = await app.stores.principals.by_email(setter.org_id, FIRST_ADMIN)
     if account is None:
         log.warning("there is no %s, so no credential for the demo was issued; use `postern connect`", FIRST_ADMIN)
@@ -87,8 +89,16 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
         settings.address,
         settings.postgres_port,
         target.database,
-        tls.material(settings).authority,
+        tls.authority(settings),
     )
+
+
+async def _has_expired(app: App, line: str) -> bool:
+    """A credential that was revoked, or whose connection was removed, stays as somebody wanted it."""
+    grant = await app.services.access.find_grant(user_of(line))
+    if grant is None or grant.revoked_at is not None or grant.expires_at is None:
+        return False
+    return grant.expires_at <= app.services.now()
 
 
 async def _setter(app: App) -> Principal:

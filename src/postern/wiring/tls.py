@@ -17,7 +17,14 @@ def material(settings: Settings) -> Material:
     if bool(settings.tls_cert) != bool(settings.tls_key):
         raise Misconfigured("POSTERN_TLS_CERT and POSTERN_TLS_KEY belong together; set both or none", field="tls_cert")
     if settings.tls_cert:
-        # Its issuer is somebody else's: clients are given the chain itself to trust.
-        return Material(Path(settings.tls_cert), Path(settings.tls_cert), Path(settings.tls_key))
+        issuer = Path(settings.tls_ca or settings.tls_cert)
+        return Material(issuer, Path(settings.tls_cert), Path(settings.tls_key))
     names = certificates.server_names(settings.address, socket.gethostname(), settings.host, settings.public_host)
     return certificates.ensure(paths.certificates_folder(settings), names)
+
+
+def authority(settings: Settings) -> Path | None:
+    """The CA certificate that clients must be given; None when theirs are enough (a publicly trusted certificate)."""
+    if settings.tls_cert and not settings.tls_ca:
+        return None
+    return material(settings).authority

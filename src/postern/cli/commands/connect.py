@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import signal
 from pathlib import Path
@@ -88,15 +89,20 @@ def _show_native(info: ServerInfo, made: IssuedCredential, as_json: bool) -> Non
         made["database"] or "postgres",
         authority,
     )
-    address = {**made, "psql": line, "sslrootcert": str(authority)}
+    address = {**made, "psql": line, "sslrootcert": str(authority) if authority else "system"}
     emit(address, as_json, lambda value: click.echo(value["psql"]))
     if not as_json:
         click.echo(f"valid until {local_time(made['expires_at'])}; the password is shown this once", err=True)
 
 
-def _keep_authority(info: ServerInfo) -> Path:
-    """The gateway's CA certificate as a file, as psql wants it."""
-    file = profile.path(os.environ).with_name("ca.crt")
+def _keep_authority(info: ServerInfo) -> Path | None:
+    """The gateway's CA certificate as a file, as psql wants it; one for each CA, so that earlier lines stay good.
+    None when the system's own CAs are enough."""
+    text = info["ca_certificate"]
+    if not text:
+        return None
+    mark = hashlib.sha256(text.encode()).hexdigest()[:8]
+    file = profile.path(os.environ).with_name(f"ca-{mark}.crt")
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.write_text(info["ca_certificate"] or "")
+    file.write_text(text)
     return file

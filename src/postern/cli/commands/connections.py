@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from typing import IO, Any
 
 import click
@@ -21,7 +22,7 @@ def connections(ctx: click.Context, as_json: bool) -> None:
     postern connections
     postern connections show shop-demo
     postern connections create orders --subtype postgres \\
-        --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=... --env DB=orders
+        --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS --env DB=orders
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_, as_json=as_json)
@@ -60,7 +61,7 @@ def show(name: str, as_json: bool) -> None:
 @click.argument("name", required=False)
 @click.option("--type", "kind", default="database", show_default=True, help="database, application or custom.")
 @click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
-@click.option("--env", "variables", multiple=True, metavar="KEY=VALUE", help="A secret of the target; repeatable.")
+@click.option("--env", "variables", multiple=True, metavar="KEY[=VALUE]", help="A secret of the target; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
 @click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
 @click.option("--guardrail", "guardrails", multiple=True, metavar="ID", help="A guard rail to apply; repeatable.")
@@ -70,7 +71,8 @@ def show(name: str, as_json: bool) -> None:
 def create(name: str | None, file: IO[str] | None, agent_id: str | None, as_json: bool, **given: Any) -> None:
     """Create a connection.
 
-    Values of --env are kept encrypted and are shown to nobody who connects.
+    Values of --env are kept encrypted and are shown to nobody who connects. A KEY without a value takes it from the
+    environment variable of that name, which keeps a password out of the list of processes.
     """
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
@@ -91,7 +93,7 @@ def _read(file: IO[str]) -> dict[str, Any]:
 
 
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
-    variables = _pairs("--env", given["variables"])
+    variables = _pairs("--env", tuple(_filled(text) for text in given["variables"]))
     return {
         "name": name,
         "type": given["kind"],
@@ -107,6 +109,16 @@ def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
         "redact_types": list(given["redact_types"]),
         "guardrail_rules": list(given["guardrails"]),
     }
+
+
+def _filled(text: str) -> str:
+    if "=" in text:
+        return text
+    if not text.isidentifier():  # it may be a password that was mistyped: it is not repeated
+        raise click.UsageError("--env: needs KEY=VALUE or KEY")
+    if text not in os.environ:
+        raise click.UsageError(f"--env: give {text}=VALUE, or set the environment variable {text}")
+    return f"{text}={os.environ[text]}"
 
 
 def _pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:

@@ -66,8 +66,8 @@ def show(rule: str, as_json: bool) -> None:
 
 def _show(one: GuardRail) -> None:
     fields([("id", one["id"]), ("name", one["name"]), ("description", one["description"])])
-    for where in ("input", "output"):
-        for rule in (one.get(where) or {}).get("rules") or []:  # type: ignore[attr-defined]
+    for where, side in (("input", one["input"]), ("output", one["output"])):
+        for rule in (side or {}).get("rules") or []:
             what = rule.get("pattern_regex") or ", ".join(rule.get("words") or [])
             click.echo(f"{where:<6}  {rule['type']}  {rule.get('name') or ''}  {what}")
 

@@ -18,11 +18,12 @@ messages that nobody wants are not even waited for: their rest passes as it come
 
 from __future__ import annotations
 
-import struct
 from collections import deque
 
+from mypy_extensions import i64
+
 from postern.errors import ProtocolViolation
-from postern.interception.events import Channel, Completed, Output
+from postern.interception.events import Completed, Output
 from postern.protocols.base import Piece, Wants
 from postern.protocols.framing import Intake, uint32
 from postern.protocols.postgres import messages as m
@@ -41,81 +42,26 @@ from postern.protocols.postgres.ledger import (
     Slot,
     codec,
 )
-from postern.protocols.postgres.rows import DataRows, Layout
+from postern.protocols.postgres.output import CHANNELS, Text
+from postern.protocols.postgres.rows import DataRows, Layout, layout_of
 
 _STREAMED = frozenset({m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE})
-_POPS = {m.PARSE_COMPLETE: PARSE, m.BIND_COMPLETE: BIND, m.CLOSE_COMPLETE: CLOSE, m.PORTAL_SUSPENDED: EXECUTE}
-_CHANNELS = {
-    m.COPY_DATA: Channel.COPY,
-    m.NOTICE_RESPONSE: Channel.NOTICE,
-    m.ERROR_RESPONSE: Channel.ERROR,
-    m.NOTIFICATION_RESPONSE: Channel.NOTIFICATION,
-    m.FUNCTION_CALL_RESPONSE: Channel.FUNCTION,
+# Which requests each answer without text belongs to; NoData answers no simple query.
+_ANSWERS = {
+    m.PARSE_COMPLETE: (PARSE,),
+    m.BIND_COMPLETE: (BIND,),
+    m.CLOSE_COMPLETE: (CLOSE,),
+    m.PORTAL_SUSPENDED: (EXECUTE,),
+    m.COMMAND_COMPLETE: (QUERY, EXECUTE),
+    m.EMPTY_QUERY_RESPONSE: (QUERY, EXECUTE),
+    m.ROW_DESCRIPTION: (QUERY, DESCRIBE),
+    m.NO_DATA: (DESCRIBE,),
+    m.PARAMETER_DESCRIPTION: (DESCRIBE,),
+    m.COPY_IN_RESPONSE: (QUERY, EXECUTE),
+    m.COPY_OUT_RESPONSE: (QUERY, EXECUTE),
+    m.COPY_DONE: (QUERY, EXECUTE),
 }
 _NO_COLUMNS = b"\0\0"
-_COPY_BINARY_HEADER = b"PGCOPY\n\xff\r\n\0"
-
-
-class Text(Output):
-    """One message whose body holds text outside of rows. `aside`: it is not part of the answer."""
-
-    def __init__(self, exchange: int, tag: int, body: bytes, binary_copy: bool = False) -> None:
-        self.exchange = exchange
-        self.channel = _CHANNELS[tag]
-        self.aside = tag in (m.NOTICE_RESPONSE, m.NOTIFICATION_RESPONSE)
-        self._tag = tag
-        self._body = body
-        self._binary_copy = binary_copy and not body.startswith(_COPY_BINARY_HEADER)
-
-    def texts(self) -> list[bytes]:
-        if self.channel in (Channel.NOTICE, Channel.ERROR):
-            return [value for _, value in m.parse_fields(self._body)]
-        if self.channel is Channel.NOTIFICATION:
-            return self._body[4:].split(b"\0")[:2]
-        if self.channel is Channel.FUNCTION:
-            return [self._body[4:]]
-        return [cell for cell in self._tuple() if cell is not None] if self._binary_copy else [self._body]
-
-    def replace(self, texts: list[bytes]) -> None:
-        if self.channel in (Channel.NOTICE, Channel.ERROR):
-            keys = [key for key, _ in m.parse_fields(self._body)]
-            pairs = zip(keys, texts, strict=True)
-            self._body = b"".join(bytes((key,)) + text + b"\0" for key, text in pairs) + b"\0"
-        elif self.channel is Channel.NOTIFICATION:
-            self._body = self._body[:4] + b"".join(text + b"\0" for text in texts)
-        elif self.channel is Channel.FUNCTION:
-            self._body = m.INT32.pack(len(texts[0])) + texts[0]
-        elif self._binary_copy:
-            fresh = iter(texts)
-            cells = [None if cell is None else next(fresh) for cell in self._tuple()]
-            sized = (b"\xff\xff\xff\xff" if cell is None else m.INT32.pack(len(cell)) + cell for cell in cells)
-            self._body = self._body[:2] + b"".join(sized)
-        else:
-            (self._body,) = texts
-
-    def _tuple(self) -> list[bytes | None]:
-        """The cells of one tuple in binary COPY format (SQL COPY, "Binary Format"); the trailer has none."""
-        (count,) = m.INT16.unpack_from(self._body, 0)
-        cells: list[bytes | None] = []
-        pos = 2
-        for _ in range(count):
-            (size,) = m.INT32.unpack_from(self._body, pos)
-            pos += 4
-            cells.append(self._body[pos : pos + size] if size >= 0 else None)
-            pos += max(size, 0)
-        return cells
-
-    @property
-    def severity(self) -> str:
-        return m.parse_report(self._body).severity
-
-    def completed(self) -> Completed:
-        """What an ErrorResponse, as it stands now, says of its exchange."""
-        report = m.parse_report(self._body)
-        return Completed(self.exchange, error_code=report.code, error=report.text)
-
-    def encode(self) -> bytes:
-        return m.message(bytes((self._tag,)), self._body)
 
 
 class Backend:
@@ -137,81 +83,114 @@ class Backend:
         self._pieces: deque[Piece] = deque()
         # An error that is being judged: what is reported of it is what the client was shown.
         self._judged: Text | None = None
+        self._violation: ProtocolViolation | None = None
+        self._poisoned = False  # the last error was the answer to our own poison
 
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
 
     def poll(self) -> list[Piece]:
-        intake = self._intake
-        buf, pos = intake.buf, intake.pos
-        end = len(buf)
+        if self._violation is not None:
+            raise self._violation
         pieces: list[Piece] = []
-        slots = self.ledger.slots
         if self._judged is not None:
             pieces.append(self._judged.completed())
             self._judged = None
-        if slots and slots[0].kind == REFUSED:
-            self._speak(pieces)
-        start = pos
-        if self._passing:
-            pos = min(pos + self._passing, end)
-            self._passing -= pos - start
-            if self._swallowing:
-                start = pos
-        while end - pos >= 5:
-            tag = buf[pos]
-            length = uint32(buf, pos + 1)
-            if length < 4 or length > 0x7FFFFFFF:
-                raise ProtocolViolation(f"the target sent a message of type {tag:#04x} and length {length}")
-            after = pos + 1 + length
-            if tag in _STREAMED and not self._wanted(tag):
-                if after > end:
-                    self._passing = after - end
-                    self._swallowing = self.cutting
-                    after = end
-                if self.cutting:
-                    start = _flush(pieces, buf, start, pos, after)
-                pos = after
-                continue
-            if after > end:
-                if length > self.max_message:
-                    start = self._too_large(tag, length, pieces, buf, start, pos)
-                    continue
-                break
-            if tag in _CHANNELS or tag == m.DATA_ROW:
-                event, after, shown = self._event(tag, buf, pos, after, end)
-                if event is not None:
-                    _flush(pieces, buf, start, pos, after)
-                    pieces.extend(self._pieces)
-                    self._pieces.clear()
-                    pieces.append(event)
-                    intake.pos = after
-                    return pieces
-            else:
-                shown = self._control(tag, buf, pos + 5, after)
-            if self._pieces or not shown or (slots and slots[0].kind == REFUSED):
-                # Something must be said or left out between this message and the next one.
-                start = _flush(pieces, buf, start, after if shown else pos, after)
-                pieces.extend(self._pieces)
-                self._pieces.clear()
-                self._speak(pieces)
-            pos = after
-        _flush(pieces, buf, start, pos, pos)
-        intake.pos = pos
-        if end - pos >= 5 and not self._passing:
-            intake.wait(1 + uint32(buf, pos + 1))
+        self._speak(pieces)
+        try:
+            self._scan(pieces)
+        except ProtocolViolation as error:
+            # What stands in front of the offence was understood, and goes its way first.
+            if not pieces:
+                raise
+            self._violation = error
         return pieces
 
-    def _too_large(self, tag: int, length: int, pieces: list[Piece], buf: bytes, start: int, pos: int) -> int:
-        """A value that cannot be inspected whole is not shown: an error in its place, the rest swallowed."""
-        if tag not in _STREAMED:
-            raise ProtocolViolation(f"the target sent a message of type {tag:#04x} and length {length}")
-        text = f"a value of {length} bytes is larger than the {self.max_message} bytes that can be inspected"
-        hint = "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT."
-        start = _flush(pieces, buf, start, pos, pos)
-        pieces.append(m.error_response("54000", text, hint=hint))
-        self.cutting = True
+    def _scan(self, pieces: list[Piece]) -> None:
+        """Cuts what is there, up to the first event that must be judged, which comes last."""
+        intake = self._intake
+        buf = intake.buf
+        end: i64 = len(buf)
+        slots = self.ledger.slots
+        start: i64 = intake.pos
+        pos = self._pass(start, end)
+        if self._swallowing:
+            start = pos
+        try:
+            while end - pos >= 5:
+                tag = buf[pos]
+                length = uint32(buf, pos + 1)
+                if length < 4 or length > 0x7FFFFFFF:
+                    raise _offence(tag, f"of length {length}")
+                after = pos + 1 + length
+                if tag in _STREAMED and not self._wanted(tag):
+                    if not slots:
+                        raise _offence(tag, "that answers nothing")
+                    if after > end:
+                        self._passing = after - end
+                        self._swallowing = self.cutting
+                        after = end
+                    if self.cutting:
+                        start = _flush(pieces, buf, start, pos, after)
+                    pos = after
+                    continue
+                if after > end:
+                    if length <= self.max_message:
+                        break
+                    self._too_large(tag, length)
+                    start = self._say(pieces, _flush(pieces, buf, start, pos, pos))
+                    continue
+                if tag in CHANNELS or tag == m.DATA_ROW:
+                    event, after, shown = self._event(tag, buf, pos, after, end)
+                    if event is not None:
+                        start = _flush(pieces, buf, start, pos, after)
+                        pieces.append(event)
+                        pos = after
+                        return
+                else:
+                    shown = self._control(tag, buf, pos + 5, after)
+                if self._pieces or not shown or (slots and slots[0].kind == REFUSED):
+                    # Something must be said or left out between this message and the next one.
+                    start = self._say(pieces, _flush(pieces, buf, start, after if shown else pos, after))
+                pos = after
+        finally:
+            _flush(pieces, buf, start, pos, pos)
+            intake.pos = pos
+        if end - pos >= 5 and not self._passing:
+            intake.wait(1 + uint32(buf, pos + 1))
+
+    def _pass(self, pos: i64, end: i64) -> i64:
+        """The rest of a message that is passing, or as much of it as is there."""
+        if not self._passing:
+            self._swallowing = False
+            return pos
+        taken = min(self._passing, end - pos)
+        self._passing -= taken
+        return pos + taken
+
+    def _say(self, pieces: list[Piece], start: i64) -> i64:
+        """Adds what was kept back for this place, and refusals whose turn has come."""
+        pieces.extend(self._pieces)
+        self._pieces.clear()
+        self._speak(pieces)
         return start
+
+    def _too_large(self, tag: int, length: int) -> None:
+        """A value that cannot be inspected whole is not shown."""
+        if tag not in _STREAMED:
+            raise _offence(tag, f"of length {length}")
+        self._withhold(
+            "54000",
+            f"a value of {length} bytes is larger than the {self.max_message} bytes that can be inspected",
+            "Ask for less of it at once, or ask an administrator to raise POSTERN_MAX_STATEMENT.",
+        )
+
+    def _withhold(self, code: str, text: str, hint: str) -> None:
+        """An error takes the place of what cannot be judged; the rest of the answer is swallowed."""
+        slots = self.ledger.slots
+        self._pieces.append(m.error_response(code, text, hint=hint))
+        self._pieces.append(Completed(slots[0].exchange if slots else 0, error_code=code, error=text))
+        self.cutting = True
 
     def _wanted(self, tag: int) -> bool:
         if self.cutting:
@@ -238,50 +217,78 @@ class Backend:
         if tag == m.DATA_ROW:
             return self._rows(buf, pos, end)
         text = Text(exchange, tag, buf[pos + 5 : after], self._copy_binary)
-        judged = self.wants.output and not self.cutting
+        if text.aside:
+            # Not part of the answer, so it is judged even while the answer's rest is swallowed.
+            if tag == m.PARAMETER_STATUS:
+                self._parameter(buf, pos + 5, after)
+            return text if self.wants.output else None, after, True
         if tag == m.ERROR_RESPONSE:
-            if not self._failed(text):
-                return None, after, False
-            if judged:
-                self._judged = text
-            else:
-                self._pieces.append(text.completed())
-                return None, after, not self.cutting
-        return text if judged else None, after, True
+            return self._error(text) if self._failed(text) else None, after, not (self.cutting or self._poisoned)
+        if not slots or (tag == m.FUNCTION_CALL_RESPONSE) != (slots[0].kind == FUNCTION):
+            raise _offence(tag, "out of its turn")
+        return text, after, True
 
-    def _rows(self, buf: bytes, pos: int, end: int) -> tuple[DataRows, int, bool]:
+    def _error(self, text: Text) -> Text | None:
+        """The error as an event if it is to be judged, else what is reported of it."""
+        if self.cutting:
+            # The client has been told another error; this one was not judged, so its text is not kept either.
+            self._pieces.append(Completed(text.exchange, error_code=text.completed().error_code))
+        elif self.wants.output:
+            self._judged = text
+            return text
+        else:
+            self._pieces.append(text.completed())
+        return None
+
+    def _rows(self, buf: bytes, pos: int, end: int) -> tuple[DataRows | None, int, bool]:
         """All complete DataRows from `pos` on."""
         slot = self.ledger.slots[0] if self.ledger.slots else None
         if slot is None or slot.kind not in (QUERY, EXECUTE):
             raise ProtocolViolation("the target sent a row that nobody asked for")
-        if self._layout is None or self._layout_of is not slot:
-            if slot.portal is not None:
-                fields = slot.portal.known_columns()
-            else:
-                fields = None if self._described is None else m.parse_row_description(self._described)
-            if fields is None:
-                raise ProtocolViolation("the target sent rows without a description")
-            self._layout, self._layout_of = Layout(fields), slot
         first, count = pos, 0
         while end - pos >= 5 and buf[pos] == m.DATA_ROW:
-            after = pos + 1 + uint32(buf, pos + 1)
+            length = uint32(buf, pos + 1)
+            if length < 6:
+                raise ProtocolViolation(f"the target sent a row of length {length}")
+            after = pos + 1 + length
             if after > end:
                 break
             pos = after
             count += 1
-        return DataRows(slot.exchange, self._layout, buf[first:pos], count), pos, True
+        layout = self._layout_for(slot)
+        if layout is None:
+            self._withhold(
+                "55000",
+                "the rules for this connection changed while this answer was under way, so it is not shown",
+                "Run it again.",
+            )
+            return None, pos, False
+        return DataRows(slot.exchange, layout, buf[first:pos], count), pos, True
+
+    def _layout_for(self, slot: Slot) -> Layout | None:
+        """The columns of the rows under way. None: they were asked for before anybody wanted to see them."""
+        if self._layout is None or self._layout_of is not slot:
+            described = self._described if slot.kind == QUERY else slot.described
+            if described is None:
+                if slot.kind == QUERY:
+                    raise ProtocolViolation("the target sent rows without a description")
+                return None
+            self._layout, self._layout_of = layout_of(described), slot
+        return self._layout
 
     def _failed(self, text: Text) -> bool:
         """An ErrorResponse: what it ends. False when it answers our own poison."""
         ledger = self.ledger
         slots = ledger.slots
-        ledger.copy_in = False
-        if slots and slots[0].kind == POISON:
+        severity = text.severity
+        self._poisoned = bool(slots) and slots[0].kind == POISON and severity == "ERROR"
+        if self._poisoned:
             slots.popleft()
             return False
-        if text.severity in ("FATAL", "PANIC"):
+        ledger.copy_in = False
+        if severity in ("FATAL", "PANIC") and not self.cutting:
             self.fatal = True
-        ledger.drop_until_sync()
+        ledger.fail()
         return True
 
     def _control(self, tag: int, buf: bytes, pos: int, end: int) -> bool:
@@ -293,34 +300,32 @@ class Backend:
         if tag == m.READY_FOR_QUERY:
             self._ready(buf[pos:end], head)
             return True
-        if tag == m.PARAMETER_STATUS:
-            self._parameter(buf, pos, end)
-            return True
-        if head is None or tag == m.COPY_BOTH_RESPONSE:
-            raise ProtocolViolation(f"the target sent a message of type {tag:#04x} that answers nothing")
+        if head is None or tag not in _ANSWERS or head.kind not in _ANSWERS[tag]:
+            raise _offence(tag, "out of its turn")
         if tag == m.COMMAND_COMPLETE or tag == m.EMPTY_QUERY_RESPONSE:
-            text = buf[pos : end - 1].decode("utf-8", "replace") if tag == m.COMMAND_COMPLETE else ""
+            text = m.last_cstring(buf, pos, end).decode("utf-8", "replace") if tag == m.COMMAND_COMPLETE else ""
             self._pieces.append(Completed(head.exchange, text, m.rows_of(text)))
+            ledger.doubtful_syncs = 0
             if head.kind == EXECUTE:
                 slots.popleft()
-        elif tag == m.BIND_COMPLETE or tag == m.PARSE_COMPLETE or tag == m.CLOSE_COMPLETE or tag == m.PORTAL_SUSPENDED:
-            if head.kind != _POPS[tag]:
-                raise ProtocolViolation(f"the target sent a message of type {tag:#04x} out of its turn")
-            if tag == m.PORTAL_SUSPENDED:
-                self._pieces.append(Completed(head.exchange, "PORTAL SUSPENDED"))
+        elif tag == m.BIND_COMPLETE or tag == m.PARSE_COMPLETE or tag == m.CLOSE_COMPLETE:
             ledger.complete(slots.popleft())
+        elif tag == m.PORTAL_SUSPENDED:
+            self._pieces.append(Completed(head.exchange, "PORTAL SUSPENDED"))
+            slots.popleft()
         elif tag == m.ROW_DESCRIPTION:
             shown = self._describe(head, buf[pos:end]) and shown
         elif tag == m.NO_DATA:
             shown = self._describe(head, _NO_COLUMNS) and shown
         elif tag == m.PARAMETER_DESCRIPTION:
+            oids = m.parse_oids(buf, pos, end)
             if head.statement is not None:
-                count = int.from_bytes(buf[pos : pos + 2], "big")
-                head.statement.types = struct.unpack_from(f"!{count}I", buf, pos + 2)
+                head.statement.types = oids
         elif tag == m.COPY_IN_RESPONSE:
-            ledger.copy_in = True
-            if head.kind == EXECUTE and len(slots) > 1 and slots[1].kind == SYNC:
-                del slots[1]  # the backend reads that Sync as part of the copy, and ignores it
+            if self.cutting:
+                # The client waits for the end of an answer that was refused, and the target for data.
+                raise ProtocolViolation("the target asked for data to copy behind an answer that was refused")
+            ledger.begin_copy_in(head)
         elif tag == m.COPY_OUT_RESPONSE:
             self._copy_binary = end > pos and buf[pos] == 1
         return shown
@@ -335,30 +340,36 @@ class Backend:
         if head.kind == QUERY:
             self._described, self._layout = body, None
             return True
-        if head.kind != DESCRIBE:
-            raise ProtocolViolation("the target described a result out of its turn")
-        if head.portal is not None:
-            head.portal.described = body
-        elif head.statement is not None:
-            head.statement.described = body
+        if head.informs is not None:
+            head.informs.described = body
         self.ledger.slots.popleft()
         return not head.hidden
 
     def _ready(self, status: bytes, head: Slot | None) -> None:
         ledger = self.ledger
-        if head is None or head.kind not in (QUERY, SYNC, FUNCTION):
+        if head is None and ledger.doubtful_syncs:
+            ledger.doubtful_syncs -= 1
+            ledger.skipping = False
+            ledger.status = status
+            return
+        if head is None or head.kind not in (QUERY, SYNC, FUNCTION) or len(status) != 1:
             raise ProtocolViolation("the target says it is ready out of its turn")
         ledger.slots.popleft()
         ledger.status = status
         ledger.copy_in = False
         self.cutting = False
+        self._described = self._layout = self._layout_of = None
         if head.kind == FUNCTION:
             self._pieces.append(Completed(head.exchange, tag="FUNCTION CALL"))
         if status == b"I" and not ledger.slots:
             ledger.portals.clear()
 
 
-def _flush(pieces: list[Piece], buf: bytes, start: int, stop: int, resume: int) -> int:
+def _offence(tag: int, what: str) -> ProtocolViolation:
+    return ProtocolViolation(f"the target sent a message of type {tag:#04x} {what}")
+
+
+def _flush(pieces: list[Piece], buf: bytes, start: i64, stop: i64, resume: i64) -> i64:
     """Ends a run of shown bytes at `stop`; the next one starts at `resume`."""
     if stop > start:
         pieces.append(buf[start:stop])

@@ -5,7 +5,7 @@
     (between) ── Q or F ──▶ batch   (open batch) ── S, Q, F, H, or too much held ──▶ batch
         │                               ▲
         ├── d c f ──▶ pass on           └── skipping after a refusal in front of Flush: drop until S
-        └── X ──────▶ pass on
+        └── X ──────▶ pass on, and drop whatever comes behind it
 
 A batch ends at Sync, Query, FunctionCall or Flush: up to there the backend may run it, so up to there
 it is judged before any of it is forwarded. A batch that holds more than `max_batch` bytes is judged in
@@ -14,8 +14,6 @@ be judged and recorded whole, except COPY data and, where no rule looks at value
 """
 
 from __future__ import annotations
-
-import struct
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Operation, Phase
@@ -43,6 +41,9 @@ _COPY_TAGS = frozenset({m.COPY_DATA, m.COPY_DONE, m.COPY_FAIL})
 _BATCH_TAGS = frozenset({m.PARSE, m.BIND, m.DESCRIBE, m.EXECUTE, m.CLOSE})
 _ENDS = frozenset({m.SYNC, m.QUERY, m.FUNCTION_CALL, m.FLUSH})
 _KNOWN = _COPY_TAGS | _BATCH_TAGS | _ENDS | {m.TERMINATE}
+_EMPTY = frozenset({m.SYNC, m.FLUSH, m.COPY_DONE, m.TERMINATE})
+# What the backend understands while it reads CopyData; it ignores a Sync and a Flush there.
+_DURING_COPY = _COPY_TAGS | {m.SYNC, m.FLUSH, m.TERMINATE}
 
 # The longest message that the backend itself accepts (PQ_LARGE_MESSAGE_LIMIT).
 MAX_LENGTH = 0x3FFFFFFF
@@ -53,7 +54,7 @@ HEAD = 64 * 1024
 class Batch(Request):
     """Messages up to a boundary. `end` is the tag of the last one; FLUSH also stands for "held too much"."""
 
-    __slots__ = ("end", "held", "inserts", "raw", "slots")
+    __slots__ = ("end", "held", "inserts", "raw", "runs", "slots")
 
     def __init__(self) -> None:
         super().__init__()
@@ -61,12 +62,9 @@ class Batch(Request):
         self.held = 0
         self.end = m.FLUSH
         self.slots: list[Slot] = []
-        # (index into raw, slot) of each Execute: a Describe may have to go in front of it
-        self.inserts: list[tuple[int, Slot]] = []
-
-    @property
-    def runs(self) -> bool:
-        return bool(self.inserts)
+        self.runs = False  # an Execute is among them
+        # (index into raw, index into slots) of each Execute that no Describe of the client stands in front of
+        self.inserts: list[tuple[int, int]] = []
 
 
 class Frontend:
@@ -86,6 +84,12 @@ class Frontend:
         # Binds of the open batch, which no slot has proposed yet
         self._statements: dict[bytes, Statement] = {}
         self._portals: dict[bytes, Portal] = {}
+        self._described: Slot | None = None  # the last message, if it was the Describe of a portal
+
+    @property
+    def midway(self) -> bool:
+        """Whether a message has been passed on in part."""
+        return self._passing > 0
 
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
@@ -104,18 +108,20 @@ class Frontend:
                 continue
             if self._passing:
                 return self._pass() if available else None
+            if self.terminated:
+                intake.pos = len(buf)
+                return None
             if available < 5:
                 return None
             tag = buf[pos]
             length = uint32(buf, pos + 1)
-            if tag not in _KNOWN or not 4 <= length <= MAX_LENGTH:
-                raise ProtocolViolation(f"the client sent a message of type {tag:#04x} and length {length}")
+            self._check(tag, length)
             size = length + 1
-            if tag in _COPY_TAGS or tag == m.TERMINATE or (tag in (m.SYNC, m.FLUSH) and self.ledger.copy_in):
-                return self._aside(tag, size)
-            if self.skipping and tag != m.SYNC:
+            if self.skipping and tag != m.SYNC and tag != m.TERMINATE:
                 self._dropping = size
                 continue
+            if tag in _COPY_TAGS or tag == m.TERMINATE or (tag in (m.SYNC, m.FLUSH) and self.ledger.copy_in):
+                return self._aside(tag, size)
             if size > self.max_message:
                 return self._oversized(tag, size)
             if available < size:
@@ -127,18 +133,25 @@ class Frontend:
             batch = self._batch
             if batch is None:
                 batch = self._batch = Batch()
+            self._take(batch, tag, buf, pos + 5, pos + size)
             batch.raw.append(buf[pos : pos + size])
             batch.held += size
-            self._take(batch, tag, buf, pos + 5, pos + size)
             if tag in _ENDS or batch.held > self.max_batch:
                 batch.end = tag if tag in _ENDS else m.FLUSH
                 return self._finish()
 
+    def _check(self, tag: int, length: int) -> None:
+        """Refuses what no client may send, or not now, before any of it is waited for."""
+        if tag not in _KNOWN or not 4 <= length <= MAX_LENGTH or (length != 4 and tag in _EMPTY):
+            raise ProtocolViolation(f"the client sent a message of type {tag:#04x} and length {length}")
+        if self.ledger.copy_in and (tag not in _DURING_COPY or (self.skipping and tag != m.TERMINATE)):
+            raise ProtocolViolation(f"the client sent a message of type {tag:#04x} in place of data to copy")
+
     def _query(self, raw: bytes) -> Batch:
         """A Query that stands alone, by far the most frequent batch."""
-        end = raw.find(b"\0", 5)
-        if end < 0:
-            raise ProtocolViolation("a string in a message has no end")
+        end = len(raw) - 1
+        if raw.find(b"\0", 5) != end:
+            raise ProtocolViolation("a Query message does not end where its text does")
         ledger = self.ledger
         exchange = ledger.next_exchange()
         batch = Batch()
@@ -156,6 +169,10 @@ class Frontend:
             self._statements.clear()
         if self._portals:
             self._portals.clear()
+        self._described = None
+        if batch.operations:
+            # A batch that only prepares is an exchange of its own.
+            self.ledger.exchange = max(self.ledger.exchange, batch.operations[-1].exchange)
         return batch
 
     def _aside(self, tag: int, size: int) -> bytes | Batch:
@@ -163,7 +180,7 @@ class Frontend:
         if self._batch is not None:
             return self._finish()
         if tag in (m.COPY_DONE, m.COPY_FAIL):
-            self.ledger.copy_in = False
+            self.ledger.end_copy_in()
         elif tag == m.TERMINATE:
             self.terminated = True
         self._passing = size
@@ -176,7 +193,10 @@ class Frontend:
         end = len(buf)
         pos = start + self._passing
         while end - pos >= 5 and buf[pos] == m.COPY_DATA:
-            pos += 1 + uint32(buf, pos + 1)
+            length = uint32(buf, pos + 1)
+            if not 4 <= length <= MAX_LENGTH:
+                break  # the next poll says what is wrong with it
+            pos += 1 + length
         stop = min(pos, end)
         self._passing = pos - stop
         intake.pos = stop
@@ -186,18 +206,18 @@ class Frontend:
         if self._batch is not None:
             return self._finish()
         intake = self._intake
-        if len(intake.buf) - intake.pos < HEAD:
-            intake.wait(HEAD)
+        needed = min(size, HEAD)
+        if len(intake.buf) - intake.pos < needed:
+            intake.wait(needed)
             return None
-        head = intake.buf[intake.pos + 5 : intake.pos + HEAD]
+        head = intake.buf[intake.pos + 5 : intake.pos + needed]
         if tag == m.BIND and not self.wants.operations:
-            slot = self._propose_bind(_bind_head(head))
-            self.ledger.slots.append(slot)
+            self.ledger.add(self._streamed_bind(_bind_head(head)))
             self.ledger.unsynced = True
             self._passing = size
             return self._pass()
         batch = self._batch = Batch()
-        batch.end = tag if tag == m.QUERY else m.FLUSH
+        batch.end = tag if tag in (m.QUERY, m.FUNCTION_CALL) else m.FLUSH
         text = head.replace(b"\0", b" ").decode(self.ledger.encoding, "replace")
         batch.operations.append(Operation(self.ledger.next_exchange(), text, Phase.RUN, (), True))
         batch.forced = Refuse(
@@ -211,8 +231,10 @@ class Frontend:
     def _take(self, batch: Batch, tag: int, buf: bytes, pos: int, end: int) -> None:
         """One complete message of a batch: its slot, and its operation where it has one."""
         ledger = self.ledger
+        described = self._described
+        self._described = None
         if tag == m.QUERY:
-            text, _ = m.read_cstring(buf, pos, end)
+            text = m.last_cstring(buf, pos, end)
             slot = Slot(QUERY, ledger.next_exchange())
             batch.operations.append(Operation(slot.exchange, text.decode(ledger.encoding, "replace")))
         elif tag == m.PARSE:
@@ -220,17 +242,15 @@ class Frontend:
         elif tag == m.BIND:
             slot = self._bind(m.parse_bind(buf, pos, end))
         elif tag == m.EXECUTE:
-            slot = self._execute(batch, buf, pos, end)
+            slot = self._execute(batch, buf, pos, end, described)
         elif tag in (m.DESCRIBE, m.CLOSE):
             slot = self._named(tag, buf, pos, end)
         elif tag == m.SYNC:
-            slot = Slot(SYNC)
+            slot = Slot(SYNC, ledger.exchange)
         elif tag == m.FUNCTION_CALL:
             slot = Slot(FUNCTION, ledger.next_exchange())
-            if end - pos < 4:
-                raise ProtocolViolation("a FunctionCall message is shorter than it says")
-            (oid,) = m.UINT32.unpack_from(buf, pos)
-            batch.operations.append(Operation(slot.exchange, f"function call {oid}", Phase.RUN, (buf[pos + 4 : end],)))
+            oid, values = m.parse_function_call(buf, pos, end)
+            batch.operations.append(Operation(slot.exchange, f"function call {oid}", Phase.RUN, values))
         else:
             return
         batch.slots.append(slot)
@@ -238,10 +258,7 @@ class Frontend:
     def _parse(self, batch: Batch, buf: bytes, pos: int, end: int) -> Slot:
         name, pos = m.read_cstring(buf, pos, end)
         text, pos = m.read_cstring(buf, pos, end)
-        count = int.from_bytes(buf[pos : pos + 2], "big")
-        if pos + 2 + 4 * count != end:
-            raise ProtocolViolation("a Parse message has another length than its parameters need")
-        oids = struct.unpack_from(f"!{count}I", buf, pos + 2)
+        oids = m.parse_oids(buf, pos, end)
         slot = Slot(PARSE, self.ledger.exchange + 1, name)
         slot.statement = Statement(text.decode(self.ledger.encoding, "replace"), oids)
         self._statements[name] = slot.statement
@@ -249,35 +266,39 @@ class Frontend:
         return slot
 
     def _bind(self, body: m.BindBody) -> Slot:
-        slot = Slot(BIND, 0, body.portal)
+        slot = Slot(BIND, self.ledger.exchange + 1, body.portal)
         own = self._statements.get(body.statement)
         statements = [own] if own is not None else list(self.ledger.statements.candidates(body.statement))
         if not statements:
             name = body.statement.decode(self.ledger.encoding, "replace")
             statements = [Statement(f"execute prepared statement {name!r}")]
         values = types.parameters(body.values, body.formats, statements[-1].types)
-        slot.portal = Portal(statements, values, body.result_formats)
+        slot.portal = Portal(statements, values)
         self._portals[body.portal] = slot.portal
         return slot
 
-    def _propose_bind(self, body: m.BindBody) -> Slot:
+    def _streamed_bind(self, body: m.BindBody) -> Slot:
         """An oversized Bind that streams: its values are not kept."""
         slot = self._bind(body)
         assert slot.portal is not None
         slot.portal.truncated = True
         self._portals.clear()
-        self.ledger.portals.propose(slot.name, slot.portal)
         return slot
 
-    def _execute(self, batch: Batch, buf: bytes, pos: int, end: int) -> Slot:
-        name, _ = m.read_cstring(buf, pos, end)
+    def _execute(self, batch: Batch, buf: bytes, pos: int, end: int, described: Slot | None) -> Slot:
+        name, after = m.read_cstring(buf, pos, end)
+        if end - after != 4:
+            raise ProtocolViolation("an Execute message has the wrong length")
         slot = Slot(EXECUTE, self.ledger.next_exchange(), name)
         own = self._portals.get(name)
         portals = [own] if own is not None else list(self.ledger.portals.candidates(name))
         if not portals:
             portals = [Portal([Statement(f"execute portal {name.decode(self.ledger.encoding, 'replace')!r}")])]
-        slot.portal = portals[0] if len(portals) == 1 else Portal([])
-        batch.inserts.append((len(batch.raw) - 1, slot))
+        batch.runs = True
+        if described is not None and described.name == name:
+            described.informs = slot
+        else:
+            batch.inserts.append((len(batch.raw), len(batch.slots)))
         for portal in portals:
             for statement in portal.statements:
                 operation = Operation(slot.exchange, statement.text, Phase.RUN, portal.values, portal.truncated)
@@ -288,12 +309,14 @@ class Frontend:
         """Describe or Close of a statement ('S') or portal ('P')."""
         if pos >= end or buf[pos] not in b"SP":
             raise ProtocolViolation("a Describe or Close message names neither a statement nor a portal")
-        name, _ = m.read_cstring(buf, pos + 1, end)
-        slot = Slot(DESCRIBE if tag == m.DESCRIBE else CLOSE, 0, name)
+        name = m.last_cstring(buf, pos + 1, end)
+        slot = Slot(DESCRIBE if tag == m.DESCRIBE else CLOSE, self.ledger.exchange + 1, name)
         if buf[pos] == ord("S"):
             own = self._statements.get(name)
             statements = [own] if own is not None else self.ledger.statements.candidates(name)
             slot.statement = statements[0] if len(statements) == 1 else None
+        elif tag == m.DESCRIBE:
+            self._described = slot
         else:
             mine = self._portals.get(name)
             portals = [mine] if mine is not None else self.ledger.portals.candidates(name)

@@ -4,8 +4,9 @@ Theory. The backend answers in the order of requests, so every request that expe
 slot in a queue, and every answer belongs to the slot at its head. A refused request takes a slot as
 well: its error comes out when it has reached the head, never before answers that are owed earlier.
 
-An error in the extended protocol makes the backend skip everything up to the next Sync, so it drops
-the slots up to that Sync, our own refusals among them: the client is told of the first error only.
+An error in the extended protocol makes the backend skip everything up to the next Sync, simple queries
+and our own refusals among it: those slots go, and the client is told of the first error only. Where no
+Sync is there yet, what arrives until then takes no slot either.
 
     slots:   Parse  Bind  Execute  Sync │ Query │ REFUSED │ Parse …
     answers:   1     2     D…D C    Z   │ …C Z  │ E Z     │
@@ -13,6 +14,8 @@ the slots up to that Sync, our own refusals among them: the client is told of th
 Names. A client may reuse a statement or portal name while earlier messages are in flight, and the
 backend refuses some reuses. Until it has confirmed a name, a Bind or Execute may mean the old object
 or any proposed one; `Names` keeps all of them, and whoever judges an Execute judges every candidate.
+What a name's rows look like is never remembered: SQL can give a name another meaning (DEALLOCATE and
+PREPARE, CLOSE and DECLARE), so each Execute whose rows are looked at is described anew.
 """
 
 from __future__ import annotations
@@ -21,7 +24,6 @@ from collections import deque
 from typing import Final, Generic, TypeVar
 
 from postern.errors import ProtocolViolation
-from postern.protocols.postgres.messages import Field, parse_row_description
 
 # Kinds of slots
 QUERY: Final = 0
@@ -42,50 +44,24 @@ MAX_NAMES = 100_000
 
 
 class Statement:
-    """A prepared statement. `described` is its RowDescription's body, None until the backend has sent one."""
+    """A prepared statement. `types` are the OIDs of its parameters, as far as they are known."""
 
-    __slots__ = ("described", "text", "types")
+    __slots__ = ("text", "types")
 
     def __init__(self, text: str, types: tuple[int, ...] = ()) -> None:
         self.text = text
         self.types = types
-        self.described: bytes | None = None
 
 
 class Portal:
-    """A bound statement. `described` is None until the backend has described the portal itself."""
+    """A bound statement: every statement that its name may have meant, and the values bound."""
 
-    __slots__ = ("described", "result_formats", "statements", "truncated", "values")
+    __slots__ = ("statements", "truncated", "values")
 
-    def __init__(
-        self,
-        statements: list[Statement],
-        values: tuple[bytes | None, ...] = (),
-        result_formats: tuple[int, ...] = (),
-    ) -> None:
+    def __init__(self, statements: list[Statement], values: tuple[bytes | None, ...] = ()) -> None:
         self.statements = statements
         self.values = values
-        self.result_formats = result_formats
         self.truncated = False
-        self.described: bytes | None = None
-
-    def known_columns(self) -> tuple[Field, ...] | None:
-        """The columns with the formats that rows will have, or None where the backend must be asked."""
-        if self.described is not None:
-            return parse_row_description(self.described)
-        if self.truncated or len(self.statements) != 1:
-            return None
-        described = self.statements[0].described
-        if described is None:
-            return None
-        fields = parse_row_description(described)
-        formats = self.result_formats
-        if len(formats) not in (0, 1, len(fields)):
-            return None
-        if len(formats) <= 1:
-            code = formats[0] if formats else 0
-            return tuple([Field(field.name, field.oid, code) for field in fields])
-        return tuple([Field(field.name, field.oid, code) for field, code in zip(fields, formats, strict=True)])
 
 
 T = TypeVar("T")
@@ -133,7 +109,19 @@ class Names(Generic[T]):
 class Slot:
     """One owed answer. `hidden` answers are ours: the client never sees them."""
 
-    __slots__ = ("data", "exchange", "hidden", "kind", "name", "portal", "ready", "statement")
+    __slots__ = (
+        "copies_ended",
+        "data",
+        "described",
+        "exchange",
+        "hidden",
+        "informs",
+        "kind",
+        "name",
+        "portal",
+        "ready",
+        "statement",
+    )
 
     def __init__(self, kind: int, exchange: int = 0, name: bytes = b"") -> None:
         self.kind = kind
@@ -142,6 +130,9 @@ class Slot:
         self.statement: Statement | None = None
         self.portal: Portal | None = None
         self.hidden = False
+        self.informs: Slot | None = None  # DESCRIBE: the Execute whose rows it describes
+        self.described: bytes | None = None  # EXECUTE: the body of its RowDescription
+        self.copies_ended = 0  # copies that the client has ended, before it was told that they began
         self.data = b""  # REFUSED: what the client is told
         self.ready = False  # REFUSED: a ReadyForQuery of ours follows
 
@@ -149,7 +140,19 @@ class Slot:
 class Ledger:
     """State that both directions of one link share."""
 
-    __slots__ = ("copy_in", "encoding", "exchange", "portals", "ran", "slots", "statements", "status", "unsynced")
+    __slots__ = (
+        "copy_in",
+        "doubtful_syncs",
+        "encoding",
+        "exchange",
+        "portals",
+        "ran",
+        "skipping",
+        "slots",
+        "statements",
+        "status",
+        "unsynced",
+    )
 
     def __init__(self) -> None:
         self.slots: deque[Slot] = deque()
@@ -157,6 +160,9 @@ class Ledger:
         self.portals: Names[Portal] = Names()
         self.status = b"I"  # of the last ReadyForQuery
         self.copy_in = False  # the backend is reading CopyData
+        # Read as a part of a copy, as far as one can tell: a copy that fails at once leaves its Sync to be answered.
+        self.doubtful_syncs = 0
+        self.skipping = False  # after an error, the backend skips to a Sync that was not sent yet
         self.unsynced = False  # the backend has messages since the last Sync
         self.ran = False  # … and an Execute is among them
         self.encoding = "utf-8"
@@ -166,15 +172,55 @@ class Ledger:
         self.exchange += 1
         return self.exchange
 
-    def drop_until_sync(self) -> None:
-        """After an error: the backend skips to the next Sync, and so do the slots."""
+    def add(self, slot: Slot) -> None:
+        """An answer is owed, unless the backend skips what asks for it."""
+        if self.skipping:
+            if slot.kind != SYNC:
+                return
+            self.skipping = False
+        if slot.kind == PARSE and slot.statement is not None:
+            self.statements.propose(slot.name, slot.statement)
+        elif slot.kind == BIND and slot.portal is not None:
+            self.portals.propose(slot.name, slot.portal)
+        self.slots.append(slot)
+
+    def fail(self) -> None:
+        """An error has answered the head. In the extended protocol, the backend now skips to the next Sync."""
         slots = self.slots
-        while slots and slots[0].kind not in _BOUNDARIES:
+        if not slots or slots[0].kind in _BOUNDARIES:
+            return
+        while slots:
+            if slots[0].kind == SYNC:
+                return
             slot = slots.popleft()
             if slot.kind == PARSE and slot.statement is not None:
                 self.statements.fail(slot.name, slot.statement)
             elif slot.kind == BIND and slot.portal is not None:
                 self.portals.fail(slot.name, slot.portal)
+        self.skipping = True
+
+    def begin_copy_in(self, head: Slot) -> None:
+        """The backend reads CopyData now. A Sync that waits behind an Execute is read as a part of it, and ignored."""
+        slots = self.slots
+        self.doubtful_syncs = 0
+        if head.kind == EXECUTE:
+            while not head.copies_ended and len(slots) > 1 and slots[1].kind == SYNC:
+                head.copies_ended = slots[1].copies_ended
+                del slots[1]
+                self.doubtful_syncs += 1
+            if len(slots) == 1:
+                self.unsynced = self.ran = True
+        if head.copies_ended:
+            head.copies_ended -= 1
+        else:
+            self.copy_in = True
+
+    def end_copy_in(self) -> None:
+        """The client has sent CopyDone or CopyFail; outside of a copy the backend ignores them."""
+        if self.copy_in:
+            self.copy_in = False
+        elif self.slots:
+            self.slots[-1].copies_ended += 1
 
     def complete(self, slot: Slot) -> None:
         """The backend has done what the slot asked: names mean from now on what they should."""

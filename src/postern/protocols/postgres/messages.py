@@ -100,6 +100,14 @@ def read_cstring(data: bytes, pos: i64, end: i64) -> tuple[bytes, i64]:
     return data[pos:stop], stop + 1
 
 
+def last_cstring(data: bytes, pos: int, end: int) -> bytes:
+    """The string at `pos`, with which the message must end."""
+    text, after = read_cstring(data, pos, end)
+    if after != end:
+        raise ProtocolViolation("a message is longer than it says")
+    return text
+
+
 def startup(parameters: Mapping[str, str], protocol: int = PROTOCOL_3_0) -> bytes:
     body = b"".join(cstring(name) + cstring(value) for name, value in parameters.items()) + b"\0"
     return UINT32.pack(len(body) + 8) + UINT32.pack(protocol) + body
@@ -219,7 +227,7 @@ _FIELD = struct.Struct("!IhIhih")
 
 @lru_cache(maxsize=64)
 def parse_row_description(body: bytes) -> tuple[Field, ...]:
-    (count,) = INT16.unpack_from(body, 0)
+    count = _read_int16(body, 0, len(body))
     fields: list[Field] = []
     pos, end = 2, len(body)
     for _ in range(count):
@@ -229,7 +237,19 @@ def parse_row_description(body: bytes) -> tuple[Field, ...]:
         _, _, oid, _, _, code = _FIELD.unpack_from(body, pos)
         fields.append(Field(name.decode("utf-8", "replace"), oid, code))
         pos += _FIELD.size
+    if pos != end:
+        raise ProtocolViolation("a RowDescription is longer than it says")
     return tuple(fields)
+
+
+def parse_oids(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
+    """An Int16 count and as many type OIDs, up to `end`: the end of a Parse, or a ParameterDescription."""
+    count = _read_int16(data, pos, end)
+    if pos + 2 + 4 * count != end:
+        raise ProtocolViolation("a message has another length than its parameters need")
+    if not count:
+        return _NONE
+    return struct.unpack_from(f"!{count}I", data, pos + 2)
 
 
 class BindBody:
@@ -257,6 +277,32 @@ def parse_bind(data: bytes, pos: i64, end: i64) -> BindBody:
     statement, pos = read_cstring(data, pos, end)
     formats = _read_int16s(data, pos, end)
     pos += 2 + 2 * len(formats)
+    values, pos = _read_values(data, pos, end)
+    result_formats = _read_int16s(data, pos, end)
+    if pos + 2 + 2 * len(result_formats) != end:
+        raise ProtocolViolation("a Bind message is longer than it says")
+    return BindBody(portal, statement, formats, values, result_formats)
+
+
+def parse_function_call(data: bytes, pos: i64, end: i64) -> tuple[int, tuple[bytes | None, ...]]:
+    """The function's OID and the raw arguments, None for NULL."""
+    if end - pos < 4:
+        raise ProtocolViolation(_SHORT)
+    oid = int(uint32(data, pos))
+    pos += 4
+    pos += 2 + 2 * len(_read_int16s(data, pos, end))
+    values, pos = _read_values(data, pos, end)
+    if end - pos != 2:
+        raise ProtocolViolation("a FunctionCall message has another length than its arguments need")
+    return oid, values
+
+
+_SHORT = "a message is shorter than it says"
+_NONE: tuple[int, ...] = ()
+
+
+def _read_values(data: bytes, pos: i64, end: i64) -> tuple[tuple[bytes | None, ...], i64]:
+    """An Int16 count, then Int32 length (-1 is NULL) and bytes of each value."""
     count = _read_int16(data, pos, end)
     pos += 2
     values: list[bytes | None] = []
@@ -265,21 +311,14 @@ def parse_bind(data: bytes, pos: i64, end: i64) -> BindBody:
             raise ProtocolViolation(_SHORT)
         size = uint32(data, pos)
         pos += 4
-        if size >= 0x80000000:
+        if size == 0xFFFFFFFF:
             values.append(None)
             continue
         if end - pos < size:
             raise ProtocolViolation(_SHORT)
         values.append(data[pos : pos + size])
         pos += size
-    result_formats = _read_int16s(data, pos, end)
-    if pos + 2 + 2 * len(result_formats) != end:
-        raise ProtocolViolation("a Bind message has another length than its parts")
-    return BindBody(portal, statement, formats, tuple(values), result_formats)
-
-
-_SHORT = "a message is shorter than it says"
-_NONE: tuple[int, ...] = ()
+    return tuple(values), pos
 
 
 def _read_int16(data: bytes, pos: i64, end: i64) -> i64:
@@ -303,4 +342,4 @@ def _read_int16s(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
 def rows_of(tag: str) -> int | None:
     """The row count of a CommandComplete tag (`SELECT 5`, `INSERT 0 3`), None for commands without one."""
     last = tag.rpartition(" ")[2]
-    return int(last) if last.isdecimal() else None
+    return int(last) if last.isdecimal() and len(last) < 20 else None

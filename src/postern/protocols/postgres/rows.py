@@ -8,11 +8,12 @@ plain typed code so that mypyc can compile this module.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Column, Kind, Rows
-from postern.protocols.postgres.messages import Field
+from postern.protocols.postgres.messages import Field, parse_row_description
 from postern.protocols.postgres.types import Codec, describe
 
 
@@ -23,6 +24,12 @@ class Layout:
         described = [describe(field) for field in fields]
         self.columns: Final[tuple[Column, ...]] = tuple(column for column, _ in described)
         self.codecs: Final[list[Codec | None]] = [codec for _, codec in described]
+
+
+@lru_cache(maxsize=64)
+def layout_of(description: bytes) -> Layout:
+    """The layout that the body of a RowDescription describes. Raises ProtocolViolation when it cannot be read."""
+    return Layout(parse_row_description(description))
 
 
 def cell_starts(block: bytes, width: int) -> tuple[list[int], list[int]]:

@@ -3,17 +3,20 @@
 A refusal never just cuts in. It is a slot in the ledger, and it must leave the backend's transaction
 as an error would have:
 
-    batch ends with          backend has unsynced messages     what happens
+    refused batch ends with    backend has unsynced messages   what happens
     Sync, Query, FunctionCall  no                              error + our own ReadyForQuery; the backend
                                                                sees nothing of the batch
-    Sync, Query, FunctionCall  yes                             error; the backend gets a Sync, and its
+    Sync                       yes                             error; the backend gets a Sync, and its
                                                                ReadyForQuery reaches the client
+    Query, FunctionCall        yes                             error; the backend gets a query that fails,
+                                                               and its ReadyForQuery reaches the client
     Flush                      any                             error; the client's messages are dropped
                                                                up to its Sync, then as above
 
 Where an Execute of the same batch has run already, the Sync would commit it. Then a statement that
 cannot be parsed goes in front of the Sync: the backend rolls back as after any error, and the answer
-to that statement is swallowed.
+to that statement is swallowed. A query that fails does the same in one message, and where the backend
+skips to the next Sync it is skipped, as the refused one would have been.
 """
 
 from __future__ import annotations
@@ -22,25 +25,15 @@ from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse
 from postern.protocols.base import Piece, Request, Wants, Wire
 from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.backend import Backend, Text
+from postern.protocols.postgres.backend import Backend
 from postern.protocols.postgres.frontend import Batch, Frontend
-from postern.protocols.postgres.ledger import (
-    BIND,
-    DESCRIBE,
-    EXECUTE,
-    PARSE,
-    POISON,
-    REFUSED,
-    SYNC,
-    Ledger,
-    Slot,
-    codec,
-)
+from postern.protocols.postgres.ledger import DESCRIBE, POISON, QUERY, REFUSED, SYNC, Ledger, Slot, codec
+from postern.protocols.postgres.output import INSUFFICIENT_PRIVILEGE, Text, refusal_response
 from postern.protocols.postgres.rows import DataRows
 
-INSUFFICIENT_PRIVILEGE = "42501"
-
-_POISON_MESSAGE = m.parse(b"", b"refused by the gateway")
+_POISON_TEXT = b"refused by the gateway"
+_POISON_PARSE = m.parse(b"", _POISON_TEXT)
+_POISON_QUERY = m.query(_POISON_TEXT)
 
 
 class PostgresWire(Wire):
@@ -73,17 +66,13 @@ class PostgresWire(Wire):
         if self._frontend.skipping:
             # The Sync that ends a batch which was refused in front of its Flush.
             self._frontend.skipping = False
-            return self._resync()
+            return self._resync(m.SYNC)
         raw = request.raw
         slots = request.slots
         if self.wants.rows and request.inserts:
             raw, slots = _with_describes(request)
         for slot in slots:
-            if slot.kind == PARSE and slot.statement is not None:
-                ledger.statements.propose(slot.name, slot.statement)
-            elif slot.kind == BIND and slot.portal is not None:
-                ledger.portals.propose(slot.name, slot.portal)
-        ledger.slots.extend(slots)
+            ledger.add(slot)
         if request.end == m.FLUSH:
             ledger.unsynced = True
             ledger.ran = ledger.ran or request.runs
@@ -95,25 +84,31 @@ class PostgresWire(Wire):
         assert isinstance(request, Batch)
         slot = Slot(REFUSED, request.operations[0].exchange if request.operations else 0)
         slot.data = refusal_response(refusal)
-        self._ledger.slots.append(slot)
+        self._ledger.add(slot)
         if request.end == m.FLUSH:
             self._frontend.skipping = True
             return b""
-        return self._resync()
+        return self._resync(request.end)
 
-    def _resync(self) -> bytes:
-        """Ends a batch of which a part was refused: a Sync for the backend, or a ReadyForQuery of our own."""
+    def _resync(self, end: int) -> bytes:
+        """Ends a batch of which a part was refused, in place of its last message, whose tag is `end`."""
         ledger = self._ledger
-        if not ledger.unsynced:
+        if not (ledger.unsynced or ledger.skipping):
             slot = Slot(REFUSED)
             slot.ready = True
-            ledger.slots.append(slot)
+            ledger.add(slot)
             return b""
-        raw = m.SYNC_MESSAGE
-        if ledger.ran:
-            ledger.slots.append(Slot(POISON))
-            raw = _POISON_MESSAGE + raw
-        ledger.slots.append(Slot(SYNC))
+        if end != m.SYNC:
+            ledger.add(Slot(POISON))
+            ledger.add(Slot(QUERY, ledger.exchange))
+            raw = _POISON_QUERY
+        elif ledger.ran:
+            ledger.add(Slot(POISON))
+            ledger.add(Slot(SYNC, ledger.exchange))
+            raw = _POISON_PARSE + m.SYNC_MESSAGE
+        else:
+            ledger.add(Slot(SYNC, ledger.exchange))
+            raw = m.SYNC_MESSAGE
         ledger.unsynced = ledger.ran = False
         return raw
 
@@ -131,6 +126,9 @@ class PostgresWire(Wire):
             # Not an answer: only this message is withheld.
             return m.report(b"N", "WARNING", INSUFFICIENT_PRIVILEGE, refusal.message, hint=refusal.hint)
         self._backend.cutting = True
+        if isinstance(event, Text):
+            event.become(refusal)
+            return event.encode()
         return refusal_response(refusal)
 
     @property
@@ -141,7 +139,8 @@ class PostgresWire(Wire):
         if self._frontend.terminated:
             return b""
         self._frontend.terminated = True
-        return m.TERMINATE_MESSAGE
+        # In the middle of a message, the goodbye would be read as a part of it.
+        return b"" if self._frontend.midway else m.TERMINATE_MESSAGE
 
     def farewell(self, message: str, code: str, hint: str = "") -> bytes:
         return m.error_response(code, message, severity="FATAL", hint=hint)
@@ -155,25 +154,19 @@ class PostgresWire(Wire):
         return not (self._frontend.terminated or self._backend.fatal)
 
 
-def refusal_response(refusal: Refuse) -> bytes:
-    return m.error_response(INSUFFICIENT_PRIVILEGE, refusal.message, hint=refusal.hint)
-
-
 def _with_describes(batch: Batch) -> tuple[list[bytes], list[Slot]]:
     """Asks the backend for the columns of each Execute whose rows could not be read without."""
-    raw = list(batch.raw)
-    slots = list(batch.slots)
-    described = {slot.portal for slot in slots if slot.kind == DESCRIBE and slot.portal is not None}
-    described_statements = {slot.statement for slot in slots if slot.kind == DESCRIBE and slot.statement is not None}
-    for index, slot in reversed(batch.inserts):
-        portal = slot.portal
-        if slot.kind != EXECUTE or portal is None or portal in described or portal.known_columns() is not None:
-            continue
-        if len(portal.statements) == 1 and portal.statements[0] in described_statements:
-            continue
-        hidden = Slot(DESCRIBE, 0, slot.name)
-        hidden.portal = portal
+    raw: list[bytes] = []
+    slots: list[Slot] = []
+    messages_done = slots_done = 0
+    for message, place in batch.inserts:
+        execute = batch.slots[place]
+        hidden = Slot(DESCRIBE, execute.exchange, execute.name)
+        hidden.informs = execute
         hidden.hidden = True
-        raw.insert(index, m.describe_portal(slot.name))
-        slots.insert(slots.index(slot), hidden)
-    return raw, slots
+        raw += batch.raw[messages_done:message]
+        raw.append(m.describe_portal(execute.name))
+        slots += batch.slots[slots_done:place]
+        slots.append(hidden)
+        messages_done, slots_done = message, place
+    return raw + batch.raw[messages_done:], slots + batch.slots[slots_done:]

@@ -1,0 +1,123 @@
+"""Answers that hold text outside of rows, one message each: errors, notices, notifications, settings, copied data."""
+
+from __future__ import annotations
+
+from postern.errors import ProtocolViolation
+from postern.interception.events import Channel, Completed, Output
+from postern.interception.verdicts import Refuse
+from postern.protocols.postgres import messages as m
+
+CHANNELS = {
+    m.COPY_DATA: Channel.COPY,
+    m.NOTICE_RESPONSE: Channel.NOTICE,
+    m.ERROR_RESPONSE: Channel.ERROR,
+    m.NOTIFICATION_RESPONSE: Channel.NOTIFICATION,
+    m.FUNCTION_CALL_RESPONSE: Channel.FUNCTION,
+    m.PARAMETER_STATUS: Channel.PARAMETER,
+}
+_ASIDE = frozenset({m.NOTICE_RESPONSE, m.NOTIFICATION_RESPONSE, m.PARAMETER_STATUS})
+_COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
+_NULL = b"\xff\xff\xff\xff"
+
+INSUFFICIENT_PRIVILEGE = "42501"
+
+
+def refusal_response(refusal: Refuse, severity: str = "ERROR") -> bytes:
+    """The error that tells the client of a refusal."""
+    return m.error_response(INSUFFICIENT_PRIVILEGE, refusal.message, severity=severity, hint=refusal.hint)
+
+
+class Text(Output):
+    """One message whose body holds text outside of rows. `aside`: it is not part of the answer."""
+
+    def __init__(self, exchange: int, tag: int, body: bytes, binary_copy: bool = False) -> None:
+        self.exchange = exchange
+        self.channel = CHANNELS[tag]
+        self.aside = tag in _ASIDE
+        self._tag = tag
+        self._body = body
+        self._binary_copy = binary_copy
+
+    def texts(self) -> list[bytes]:
+        if self.channel in (Channel.NOTICE, Channel.ERROR):
+            return [value for _, value in m.parse_fields(self._body)]
+        if self.channel is Channel.NOTIFICATION:
+            return self._body[4:].split(b"\0")[:2]
+        if self.channel is Channel.PARAMETER:
+            return self._body.split(b"\0")[1:2]
+        if self.channel is Channel.FUNCTION:
+            return [self._body[4:]] if self._body[:4] != _NULL else []
+        return [cell for cell in self._tuple() if cell is not None] if self._binary_copy else [self._body]
+
+    def replace(self, texts: list[bytes]) -> None:
+        if len(texts) != len(self.texts()):
+            raise ValueError(f"{len(texts)} texts given for a message that holds {len(self.texts())}")
+        if self.channel in (Channel.NOTICE, Channel.ERROR):
+            keys = [key for key, _ in m.parse_fields(self._body)]
+            self._body = (
+                b"".join([bytes((key,)) + m.cstring(text) for key, text in zip(keys, texts, strict=True)]) + b"\0"
+            )
+        elif self.channel is Channel.NOTIFICATION:
+            self._body = self._body[:4] + b"".join([m.cstring(text) for text in texts])
+        elif self.channel is Channel.PARAMETER:
+            self._body = self._body.split(b"\0")[0] + b"\0" + m.cstring(texts[0])
+        elif self.channel is Channel.FUNCTION:
+            if texts:
+                self._body = m.INT32.pack(len(texts[0])) + texts[0]
+        elif self._binary_copy:
+            self._replace_tuple(texts)
+        else:
+            (self._body,) = texts
+
+    def _replace_tuple(self, texts: list[bytes]) -> None:
+        out = [self._body[: self._tuple_start() + 2]]
+        at = 0
+        for cell in self._tuple():
+            if cell is None:
+                out.append(_NULL)
+                continue
+            out.append(m.INT32.pack(len(texts[at])))
+            out.append(texts[at])
+            at += 1
+        self._body = b"".join(out)
+
+    def _tuple(self) -> list[bytes | None]:
+        """The cells of one tuple in binary COPY format (SQL COPY, "Binary Format"); the trailer has none."""
+        body = self._body
+        pos = self._tuple_start()
+        (count,) = m.INT16.unpack_from(body, pos)
+        pos += 2
+        cells: list[bytes | None] = []
+        for _ in range(count):
+            (size,) = m.INT32.unpack_from(body, pos)
+            pos += 4
+            cells.append(body[pos : pos + size] if size >= 0 else None)
+            pos += max(size, 0)
+        if pos != len(body):
+            raise ProtocolViolation("a tuple of a binary copy is not as long as it says")
+        return cells
+
+    def _tuple_start(self) -> int:
+        """The first message of a copy begins with its header: signature, flags, length of an extension."""
+        body = self._body
+        if not body.startswith(_COPY_SIGNATURE):
+            return 0
+        return 19 + int.from_bytes(body[15:19], "big")
+
+    def become(self, refusal: Refuse) -> None:
+        """Says from now on that it was refused; an error stays as severe as it was."""
+        severity = self.severity if self._tag == m.ERROR_RESPONSE else "ERROR"
+        self._tag = m.ERROR_RESPONSE
+        self._body = refusal_response(refusal, severity)[5:]
+
+    @property
+    def severity(self) -> str:
+        return m.parse_report(self._body).severity
+
+    def completed(self) -> Completed:
+        """What an ErrorResponse, as it stands now, says of its exchange."""
+        report = m.parse_report(self._body)
+        return Completed(self.exchange, error_code=report.code, error=report.text)
+
+    def encode(self) -> bytes:
+        return m.message(bytes((self._tag,)), self._body)

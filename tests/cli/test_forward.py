@@ -1,0 +1,137 @@
+"""The local port against a WebSocket server that is ours, without a gateway behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from postern.cli.forward import LOOPBACK, Forward, Tunnel
+from postern.domain.secret import Secret
+from postern.transport import certificates, websocket
+from postern.transport.certificates import Material
+from postern.transport.websocket import WebSocketTransport
+
+Opened = Callable[[WebSocketTransport, str, str], None]
+SIZE = 8 * 1024 * 1024
+
+
+class Echo(asyncio.Protocol):
+    """Sends back what comes, no faster than it is taken."""
+
+    def __init__(self, stream: WebSocketTransport) -> None:
+        self.stream = stream
+
+    def data_received(self, data: bytes) -> None:
+        self.stream.write(data)
+
+    def pause_writing(self) -> None:
+        self.stream.pause_reading()
+
+    def resume_writing(self) -> None:
+        self.stream.resume_reading()
+
+
+class Far:
+    """The gateway's end: remembers who came, and echoes, or closes at once."""
+
+    def __init__(self) -> None:
+        self.came: list[tuple[str, str]] = []
+        self.echoes: list[Echo] = []
+        self.closing = False
+
+    def opened(self, stream: WebSocketTransport, token: str, connection: str) -> None:
+        self.came.append((token, connection))
+        if self.closing:
+            stream.refuse("not today")
+            return
+        self.echoes.append(Echo(stream))
+        stream.set_protocol(self.echoes[-1])
+
+
+@pytest.fixture
+def material(tmp_path: Path) -> Material:
+    return certificates.ensure(tmp_path / "tls", [LOOPBACK])
+
+
+@pytest.fixture
+def far() -> Far:
+    return Far()
+
+
+@pytest.fixture
+def failures() -> list[str]:
+    return []
+
+
+@pytest.fixture
+async def port(material: Material, far: Far, failures: list[str]) -> AsyncIterator[int]:
+    server = await websocket.serve(far.opened, LOOPBACK, 0, material.server_context())
+    at = server.sockets[0].getsockname()[1]
+    tunnel = Tunnel(f"wss://{LOOPBACK}:{at}", Secret("t0ken"), "shop demo/1", material.authority.read_text())
+    forward = Forward(tunnel, failures.append)
+    yield await forward.start(0)
+    await forward.stop()
+    server.close()
+
+
+async def test_bytes_come_back_as_they_went(port: int, far: Far, failures: list[str]) -> None:
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    sent = os.urandom(SIZE)
+    writer.write(sent)
+    assert await asyncio.wait_for(reader.readexactly(SIZE), 30) == sent
+    assert far.came == [("t0ken", "shop demo/1")]
+    assert failures == []
+    writer.close()
+
+
+async def test_a_client_that_does_not_read_slows_only_itself(port: int, far: Far) -> None:
+    # The reader's own limit makes the client stop reading its socket when nobody takes from it.
+    stalled, stalled_writer = await asyncio.open_connection(LOOPBACK, port, limit=1024)
+    sent = bytes(4 * SIZE)
+    stalled_writer.write(sent)
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    for number in range(20):
+        writer.write(bytes([number]) * 1000)
+        assert await asyncio.wait_for(reader.readexactly(1000), 5) == bytes([number]) * 1000
+    assert await asyncio.wait_for(stalled.readexactly(len(sent)), 30) == sent
+    for one in (stalled_writer, writer):
+        one.close()
+
+
+async def test_the_gateways_refusal_ends_the_client(port: int, far: Far) -> None:
+    far.closing = True
+    reader, writer = await asyncio.open_connection(LOOPBACK, port)
+    assert await asyncio.wait_for(reader.read(), 5) == b""
+    writer.close()
+
+
+async def test_a_gateway_that_is_not_there_is_said(material: Material, failures: list[str]) -> None:
+    tunnel = Tunnel(f"wss://{LOOPBACK}:1", Secret("t"), "shop", material.authority.read_text())
+    forward = Forward(tunnel, failures.append)
+    reader, writer = await asyncio.open_connection(LOOPBACK, await forward.start(0))
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await asyncio.wait_for(reader.readexactly(1), 5)
+    assert len(failures) == 1
+    assert "cannot be reached" in failures[0]
+    writer.close()
+    await forward.stop()
+
+
+async def test_a_server_that_is_not_the_gateway_is_given_no_byte(far: Far, tmp_path: Path, failures: list[str]) -> None:
+    impostor = certificates.ensure(tmp_path / "impostor", [LOOPBACK])
+    trusted = certificates.ensure(tmp_path / "trusted", [LOOPBACK])
+    server = await websocket.serve(far.opened, LOOPBACK, 0, impostor.server_context())
+    url = f"wss://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
+    forward = Forward(Tunnel(url, Secret("t"), "shop", trusted.authority.read_text()), failures.append)
+    reader, writer = await asyncio.open_connection(LOOPBACK, await forward.start(0))
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
+        await asyncio.wait_for(reader.readexactly(1), 5)
+    assert far.came == []
+    assert "CERTIFICATE_VERIFY_FAILED" in failures[0]
+    writer.close()
+    await forward.stop()
+    server.close()

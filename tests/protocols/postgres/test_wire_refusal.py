@@ -1,0 +1,262 @@
+"""Refusals of requests: a slot in the order of answers, and a backend that is left as an error would leave it."""
+
+from __future__ import annotations
+
+from tests.support.links import Breaks, Looks, Masks, Words, operation, playbook, prepare, refusal, refused
+
+from postern.interception.events import Completed
+from postern.protocols.postgres import messages
+from postern.testing import postgres as pg
+from postern.testing.playbook import Playbook, from_client, from_target, to_client, to_target
+
+GOOD = [pg.parse("select 1"), pg.bind(), pg.execute(), pg.sync()]
+BAD = [pg.parse("drop 1"), pg.bind(), pg.execute(), pg.sync()]
+GOOD_ANSWER = [pg.parse_complete(), pg.bind_complete(), pg.command_complete("SELECT 1"), pg.ready()]
+REFUSED = [refused(), pg.ready()]
+POISON = pg.parse("refused by the gateway")
+POISON_QUERY = pg.query("refused by the gateway")
+SYNTAX = pg.error("syntax error at or near refused")
+
+
+def expect_refused_batch(play: Playbook, exchange: int) -> None:
+    play << prepare(exchange, "drop 1") << operation(exchange, "drop 1") << refusal(exchange)
+
+
+def still_usable(play: Playbook, exchange: int) -> None:
+    play >> from_client(pg.query("select 1"))
+    play << operation(exchange, "select 1")
+    play.forwarded()
+    play >> from_target(pg.command_complete("SELECT 1"), pg.ready())
+    play << Completed(exchange, "SELECT 1", 1)
+    play.forwarded()
+
+
+def test_a_simple_query() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(pg.query("drop table t"))
+        play << operation(1, "drop table t") << refusal(1) << to_client(*REFUSED)
+        still_usable(play, 2)
+
+
+def test_one_statement_of_several_refuses_the_whole_query() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(pg.query("select 1; drop table t; select 2"))
+        play << operation(1, "select 1; drop table t; select 2") << refusal(1) << to_client(*REFUSED)
+
+
+def test_twice_in_a_row() -> None:
+    with playbook(Words()) as play:
+        for exchange in (1, 2):
+            play >> from_client(pg.query("drop"))
+            play << operation(exchange, "drop") << refusal(exchange) << to_client(*REFUSED)
+        still_usable(play, 3)
+
+
+def test_an_extended_batch_of_which_nothing_reaches_the_target() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*BAD)
+        expect_refused_batch(play, 1)
+        play << to_client(*REFUSED)
+        still_usable(play, 2)
+
+
+def test_the_last_statement_of_a_batch_refuses_the_first() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*GOOD[:-1], *BAD)
+        play << prepare(1, "select 1") << operation(1, "select 1")
+        play << prepare(2, "drop 1") << operation(2, "drop 1") << refusal(1) << to_client(*REFUSED)
+
+
+def test_a_bind_value() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(pg.parse("select $1"), pg.bind(values=["drop"]), pg.execute(), pg.sync())
+        play << prepare(1, "select $1") << operation(1, "select $1", b"drop") << refusal(1) << to_client(*REFUSED)
+
+
+def test_attack_081_in_a_pipeline_earlier_answers_come_first_and_later_batches_run() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*GOOD, *BAD, *GOOD)
+        play << operation(1, "select 1")
+        expect_refused_batch(play, 2)
+        play << operation(3, "select 1") << to_target(*GOOD, *GOOD)
+        play >> from_target(*GOOD_ANSWER)
+        play << Completed(1, "SELECT 1", 1) << to_client(*GOOD_ANSWER, *REFUSED)
+        play >> from_target(*GOOD_ANSWER)
+        play << Completed(3, "SELECT 1", 1)
+        play.forwarded()
+
+
+def test_two_refused_batches_back_to_back() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*GOOD, *BAD, *BAD)
+        play << operation(1, "select 1")
+        expect_refused_batch(play, 2)
+        expect_refused_batch(play, 3)
+        play << to_target(*GOOD)
+        play >> from_target(*GOOD_ANSWER)
+        play << Completed(1, "SELECT 1", 1) << to_client(*GOOD_ANSWER, *REFUSED, *REFUSED)
+
+
+def test_simple_queries_in_a_pipeline() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(pg.query("select 1"), pg.query("drop"), pg.query("select 2"))
+        play << operation(1, "select 1") << operation(2, "drop") << refusal(2) << operation(3, "select 2")
+        play << to_target(pg.query("select 1"), pg.query("select 2"))
+        play >> from_target(pg.command_complete("SELECT 1"), pg.ready())
+        play << Completed(1, "SELECT 1", 1) << to_client(pg.command_complete("SELECT 1"), pg.ready(), *REFUSED)
+        play >> from_target(pg.command_complete("SELECT 1"), pg.ready())
+        play << Completed(3, "SELECT 1", 1)
+        play.forwarded()
+
+
+def test_inside_a_transaction_the_status_is_the_transactions() -> None:
+    for status in (b"T", b"E"):
+        with playbook(Words()) as play:
+            play >> from_client(pg.query("begin"))
+            play << operation(1, "begin")
+            play.forwarded()
+            play >> from_target(pg.command_complete("BEGIN"), pg.ready(status))
+            play << Completed(1, "BEGIN")
+            play.forwarded()
+            play >> from_client(pg.query("drop"))
+            play << operation(2, "drop") << refusal(2) << to_client(refused(), pg.ready(status))
+
+
+def test_after_a_flush_the_client_is_ignored_up_to_its_sync() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(pg.parse("select 1", "s"), pg.flush())
+        play << prepare(1, "select 1")
+        play.forwarded()
+        play >> from_target(pg.parse_complete())
+        play.forwarded()
+        play >> from_client(pg.parse("drop 1"), pg.flush())
+        play << prepare(2, "drop 1") << refusal(2) << to_client(refused())
+        play >> from_client(pg.bind("", "s"), pg.execute(), pg.query("drop"), pg.copy_data("x"), pg.flush())
+        play >> from_client(pg.sync())
+        play << to_target(pg.sync())
+        play >> from_target(pg.ready())
+        play.forwarded()
+        still_usable(play, 3)
+
+
+def test_after_a_flush_with_nothing_unsynced_the_target_hears_nothing() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(pg.parse("drop 1"), pg.flush())
+        play << prepare(1, "drop 1") << refusal(1) << to_client(refused())
+        play >> from_client(pg.sync())
+        play << to_client(pg.ready())
+
+
+def test_what_ran_before_the_flush_is_rolled_back() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*GOOD[:-1], pg.flush())
+        play << operation(1, "select 1")
+        play.forwarded()
+        play >> from_target(*GOOD_ANSWER[:-1])
+        play << Completed(1, "SELECT 1", 1)
+        play.forwarded()
+        play >> from_client(*BAD)
+        expect_refused_batch(play, 2)
+        play << to_target(POISON, pg.sync()) << to_client(refused())
+        play >> from_target(SYNTAX, pg.ready())
+        play << to_client(pg.ready())
+        still_usable(play, 3)
+
+
+def test_the_answer_to_the_poison_is_judged_by_nobody_and_kept_nowhere() -> None:
+    masks = Masks()
+    with playbook(Words(), masks) as play:
+        play >> from_client(*GOOD[:-1], pg.flush(), *BAD)
+        play << operation(1, "select 1")
+        expect_refused_batch(play, 2)
+        play << to_target(*GOOD[:2], pg.describe_portal(), pg.execute(), pg.flush(), POISON, pg.sync())
+        play >> from_target(pg.parse_complete(), pg.bind_complete(), pg.no_data(), pg.command_complete("SELECT 1"))
+        play << Completed(1, "SELECT 1", 1) << to_client(*GOOD_ANSWER[:-1], refused())
+        play >> from_target(SYNTAX, pg.ready())
+        play << to_client(pg.ready())
+    assert masks.seen == []
+
+
+def test_a_simple_query_behind_unsynced_messages_fails_in_the_target_too() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*GOOD[:-1], pg.flush(), pg.query("drop"))
+        play << operation(1, "select 1") << operation(2, "drop") << refusal(2)
+        play << to_target(*GOOD[:-1], pg.flush(), POISON_QUERY)
+        play >> from_target(*GOOD_ANSWER[:-1], SYNTAX, pg.ready())
+        play << Completed(1, "SELECT 1", 1) << to_client(*GOOD_ANSWER[:-1], refused(), pg.ready())
+        still_usable(play, 3)
+
+
+def test_a_refused_query_that_the_target_would_have_skipped_is_answered_with_nothing() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(pg.parse("bad"), pg.flush())
+        play << prepare(1, "bad")
+        play.forwarded()
+        play >> from_target(pg.error("bad"))
+        play << Completed(1, error_code="42601", error="bad")
+        play.forwarded()
+        play >> from_client(pg.query("drop"))
+        play << operation(2, "drop") << refusal(2) << to_target(POISON_QUERY)
+        play >> from_client(pg.sync())
+        play.forwarded()
+        play >> from_target(pg.ready())
+        play.forwarded()
+        still_usable(play, 3)
+
+
+def test_an_earlier_error_of_the_same_batch_is_the_only_one_that_the_client_is_told() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*GOOD[:-1], pg.flush(), pg.parse("drop 1"), pg.flush(), pg.sync())
+        play << operation(1, "select 1") << prepare(2, "drop 1") << refusal(2)
+        play << to_target(*GOOD[:-1], pg.flush(), POISON, pg.sync())
+        play >> from_target(pg.parse_complete(), pg.error("bad"), pg.ready())
+        play << Completed(1, error_code="42601", error="bad")
+        play.forwarded()
+        still_usable(play, 3)
+
+
+def test_an_error_that_comes_while_the_client_is_ignored_needs_no_poison() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*GOOD[:-1], pg.flush(), pg.parse("drop 1"), pg.flush())
+        play << operation(1, "select 1") << prepare(2, "drop 1") << refusal(2)
+        play << to_target(*GOOD[:-1], pg.flush())
+        play >> from_target(pg.parse_complete(), pg.error("bad"))
+        play << Completed(1, error_code="42601", error="bad")
+        play.forwarded()
+        play >> from_client(pg.sync())
+        play << to_target(POISON, pg.sync())
+        play >> from_target(pg.ready())
+        play.forwarded()
+        still_usable(play, 3)
+
+
+def test_an_earlier_batch_that_fails_does_not_hide_the_refusal() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(*GOOD, *BAD)
+        play << operation(1, "select 1")
+        expect_refused_batch(play, 2)
+        play << to_target(*GOOD)
+        play >> from_target(pg.error("bad"), pg.ready(b"E"))
+        play << Completed(1, error_code="42601", error="bad")
+        play << to_client(pg.error("bad"), pg.ready(b"E"), refused(), pg.ready(b"E"))
+
+
+def test_a_function_call() -> None:
+    with playbook(Words()) as play:
+        play >> from_client(pg.function_call(5, [b"drop"]))
+        play << operation(1, "function call 5", b"drop") << refusal(1) << to_client(*REFUSED)
+        still_usable(play, 2)
+
+
+def test_an_interceptor_that_raises_refuses() -> None:
+    with playbook(Breaks()) as play:
+        play >> from_client(pg.query("select 1"))
+        message = "breaks could not judge this and refused it"
+        hint = messages.error_response("42501", message, hint="Ask an administrator to look at the gateway's log.")
+        play << operation(1, "select 1") << refusal(1, "breaks", message) << to_client(hint, pg.ready())
+
+
+def test_a_later_interceptor_may_refuse_what_an_earlier_one_let_through() -> None:
+    with playbook(Looks(), Words()) as play:
+        play >> from_client(pg.query("drop"))
+        play << operation(1, "drop") << refusal(1) << to_client(*REFUSED)
