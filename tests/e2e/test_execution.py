@@ -13,9 +13,7 @@ from postern.errors import NotFound
 
 
 def execute(gateway: Gateway, script: str, connection: str = "target") -> Session:
-    submitted = gateway.call(
-        gateway.services.sessions.submit(gateway.admin, connection, script, source="127.0.0.1")
-    )
+    submitted = gateway.call(gateway.services.sessions.submit(gateway.admin, connection, script, source="127.0.0.1"))
     return gateway.finished(submitted.id)
 
 

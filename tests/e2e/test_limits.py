@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import psycopg
 import pytest
+from tests.support import wire
 from tests.support.gateway import Gateway, running, wait_until
 from tests.support.postgres import PostgresServer, free_port
 
@@ -63,6 +64,21 @@ def test_kill_stops_the_running_statement(
     assert time.monotonic() - began < 2
     connection.close()
     assert "this session was killed" in gateway.text(gateway.finished(session.id).id)
+
+
+def test_a_kill_in_the_middle_of_a_row_is_told(gateway: Gateway) -> None:
+    """The client has read a part of a row; what it is told must not be taken for the rest of it."""
+    issued = gateway.credential("target")
+    with wire.connect(gateway.settings.postgres_port) as stream:
+        wire.log_in(stream, issued.credential.username, issued.password.reveal())
+        stream.sendall(wire.message(b"Q", b"select repeat('x', 30011) from generate_series(1, 100000)\0"))
+        time.sleep(0.5)  # until nothing moves any more
+        gateway.call(gateway.services.sessions.kill(gateway.admin, gateway.newest().id))
+        received = wire.closed_by_peer(stream)
+    tags = wire.tags(received)
+    assert tags[:2] == "TD"
+    assert set(tags[1:-1]) == {"D"}
+    assert tags[-1] == "E"
 
 
 def test_revoking_a_credential_cuts_its_sessions_only(gateway: Gateway) -> None:

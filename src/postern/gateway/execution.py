@@ -13,7 +13,7 @@ from uuid import UUID
 
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session
-from postern.errors import PosternError, Unavailable
+from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.engine import Engine
 from postern.interception.events import Note
 from postern.protocols.postgres.script import Script
@@ -95,7 +95,12 @@ class Executions:
                 log.exception("session %s could not be run", session_id)
 
     async def _execute(self, session: Session, permit: Permit, since: int) -> None:
-        opened = self._engine.prepare(session.id, permit, session.start_date)
+        try:
+            opened = self._engine.prepare(session.id, permit, session.start_date)
+        except RecordingFailed as error:
+            log.error("session %s was not run: %s", session.id, error.message)
+            await self._engine.never_ran(session.id, EndReason.RECORDING_FAILED, exit_code=1)
+            return
         script = Script(session.script or "")
         try:
             name = f"postern {permit.principal.email}"
