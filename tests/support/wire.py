@@ -85,6 +85,17 @@ def until_ready(stream: socket.socket) -> bytes:
         bodies += body
 
 
+def tags(data: bytes) -> str:
+    """The types of the messages that `data` is made of. Raises AssertionError when it ends inside of one."""
+    found = ""
+    while data:
+        found += chr(data[0])
+        size = 1 + struct.unpack("!I", data[1:5])[0]
+        assert size <= len(data), f"a message of type {found[-1]} is cut at {len(data)} of {size} bytes"
+        data = data[size:]
+    return found
+
+
 def _exactly(stream: socket.socket, size: int) -> bytes:
     data = b""
     while len(data) < size:

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session
-from postern.errors import Unavailable
+from postern.errors import RecordingFailed, Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
@@ -100,21 +100,26 @@ class Engine:
             target = await self.dial(permit, database, parameters)
             session = await row
             return self.prepare(session_id, permit, session.start_date), target
-        except BaseException:
+        except BaseException as error:
             if target is not None:
                 target.stream.close()
-            await asyncio.shield(self._give_up(row, session_id))
+            reason = EndReason.RECORDING_FAILED if isinstance(error, RecordingFailed) else EndReason.FAILED
+            await asyncio.shield(self._give_up(row, session_id, reason))
             raise
 
-    async def _give_up(self, row: asyncio.Future[Session], session_id: UUID) -> None:
+    async def _give_up(self, row: asyncio.Future[Session], session_id: UUID, reason: EndReason) -> None:
         try:
             await row
-            await self._sessions.close(session_id, reason=EndReason.FAILED, exit_code=None, metrics={}, event_size=0)
+            await self.never_ran(session_id, reason)
         except Unavailable as error:
             log.error("session %s could not be closed in the store: %s", session_id, error.message)
 
+    async def never_ran(self, session_id: UUID, reason: EndReason, exit_code: int | None = None) -> None:
+        """Ends the row of a session that has no recording. Raises Unavailable."""
+        await self._sessions.close(session_id, reason=reason, exit_code=exit_code, metrics={}, event_size=0)
+
     def prepare(self, session_id: UUID, permit: Permit, start_date: datetime) -> Opened:
-        """The recording of a session whose row is there."""
+        """The recording of a session whose row is there. Raises RecordingFailed."""
         connection, principal = permit.connection, permit.principal
         view = SessionView(
             id=session_id,

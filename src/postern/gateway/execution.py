@@ -13,7 +13,7 @@ from uuid import UUID
 
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session
-from postern.errors import PosternError, Unavailable
+from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.engine import Engine
 from postern.interception.events import Note
 from postern.protocols.postgres.script import Script
@@ -55,6 +55,7 @@ class Executions:
         self._engine = engine
         self._turn = asyncio.Semaphore(most)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
         signals.subscribe(Topic.SESSION_RUN, self._on_run)
 
     async def take_waiting(self) -> None:
@@ -70,8 +71,19 @@ class Executions:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def take_no_more(self) -> None:
+        """What is not claimed yet is left to other workers, or to the next start."""
+        self._closed = True
+
+    async def stop(self, grace: float) -> None:
+        """Waits for the runs, whose links were ended before, to be closed; at most `grace` seconds."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace)
+
     async def _run(self, session_id: UUID) -> None:
         async with self._turn:
+            if self._closed:
+                return
             try:
                 since = self._engine.links.changes
                 claimed = await self._sessions.claim(session_id, self._worker)
@@ -83,7 +95,12 @@ class Executions:
                 log.exception("session %s could not be run", session_id)
 
     async def _execute(self, session: Session, permit: Permit, since: int) -> None:
-        opened = self._engine.prepare(session.id, permit, session.start_date)
+        try:
+            opened = self._engine.prepare(session.id, permit, session.start_date)
+        except RecordingFailed as error:
+            log.error("session %s was not run: %s", session.id, error.message)
+            await self._engine.never_ran(session.id, EndReason.RECORDING_FAILED, exit_code=1)
+            return
         script = Script(session.script or "")
         try:
             name = f"postern {permit.principal.email}"

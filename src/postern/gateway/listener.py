@@ -28,6 +28,7 @@ class Logins:
         self._most_per_address = most_per_address
         self._waiting: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._logged_in: set[asyncio.Task[None]] = set()
 
     def start(self, stream: StreamHandshake, serve: Serve) -> None:
         address = stream.peer
@@ -60,12 +61,25 @@ class Logins:
             if rest is None:
                 stream.close()
         if rest is not None:
-            try:
-                await rest
-            except Exception:
-                log.exception("the session of client %s ended badly", address)
+            await self._stay(rest, address)
 
-    async def stop(self) -> None:
+    async def _stay(self, session: Awaitable[None], address: str) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._logged_in.add(task)
+        try:
+            await session
+        except Exception:
+            log.exception("the session of client %s ended badly", address)
+        finally:
+            self._logged_in.discard(task)
+
+    async def stop(self, grace: float) -> None:
+        """Ends logins at once; sessions, whose links were ended before, have `grace` seconds to be closed."""
+        for task in self._tasks - self._logged_in:
+            task.cancel()
+        if self._logged_in:
+            await asyncio.wait(self._logged_in, timeout=grace)
         for task in list(self._tasks):
             task.cancel()
         with suppress(asyncio.CancelledError):

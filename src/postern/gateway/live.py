@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 
 _REASONS = {
     EndReason.KILLED: "this session was killed",
+    EndReason.REVOKED: "the connection of this session was deleted",
     EndReason.GATEWAY_STOPPED: "the gateway is stopping",
 }
 
@@ -97,8 +98,13 @@ class LiveLinks:
                     link.driver.end(EndReason.EXPIRED, "this session reached its maximum duration")
                 elif expires is not None and wall >= expires:
                     link.driver.end(EndReason.EXPIRED, "this session's access has expired; issue a new credential")
-                elif self._idle_timeout and now - link.driver.last_activity >= self._idle_timeout:
+                elif self._is_idle(link, now):
                     link.driver.end(EndReason.IDLE, f"this session was idle for {self._idle_timeout:g} seconds")
+
+    def _is_idle(self, link: LiveLink, now: float) -> bool:
+        """A client that waits for an answer is not idle, however long the target is quiet."""
+        limit = self._idle_timeout
+        return bool(limit) and not link.driver.link.busy and now - link.driver.last_activity >= limit
 
     async def stop(self, grace: float) -> None:
         """Ends every link, and waits until they are closed or `grace` seconds have passed."""
@@ -109,9 +115,10 @@ class LiveLinks:
             await asyncio.wait(waiting, timeout=grace)
 
     def _on_kill(self, payload: Mapping[str, str]) -> None:
+        reason = EndReason.REVOKED if payload.get("reason") == EndReason.REVOKED else EndReason.KILLED
         for link in list(self._links):
             if str(link.session_id) == payload.get("session_id"):
-                link.driver.end(EndReason.KILLED, _REASONS[EndReason.KILLED])
+                link.driver.end(reason, _REASONS[reason])
 
     def _on_cancel(self, payload: Mapping[str, str]) -> None:
         self.cancel(bytes.fromhex(payload.get("key", "")))

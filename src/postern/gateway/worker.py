@@ -26,7 +26,9 @@ from postern.transport.websocket import WebSocketTransport
 log = logging.getLogger(__name__)
 
 HEARTBEAT = 5.0
-STOP_GRACE = 3.0
+# Together less than the supervisor's patience: to flush what clients are told, then to seal and close sessions.
+STOP_GRACE = 2.0
+CLOSE_GRACE = 2.0
 
 
 class Worker:
@@ -76,12 +78,13 @@ class Worker:
         try:
             await self._stopping.wait()
         finally:
+            self._executions.take_no_more()
             native.close()
             tunnel.close()
             for task in background:
                 task.cancel()
             await self._links.stop(STOP_GRACE)
-            await self._logins.stop()
+            await asyncio.gather(self._logins.stop(CLOSE_GRACE), self._executions.stop(CLOSE_GRACE))
 
     async def _listen(self) -> asyncio.Server:
         settings = self._settings

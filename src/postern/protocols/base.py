@@ -141,6 +141,11 @@ class Wire(ABC):
         """The client has ended the conversation in the protocol's own way."""
 
     @property
+    def unfinished(self) -> int:
+        """Bytes that the client still lacks of a message of which it was sent a part."""
+        return 0
+
+    @property
     @abstractmethod
     def needs_farewell(self) -> bool:
         """False once the client has said goodbye or has been told a fatal error by the target."""

@@ -158,10 +158,10 @@ class Driver:
     def _unrecorded(self, error: RecordingFailed) -> None:
         """What cannot be recorded is not shown, nor run: the session ends here."""
         log.error("a record could not be written, so the session ends: %s", error.message)
-        for effect in self.link.end(EndReason.RECORDING_FAILED, "the gateway cannot record this session", "58030"):
-            transport = self._transports.get(Side.CLIENT)
-            if isinstance(effect, Send) and transport is not None:
-                transport.write(effect.data)
+        farewell = self.link.unrecorded("the gateway cannot record this session, so it ends", "58030")
+        transport = self._transports.get(Side.CLIENT)
+        if farewell and transport is not None:
+            transport.write(farewell)
         if self.link.busy:
             self.cancel_target()
         self._close(EndReason.RECORDING_FAILED)

@@ -26,6 +26,8 @@ from postern.protocols.base import Request, Side, Wire
 
 log = logging.getLogger(__name__)
 
+MAX_FILLED = 64 * 1024  # bytes
+
 Clock = Callable[[], int]
 
 
@@ -96,6 +98,8 @@ class Link:
         self._parked: Parked | None = None
         self._held_at = 0  # the operation that the last Hold was about
         self._ended = False
+        self._told = False  # the client has its last bytes
+        self._owed = 0  # bytes that the client lacked of a message before what is performed now
         self.renew(pipeline)
 
     def renew(self, pipeline: Pipeline) -> None:
@@ -132,6 +136,7 @@ class Link:
     def _run(self, side: Side, data: bytes, verdict: Verdict | None) -> list[Effect]:
         """Takes `data`, or the verdict on what is parked. What was understood goes its way whatever comes behind it."""
         effects: list[Effect] = []
+        self._owed = self._wire.unfinished
         try:
             if side is Side.TARGET:
                 self._wire.feed_target(data)
@@ -167,11 +172,27 @@ class Link:
         self._ended = True
         self._parked = None
         effects: list[Effect] = []
-        if self._wire.needs_farewell:
-            farewell = self._wire.farewell(message, code, hint)
+        farewell = self._farewell(message, code, hint, self._wire.unfinished)
+        if farewell:
             effects += (Record([Shown(farewell)]), Send(Side.CLIENT, farewell))
         effects.append(Close(reason, message))
         return effects
+
+    def unrecorded(self, message: str, code: str) -> bytes:
+        """Ends the link whose last effects could not be recorded and so were not sent: the client's last bytes."""
+        if self._ended and self._told:
+            return b""
+        self._ended = True
+        self._parked = None
+        return self._farewell(message, code, "", self._owed)
+
+    def _farewell(self, message: str, code: str, hint: str, owed: int) -> bytes:
+        """A last error. A client that was sent a part of a message could not read it, so zeros fill the `owed` bytes
+        first; they say nothing. A client that lacks a lot gets no error but the end."""
+        self._told = True
+        if not self._wire.needs_farewell or owed > MAX_FILLED:
+            return b""
+        return bytes(owed) + self._wire.farewell(message, code, hint)
 
     def _from_client(self, effects: list[Effect], verdict: Verdict | None) -> None:
         kept: list[Event] = []

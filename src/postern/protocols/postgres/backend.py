@@ -89,6 +89,11 @@ class Backend:
     def feed(self, data: bytes) -> None:
         self._intake.feed(data)
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes that the client still lacks of the message that is passing."""
+        return 0 if self._swallowing else int(self._passing)
+
     def poll(self) -> list[Piece]:
         if self._violation is not None:
             raise self._violation

@@ -150,6 +150,10 @@ class PostgresWire(Wire):
         return self._frontend.terminated
 
     @property
+    def unfinished(self) -> int:
+        return self._backend.unfinished
+
+    @property
     def needs_farewell(self) -> bool:
         return not (self._frontend.terminated or self._backend.fatal)
 

@@ -1,0 +1,224 @@
+"""What ends or changes a live session from outside."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+from tests.support import wire
+from tests.support.gateway import Gateway, running, wait_until
+from tests.support.postgres import PostgresServer, free_port
+
+from postern.domain.connection import Toggle
+from postern.domain.principal import PrincipalStatus
+from postern.domain.session import Session
+from postern.services.principals import UserFields
+
+
+@pytest.fixture
+def connection(gateway: Gateway) -> Iterator[psycopg.Connection]:
+    """Of a user who is nobody special, with a credential of its own."""
+    with psycopg.connect(gateway.url(issued=gateway.credential("target")), autocommit=True) as made:
+        made.execute("select 1")
+        yield made
+
+
+def cut(connection: psycopg.Connection, within: float = 2.0) -> str:
+    """What the client is told when its session is cut, which must happen within that many seconds."""
+    began = time.monotonic()
+
+    def closed() -> str:
+        try:
+            connection.execute("select 1")
+        except psycopg.OperationalError as error:
+            return str(error)
+        return ""
+
+    said = wait_until(closed, within + 5)
+    assert time.monotonic() - began < within
+    return said
+
+
+def ended(gateway: Gateway, session: Session) -> str:
+    return str(gateway.finished(session.id).metadata["end_reason"])
+
+
+def test_kill(gateway: Gateway, connection: psycopg.Connection) -> None:
+    session = gateway.newest()
+    gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
+    assert "this session was killed" in cut(connection)
+    assert ended(gateway, session) == "killed"
+
+
+def test_kill_stops_the_running_statement(
+    gateway: Gateway, connection: psycopg.Connection, direct: psycopg.Connection
+) -> None:
+    session = gateway.newest()
+    connection.pgconn.send_query(b"select 'killed', pg_sleep(60)")
+    wait_until(lambda: running(direct, "killed"))
+    began = time.monotonic()
+    gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
+    wait_until(lambda: not running(direct, "killed"))
+    assert time.monotonic() - began < 2
+    connection.close()
+    assert "this session was killed" in gateway.text(gateway.finished(session.id).id)
+
+
+def test_a_kill_in_the_middle_of_a_row_is_told(gateway: Gateway) -> None:
+    """The client has read a part of a row; what it is told must not be taken for the rest of it."""
+    issued = gateway.credential("target")
+    with wire.connect(gateway.settings.postgres_port) as stream:
+        wire.log_in(stream, issued.credential.username, issued.password.reveal())
+        stream.sendall(wire.message(b"Q", b"select repeat('x', 30011) from generate_series(1, 100000)\0"))
+        time.sleep(0.5)  # until nothing moves any more
+        gateway.call(gateway.services.sessions.kill(gateway.admin, gateway.newest().id))
+        received = wire.closed_by_peer(stream)
+    tags = wire.tags(received)
+    assert tags[:2] == "TD"
+    assert set(tags[1:-1]) == {"D"}
+    assert tags[-1] == "E"
+
+
+def test_revoking_a_credential_cuts_its_sessions_only(gateway: Gateway) -> None:
+    issued = gateway.credential("target")
+    with psycopg.connect(gateway.url(issued=issued)) as mine, psycopg.connect(gateway.url()) as other:
+        session = next(one for one in gateway.sessions() if one.credential_id == issued.credential.id)
+        gateway.call(gateway.services.credentials.revoke(gateway.admin, "target", issued.credential.id))
+        assert "revoked" in cut(mine)
+        assert other.execute("select 1").fetchone() == (1,)
+        assert ended(gateway, session) == "revoked"
+    with pytest.raises(psycopg.OperationalError, match="revoked"):
+        psycopg.connect(gateway.url(issued=issued))
+
+
+def test_an_inactive_user_is_cut(gateway: Gateway) -> None:
+    fields = UserFields(email="leaver@example.com", name="Leaver", groups=("staff",))
+    user = gateway.call(gateway.services.principals.create(gateway.admin, fields))
+    issued = gateway.credential("target", principal=user)
+    with psycopg.connect(gateway.url(issued=issued)) as connection:
+        inactive = UserFields(status=PrincipalStatus.INACTIVE)
+        gateway.call(gateway.services.principals.update(gateway.admin, user.email, inactive))
+        assert "inactive" in cut(connection)
+    with pytest.raises(psycopg.OperationalError, match="inactive"):
+        psycopg.connect(gateway.url(issued=issued))
+
+
+def test_an_expired_credential_cuts_its_session(gateway: Gateway) -> None:
+    issued = gateway.credential("target", seconds=2)
+    with psycopg.connect(gateway.url(issued=issued)) as connection:
+        session = gateway.newest()
+        assert "expired" in cut(connection, within=4)
+    assert ended(gateway, session) == "expired"
+    with pytest.raises(psycopg.OperationalError, match="expired"):
+        psycopg.connect(gateway.url(issued=issued))
+
+
+def test_disabling_the_connection_cuts_its_sessions(gateway: Gateway, target: PostgresServer) -> None:
+    gateway.connection("disabled-later", target)
+    with psycopg.connect(gateway.url("disabled-later")) as connection:
+        change = {"access_mode_connect": Toggle.DISABLED}
+        gateway.call(gateway.services.connections.patch(gateway.admin, "disabled-later", change))
+        assert "access mode connect is disabled" in cut(connection)
+
+
+def test_deleting_the_connection_cuts_its_sessions(gateway: Gateway, target: PostgresServer) -> None:
+    gateway.connection("deleted-later", target)
+    with psycopg.connect(gateway.url("deleted-later")) as connection:
+        gateway.call(gateway.services.connections.remove(gateway.admin, "deleted-later"))
+        assert "deleted" in cut(connection)
+    assert ended(gateway, gateway.newest("deleted-later")) == "revoked"
+
+
+def test_the_maximum_duration_of_a_connection(gateway: Gateway, target: PostgresServer) -> None:
+    gateway.connection("short-lived", target, access_max_duration=2)
+    with psycopg.connect(gateway.url("short-lived")) as connection:
+        assert "maximum duration" in cut(connection, within=4)
+    assert ended(gateway, gateway.newest("short-lived")) == "expired"
+
+
+def test_an_idle_session_ends_and_a_busy_one_does_not(gateway: Gateway) -> None:
+    worker = gateway.add_worker("idle", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=1.5)
+    with psycopg.connect(gateway.url(port=worker.port), autocommit=True) as connection:
+        session = gateway.newest()
+        for _ in range(5):
+            connection.execute("select 1")
+            time.sleep(0.5)
+        time.sleep(3)
+        with pytest.raises(psycopg.OperationalError, match="idle for 1.5 seconds"):
+            connection.execute("select 1")
+    assert ended(gateway, session) == "idle"
+    worker.stop()
+    del gateway.workers["idle"]
+
+
+def test_a_long_statement_is_not_idle(gateway: Gateway) -> None:
+    """The client waits for the target: that is work, however long it is quiet."""
+    worker = gateway.add_worker("patient", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=1.0)
+    with psycopg.connect(gateway.url(port=worker.port), autocommit=True) as connection:
+        assert connection.execute("select 'long' from pg_sleep(3.5)").fetchone() == ("long",)
+    worker.stop()
+    del gateway.workers["patient"]
+
+
+def test_a_new_rule_reaches_a_live_session(gateway: Gateway, target: PostgresServer) -> None:
+    made = gateway.connection("ruled-later", target)
+    with psycopg.connect(gateway.url("ruled-later"), autocommit=True) as connection:
+        connection.execute("create temp table doomed (n int)")
+        connection.execute("prepare stands as select 'forbidden fruit'")
+        connection.execute("select %s || 'a'", ["x"], prepare=True)
+        gateway.guardrail("later", made, deny="(?i)drop table")
+
+        def refused() -> bool:
+            try:
+                connection.execute("drop table if exists nothing_at_all")
+            except psycopg.errors.InsufficientPrivilege:
+                return True
+            return False
+
+        began = time.monotonic()
+        wait_until(refused, 5)
+        assert time.monotonic() - began < 2
+        assert connection.execute("select count(*) from doomed").fetchone() == (0,)
+
+
+def test_a_rule_made_after_prepare_judges_the_execute(gateway: Gateway, target: PostgresServer) -> None:
+    made = gateway.connection("prepared-then-ruled", target)
+    with psycopg.connect(gateway.url("prepared-then-ruled"), autocommit=True) as connection:
+        query = "delete from pg_class where false and oid = %s"
+        connection.execute(query, [1], prepare=True)
+        gateway.guardrail("no-delete", made, deny=r"(?i)delete\s+from")
+
+        def refused() -> bool:
+            try:
+                connection.execute(query, [2], prepare=True)
+            except psycopg.errors.InsufficientPrivilege:
+                return True
+            return False
+
+        wait_until(refused, 3)
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+def test_a_worker_that_stops_closes_all_its_sessions(target: PostgresServer) -> None:
+    gateway = Gateway()
+    try:
+        gateway.start()
+        gateway.connection("target", target)
+        connections = [psycopg.connect(gateway.url()) for _ in range(30)]
+        assert gateway.worker.stop() == 0
+        assert all("the gateway is stopping" in _error_of(connection) for connection in connections)
+        sessions = gateway.sessions()
+        assert len(sessions) == 30
+        assert {str(session.status) for session in sessions} == {"done"}
+        assert {session.metadata["end_reason"] for session in sessions} == {"gateway_stopped"}
+        assert not list(gateway.home.glob("spool/*/*.rec"))
+    finally:
+        gateway.stop()
+
+
+def _error_of(connection: psycopg.Connection) -> str:
+    with pytest.raises(psycopg.OperationalError) as caught:
+        connection.execute("select 1")
+    return str(caught.value)
