@@ -146,7 +146,7 @@ def test_an_idle_session_ends_and_a_busy_one_does_not(gateway: Gateway) -> None:
             connection.execute("select 1")
             time.sleep(0.5)
         time.sleep(3)
-        with pytest.raises(psycopg.OperationalError, match="idle for 1.5 seconds"):
+        with pytest.raises(psycopg.OperationalError, match=r"idle for 1\.5 seconds"):
             connection.execute("select 1")
     assert ended(gateway, session) == "idle"
     worker.stop()
