@@ -22,7 +22,7 @@ ROWS = 3000
 
 @pytest.fixture(scope="module")
 def masked(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection) -> Connection:
-    """The connection `masked`: all kinds are masked. Its table `people` has 3000 rows, every third without an e-mail."""
+    """The connection `masked`, where all kinds are masked. Every third row of `people` has no e-mail."""
     direct.execute("drop table if exists people")
     direct.execute(
         "create table people (id int primary key, mail text unique, card varchar(40), ssn text, address inet,"
