@@ -18,6 +18,13 @@ from tests.support.gateway import Gateway
 from postern.domain.connection import Connection
 
 
+def pipelined(connection: psycopg.Connection, *statements: str) -> None:
+    """All of them in one pipeline, with one Sync at its end."""
+    with connection.pipeline():
+        for statement in statements:
+            connection.execute(statement)
+
+
 def test_pipeline_of_many_tiny_statements(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as connection:
         connection.execute("create temp table tiny (n int)")
@@ -31,20 +38,16 @@ def test_pipeline_of_many_tiny_statements(gateway: Gateway) -> None:
 
 def test_pipeline_with_an_error_in_the_middle(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as connection:
-        with pytest.raises(psycopg.errors.DivisionByZero), connection.pipeline():
-            connection.execute("select 1")
-            connection.execute("select 1/0")
-            connection.execute("select 2")
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            pipelined(connection, "select 1", "select 1/0", "select 2")
         assert connection.execute("select 'usable'").fetchone() == ("usable",)
 
 
 def test_a_refusal_in_the_middle_of_a_pipeline_runs_none_of_it(gateway: Gateway, guarded: Connection) -> None:
     with psycopg.connect(gateway.url("guarded"), autocommit=True) as connection:
         connection.execute("create temp table kept (n int)")
-        with pytest.raises(psycopg.errors.InsufficientPrivilege), connection.pipeline():
-            connection.execute("insert into kept values (1)")
-            connection.execute("drop table kept")
-            connection.execute("insert into kept values (2)")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            pipelined(connection, "insert into kept values (1)", "drop table kept", "insert into kept values (2)")
         assert connection.execute("select count(*) from kept").fetchone() == (0,)
     assert gateway.newest_finished("guarded").metrics["refused"] == 1
 
@@ -77,12 +80,23 @@ def test_copy_both_ways_in_both_formats(gateway: Gateway) -> None:
         assert cursor.execute("select count(*) from bulk").fetchone() == (40_000,)
 
 
+def copy_and_give_up(cursor: psycopg.Cursor, statement: str) -> None:
+    with cursor.copy(statement) as copy:
+        copy.write_row((1,))
+        raise ZeroDivisionError
+
+
+def copy_all(cursor: psycopg.Cursor, statement: str, blocks: list[str]) -> None:
+    with cursor.copy(statement) as copy:
+        for block in blocks:
+            copy.write(block)
+
+
 def test_copy_that_the_client_gives_up(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url(), autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("create temp table given_up (n int)")
-        with pytest.raises(ZeroDivisionError), cursor.copy("copy given_up from stdin") as copy:
-            copy.write_row((1,))
-            raise ZeroDivisionError
+        with pytest.raises(ZeroDivisionError):
+            copy_and_give_up(cursor, "copy given_up from stdin")
         assert cursor.execute("select count(*) from given_up").fetchone() == (0,)
 
 
@@ -90,13 +104,8 @@ def test_copy_with_bad_data_in_the_middle_of_much(gateway: Gateway) -> None:
     """The target's error comes while the client still sends."""
     with psycopg.connect(gateway.url(), autocommit=True) as connection, connection.cursor() as cursor:
         cursor.execute("create temp table bad (n int)")
-        with (
-            pytest.raises(psycopg.errors.InvalidTextRepresentation),
-            cursor.copy("copy bad from stdin where n > %s", [0]) as copy,
-        ):
-            copy.write("1\n2\nthree\n")
-            for _ in range(200):
-                copy.write("4\n" * 10_000)
+        with pytest.raises(psycopg.errors.InvalidTextRepresentation):
+            copy_all(cursor, "copy bad from stdin", ["1\n2\nthree\n", *["4\n" * 10_000] * 200])
         assert cursor.execute("select count(*) from bad").fetchone() == (0,)
 
 

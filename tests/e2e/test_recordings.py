@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import threading
+from collections.abc import Callable
 
 import psycopg
 import pytest
@@ -170,7 +171,7 @@ def test_recordings_are_for_their_owner_only(gateway: Gateway) -> None:
             assert path.stat().st_mode & 0o077 == 0
 
 
-def test_memory_of_idle_sessions(gateway: Gateway, record_property: pytest.RecordProperty) -> None:
+def test_memory_of_idle_sessions(gateway: Gateway, record_property: Callable[[str, object], None]) -> None:
     """The figure is reported; the limit here only finds what is grossly wrong."""
     worker = gateway.add_worker("memory", postgres_port=free_port(), tunnel_port=free_port())
     url = gateway.url(port=worker.port)

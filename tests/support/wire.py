@@ -53,7 +53,7 @@ def read_message(stream: socket.socket) -> tuple[bytes, bytes]:
 def log_in(
     stream: socket.socket, user: str, password: str, protocol: int = PROTOCOL_3_0, **parameters: str | bytes
 ) -> bytes:
-    """SCRAM, up to the first ReadyForQuery. The body of BackendKeyData. Raises AssertionError with the server's error."""
+    """SCRAM, up to the first ReadyForQuery; answers BackendKeyData's body. Raises AssertionError with the error."""
     stream.sendall(startup(protocol, user=user, **parameters))
     client = ScramClient(["SCRAM-SHA-256"], user, password)
     key = b""
