@@ -38,9 +38,9 @@ format: $(VENV)/.installed-dev ## put the code into its standard form
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
 	@scripts/install-services postgresql pgbench
 
-bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure side by side with a direct connection and pgbouncer
+bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench $(ARGS)
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	@$(BIN)/python scripts/generate_docs.py
