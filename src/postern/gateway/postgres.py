@@ -109,7 +109,8 @@ def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mappin
         "application_name": startup.parameters.get("application_name", ""),
         "database": database or "",
     }
-    return {name: value[:200] for name, value in found.items() if value}
+    # What is no UTF-8 came as surrogates, which no store takes.
+    return {name: value[:200].encode("utf-8", "replace").decode() for name, value in found.items() if value}
 
 
 def _turn_away(stream: StreamHandshake, error: PosternError) -> None:
