@@ -15,11 +15,12 @@ import time
 from datetime import UTC, datetime
 
 import click
-from bench import bouncer, data, machine, report
 from bench.results import Results
 from bench.sections import SECTIONS, Plan
 from bench.stage import Stage
 from tests.support.postgres import binaries
+
+from bench import bouncer, data, machine, report
 
 _ONCE = ("memory", "store")  # no round changes these
 

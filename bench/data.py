@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import psycopg
-from bench import masking as make
 from psycopg import sql
+
+from bench import masking as make
 
 _DIFFERENT = 2000  # rows made one by one; the rest repeats them
 

@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench import memory, pgbench, statements
-from bench import stage as s
 from bench.processes import cpu_seconds
 from bench.results import (
     CONNECTS,
@@ -28,6 +26,9 @@ from bench.results import (
 )
 from bench.stage import Route, Stage
 from bench.stream import Stream
+
+from bench import memory, pgbench, statements
+from bench import stage as s
 
 SELECTS = "Point queries (pgbench -S)"
 SELECTS_TLS = "Point queries with TLS between client and proxy (pgbench -S, prepared)"

@@ -8,11 +8,11 @@ from types import TracebackType
 from typing import Self
 
 import psycopg
-from bench import data
 from bench.bouncer import Bouncer
 from bench.gateway import BenchGateway
 from tests.support.postgres import PostgresServer
 
+from bench import data
 from postern.domain.masking import InfoType
 
 DATABASE = "bench"

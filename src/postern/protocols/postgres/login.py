@@ -32,10 +32,15 @@ from postern.protocols.postgres import messages as m
 # Limits of the backend itself: MAX_STARTUP_PACKET_LENGTH, PG_MAX_AUTH_TOKEN_LENGTH.
 MAX_STARTUP = 10_000
 MAX_AUTHENTICATION = 65_535
-MAX_MESSAGE = 1 << 20
+# A hostile target could send without end or ask for hours of work; real ones stay far below.
+MAX_MESSAGE = 64 * 1024
 MAX_GREETING = 1000
-# A hostile target could ask for hours of work; real ones stay far below.
+MAX_GREETING_BYTES = 1 << 20
 MAX_ITERATIONS = 1_000_000
+# Fewer make a stolen verifier cheap to search, so the library takes none of those.
+MIN_ITERATIONS = 4096
+# Of a cancel key, since protocol 3.2.
+MAX_KEY = 256
 
 _SCRAM = "SCRAM-SHA-256"
 _SCRAM_PLUS = "SCRAM-SHA-256-PLUS"
@@ -97,10 +102,12 @@ def _startup(stream: Handshake, code: int, given: dict[str, str], encrypted: boo
     protocol = min(code, m.PROTOCOL_3_2)
     extensions = [name for name in given if name.startswith("_pq_.")]
     if code > m.PROTOCOL_3_2 or extensions:
-        stream.write(m.negotiate_protocol_version(protocol & 0xFFFF, extensions))
+        stream.write(m.negotiate_protocol_version(protocol, extensions))
     user = given.pop("user", "")
     if not user:
         raise Unauthenticated("no user name was given; use the one of your connection credential")
+    if any("\udc80" <= character <= "\udcff" for character in user):
+        raise Unauthenticated("the user name is no valid UTF-8; use the one of your connection credential")
     database = given.pop("database", None)
     if given.pop("replication", "").lower() not in _OFF:
         raise Denied("replication connections are not possible through Postern")
@@ -205,16 +212,28 @@ class TargetRefused(Unavailable):
 async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
     """Logs in to the target. Raises TargetRefused, Unavailable or ProtocolViolation."""
     encrypted = await encrypt(stream, login.sslmode)
-    stream.write(m.startup({"user": login.user, "database": login.database, **login.parameters}))
+    # Whatever else is asked for, these two are the gateway's own.
+    stream.write(m.startup({**login.parameters, "user": login.user, "database": login.database}))
     await _prove(stream, login, encrypted)
     greeting = TargetGreeting()
+    size = 0
     for _ in range(MAX_GREETING):
         tag, body = await _message(stream)
+        size += len(body)
+        if size > MAX_GREETING_BYTES:
+            break
         if tag == b"S":
             name, pos = m.read_cstring(body, 0, len(body))
+<<<<<<< HEAD
             value, _ = m.read_cstring(body, pos, len(body))
             greeting.parameters[_text(name)] = _text(value)
+=======
+            value = m.last_cstring(body, pos, len(body))
+            greeting.parameters[name.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
+>>>>>>> playbook
         elif tag == b"K":
+            if not 8 <= len(body) <= 4 + MAX_KEY:
+                raise ProtocolViolation(f"the target sent a cancel key of {len(body) - 4} bytes")
             greeting.pid, greeting.key = int.from_bytes(body[:4], "big"), body[4:]
         elif tag == b"Z":
             return greeting
@@ -247,6 +266,8 @@ async def encrypt(stream: Handshake, sslmode: str) -> bool:
 
 
 async def _prove(stream: Handshake, login: TargetLogin, encrypted: bool) -> None:
+    """One proof, of the kind that the target asks for, and its consent."""
+    proved = False
     for _ in range(MAX_GREETING):
         tag, body = await _message(stream)
         if tag in (b"v", b"N"):
@@ -256,6 +277,9 @@ async def _prove(stream: Handshake, login: TargetLogin, encrypted: bool) -> None
         code = int.from_bytes(body[:4], "big")
         if code == m.AUTH_OK:
             return
+        if proved:
+            raise ProtocolViolation("the target asks for a second proof of who the gateway is")
+        proved = True
         if code == m.AUTH_CLEARTEXT:
             if not encrypted and login.sslmode != "disable":
                 raise Unavailable(
@@ -264,6 +288,8 @@ async def _prove(stream: Handshake, login: TargetLogin, encrypted: bool) -> None
                 )
             stream.write(m.message(b"p", m.cstring(login.password.reveal())))
         elif code == m.AUTH_MD5:
+            if len(body) != 8:
+                raise ProtocolViolation("the target sent a salt of the wrong length")
             stream.write(m.message(b"p", m.cstring(_md5(login, body[4:8]))))
         elif code == m.AUTH_SASL:
             await _sasl(stream, login, body[4:])
@@ -283,7 +309,9 @@ async def _sasl(stream: Handshake, login: TargetLogin, body: bytes) -> None:
     usable = [name for name in (_SCRAM_PLUS, _SCRAM) if name in offered and (binding or name == _SCRAM)]
     if not usable:
         raise Unavailable(f"the target offers no authentication that is supported: {', '.join(offered)}")
-    known = ("tls-server-end-point", binding) if binding and usable[0] == _SCRAM_PLUS else None
+    # Given to the plain mechanism as well: it then says that binding was possible, and a target that had offered it
+    # knows that somebody in between took it off the list.
+    known = ("tls-server-end-point", binding) if binding else None
     client = ScramClient(usable[:1], login.user, login.password.reveal(), channel_binding=known)
     first = client.get_client_first().encode()
     stream.write(m.message(b"p", m.cstring(usable[0]), m.INT32.pack(len(first)), first))
@@ -302,6 +330,11 @@ def _check_iterations(challenge: str) -> None:
     found = [part[2:] for part in challenge.split(",") if part.startswith("i=")]
     if len(found) != 1 or not found[0].isdecimal() or not 1 <= int(found[0][:12]) <= MAX_ITERATIONS:
         raise ProtocolViolation("the target asks for an unreasonable number of SCRAM iterations")
+    if int(found[0]) < MIN_ITERATIONS:
+        raise Unavailable(
+            f"the target stores its password with {found[0]} SCRAM iterations, and fewer than {MIN_ITERATIONS} are not "
+            "taken; set its scram_iterations higher, then set the password again"
+        )
 
 
 async def _sasl_message(stream: Handshake, expected: int) -> str:

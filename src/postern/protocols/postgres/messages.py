@@ -83,7 +83,14 @@ def message(tag: bytes, *body: bytes) -> bytes:
 
 
 def cstring(text: str | bytes) -> bytes:
+<<<<<<< HEAD
     """A zero-terminated string. A zero inside would smuggle a second one: refused."""
+=======
+    """A zero-terminated string. A zero inside would smuggle a second one: refused.
+
+    Bytes that are no UTF-8 come as surrogates, as `parse_parameters` gives them.
+    """
+>>>>>>> playbook
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     if b"\0" in data:
         raise ProtocolViolation("a text for the target holds a zero byte")
@@ -149,6 +156,7 @@ def ready_for_query(status: bytes) -> bytes:
 
 
 def negotiate_protocol_version(newest: int, unsupported: Iterable[str]) -> bytes:
+    """`newest` is a whole version, major and minor, as in a StartupMessage: so server and clients read it."""
     options = [cstring(option) for option in unsupported]
     return message(b"v", INT32.pack(newest), INT32.pack(len(options)), *options)
 

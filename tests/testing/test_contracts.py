@@ -1,0 +1,70 @@
+"""The contract of a wire: kept by ours, and broken by wires that are broken on purpose."""
+
+from __future__ import annotations
+
+import pytest
+
+from postern.interception.verdicts import Refuse
+from postern.protocols.base import Piece, Request, Side
+from postern.protocols.postgres.wire import PostgresWire
+from postern.testing import postgres as pg
+from postern.testing.contracts import check_wire
+
+SIMPLE = [
+    (Side.CLIENT, pg.query("select 1") + pg.query("select 2")),
+    (Side.TARGET, (pg.row_description("n") + pg.data_row("1") + pg.command_complete("SELECT 1") + pg.ready()) * 2),
+]
+EXTENDED = [
+    (Side.CLIENT, pg.parse("select 1") + pg.bind() + pg.describe_portal() + pg.execute() + pg.sync()),
+    (Side.TARGET, pg.parse_complete() + pg.bind_complete() + pg.row_description("n") + pg.notice("x")),
+    (Side.TARGET, pg.data_row("1") + pg.data_row(None) + pg.command_complete("SELECT 2") + pg.ready()),
+]
+GARBAGE = [
+    (Side.CLIENT, b"~\0\0\0\x04"),
+    (Side.TARGET, b"~\0\0\0\x04"),
+    (Side.CLIENT, b"Q\0\0\0\0"),
+    (Side.TARGET, pg.ready()),
+]
+
+
+def test_postgres_keeps_the_contract() -> None:
+    check_wire(PostgresWire, SIMPLE, garbage=GARBAGE)
+    check_wire(PostgresWire, EXTENDED, garbage=GARBAGE)
+    check_wire(PostgresWire, [(Side.CLIENT, EXTENDED[0][1].replace(pg.describe_portal(), b"")),
+                              (Side.TARGET, pg.parse_complete() + pg.bind_complete()),
+                              (Side.TARGET, pg.command_complete("BEGIN") + pg.ready())], injects=True)  # fmt: skip
+
+
+class Talks(PostgresWire):
+    """Lets refused requests through."""
+
+    def refuse(self, request: Request, refusal: Refuse) -> bytes:
+        return super().refuse(request, refusal) + self.admit(request)
+
+
+class Swallows(PostgresWire):
+    """Loses the last piece of an answer."""
+
+    def poll_target(self) -> list[Piece]:
+        return super().poll_target()[:-1]
+
+
+class Owes(PostgresWire):
+    """Never thinks that it is done."""
+
+    @property
+    def busy(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("wire", "what"), [(Talks, "reached the target"), (Swallows, "passed on was"), (Owes, "still")]
+)
+def test_a_broken_wire_is_found_out(wire: type[PostgresWire], what: str) -> None:
+    with pytest.raises(AssertionError, match=what):
+        check_wire(wire, SIMPLE)
+
+
+def test_what_is_no_garbage_is_found_out() -> None:
+    with pytest.raises(AssertionError, match="closed the link"):
+        check_wire(PostgresWire, SIMPLE, garbage=[(Side.CLIENT, pg.query("select 1"))])
