@@ -7,13 +7,16 @@ ASCII in the characters that patterns look for.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from enum import Enum
 
 
 class Event:
-    """Anything an interceptor may want to see."""
+    """Anything an interceptor may want to see.
+
+    No class of this file is an abstract base class in Python's sense: compiled ones would share one cache of
+    instance checks, and a row would pass for an output once it has passed for a row.
+    """
 
     __slots__ = ()
 
@@ -32,7 +35,6 @@ class Operation(Event):
     to be kept whole. `exchange` counts the requests of a link, from 1.
     """
 
-    __slots__ = ("exchange", "phase", "text", "truncated", "values")
     exchange: int
     text: str
     phase: Phase
@@ -70,7 +72,7 @@ class Column:
     kind: Kind
 
 
-class Rows(Event, ABC):
+class Rows(Event):
     """A block of tabular answer: all complete rows of one read. Mutable by `replace` only.
 
     `texts(i)` are the searchable texts of column i over all rows, NULLs and unsearchable leaves left
@@ -82,11 +84,11 @@ class Rows(Event, ABC):
     columns: tuple[Column, ...]
     count: int
 
-    @abstractmethod
-    def texts(self, column: int) -> list[bytes]: ...
+    def texts(self, column: int) -> list[bytes]:
+        raise NotImplementedError
 
-    @abstractmethod
-    def replace(self, column: int, texts: list[bytes]) -> None: ...
+    def replace(self, column: int, texts: list[bytes]) -> None:
+        raise NotImplementedError
 
 
 class Channel(Enum):
@@ -98,25 +100,24 @@ class Channel(Enum):
     PARAMETER = "parameter"  # a setting of the session that the target reports
 
 
-class Output(Event, ABC):
+class Output(Event):
     """Any other answer that holds text. Same contract as one column of `Rows`."""
 
     __slots__ = ()
     exchange: int
     channel: Channel
 
-    @abstractmethod
-    def texts(self) -> list[bytes]: ...
+    def texts(self) -> list[bytes]:
+        raise NotImplementedError
 
-    @abstractmethod
-    def replace(self, texts: list[bytes]) -> None: ...
+    def replace(self, texts: list[bytes]) -> None:
+        raise NotImplementedError
 
 
 @dataclass(init=False)
 class Shown(Event):
     """Wire bytes that are about to reach the client, after masking. Told to the recorder."""
 
-    __slots__ = ("data",)
     data: bytes
 
     def __init__(self, data: bytes) -> None:
@@ -127,7 +128,6 @@ class Shown(Event):
 class Completed(Event):
     """The end of an exchange. `rows` as the target counted them; times in microseconds."""
 
-    __slots__ = ("error", "error_code", "exchange", "micros", "rows", "tag")
     exchange: int
     tag: str
     rows: int | None

@@ -7,7 +7,6 @@ is a `Wire`: fed with bytes of one side, polled for pieces, told what the pipeli
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
@@ -76,79 +75,80 @@ class Wants:
     output: bool = False
 
 
-class Wire(ABC):
+class Wire:
     """The steady state of one link. Raises ProtocolViolation for bytes that its protocol forbids.
 
-    A base class rather than a Protocol, because calls to it are compiled into direct ones.
+    A base class rather than a Protocol, because calls to it are compiled into direct ones; not an ABC, see `Event`.
     """
 
     wants: Wants
 
-    @abstractmethod
-    def feed_client(self, data: bytes) -> None: ...
+    def feed_client(self, data: bytes) -> None:
+        raise NotImplementedError
 
-    @abstractmethod
     def poll_client(self) -> bytes | Request | None:
         """Bytes for the target that need no judgement, a request to judge, or None: feed me more."""
+        raise NotImplementedError
 
-    @abstractmethod
     def admit(self, request: Request) -> bytes:
         """The request was let through: its bytes for the target."""
+        raise NotImplementedError
 
-    @abstractmethod
     def refuse(self, request: Request, refusal: Refuse) -> bytes:
         """The request was refused: bytes for the target, if it must be told anything.
 
         What the client is told comes out of `poll_target` when its turn in the order of answers has come.
         """
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def answers_waiting(self) -> bool:
         """Whether `poll_target` has something to say without further bytes of the target."""
+        raise NotImplementedError
 
-    @abstractmethod
-    def feed_target(self, data: bytes) -> None: ...
+    def feed_target(self, data: bytes) -> None:
+        raise NotImplementedError
 
-    @abstractmethod
     def poll_target(self) -> list[Piece]:
         """The next pieces in order; a Rows or Output is always the last of a list. Empty: feed me more."""
+        raise NotImplementedError
 
-    @abstractmethod
     def render(self, event: Rows | Output) -> bytes:
         """The event's bytes as it stands now."""
+        raise NotImplementedError
 
-    @abstractmethod
     def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
         """The answer was refused: bytes for the client in its place; the rest of the answer is swallowed."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def busy(self) -> bool:
         """Whether the target still owes an answer."""
+        raise NotImplementedError
 
-    @abstractmethod
     def client_finished(self) -> bytes:
         """The client sends no more: bytes that tell the target so, in the protocol's own way."""
+        raise NotImplementedError
 
-    @abstractmethod
     def farewell(self, message: str, code: str, hint: str = "") -> bytes:
         """A last error for the client, before the link closes."""
+        raise NotImplementedError
 
     @property
-    @abstractmethod
     def goodbye(self) -> bool:
         """The client has ended the conversation in the protocol's own way."""
+        raise NotImplementedError
 
     @property
     def unfinished(self) -> int:
         """Bytes that the client still lacks of a message of which it was sent a part."""
+        raise NotImplementedError
         return 0
 
     @property
-    @abstractmethod
     def needs_farewell(self) -> bool:
         """False once the client has said goodbye or has been told a fatal error by the target."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

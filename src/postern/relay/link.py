@@ -34,7 +34,6 @@ Clock = Callable[[], int]
 # Made for every exchange: a plain __init__ compiles to plain stores.
 @dataclass(init=False)
 class Send:
-    __slots__ = ("data", "side")
     side: Side
     data: bytes
 
@@ -47,7 +46,6 @@ class Send:
 class Record:
     """Keep these events, in order, before anything that follows is sent."""
 
-    __slots__ = ("events",)
     events: list[Event]
 
     def __init__(self, events: list[Event]) -> None:

@@ -139,12 +139,12 @@ class Backend:
                         start = _flush(pieces, buf, start, pos, after)
                     pos = after
                     continue
-                if after > end:
-                    if length <= self.max_message:
-                        break
+                if length > self.max_message:
                     self._too_large(tag, length)
                     start = self._say(pieces, _flush(pieces, buf, start, pos, pos))
                     continue
+                if after > end:
+                    break
                 if tag in CHANNELS or tag == m.DATA_ROW:
                     event, after, shown = self._event(tag, buf, pos, after, end)
                     if event is not None:
@@ -256,7 +256,7 @@ class Backend:
             if length < 6:
                 raise ProtocolViolation(f"the target sent a row of length {length}")
             after = pos + 1 + length
-            if after > end:
+            if after > end or length > self.max_message:
                 break
             pos = after
             count += 1

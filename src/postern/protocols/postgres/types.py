@@ -35,6 +35,7 @@ _ARRAYS: Mapping[int, int] = {
 }  # fmt: skip
 
 _INT32 = struct.Struct("!i")
+_MAX_DIMENSIONS = 6  # MAXDIM of the backend
 
 
 class Codec(Protocol):
@@ -71,7 +72,7 @@ def _kind(oid: int, form: int) -> tuple[Kind, Codec | None]:
     if oid == BYTEA:
         return Kind.TEXT, _HexBytea() if form == TEXT else None
     if form == BINARY and (oid == RECORD or oid >= 16384):
-        return Kind.TEXT, _Record()
+        return Kind.TEXT, _Composite()
     return Kind.TEXT, None
 
 
@@ -90,7 +91,11 @@ class _Int8:
         return [b"%d" % int.from_bytes(cell, "big", signed=True)]
 
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
-        return (int(_digits(leaves[0])) % (1 << 63)).to_bytes(8, "big")
+        sign = -1 if leaves[0].startswith(b"-") else 1
+        value = sign * int(_digits(leaves[0]))
+        if not -(1 << 63) <= value < 1 << 63:
+            raise ValueError("a replacement does not fit into the 8 bytes of its column")
+        return value.to_bytes(8, "big", signed=True)
 
 
 class _Numeric:
@@ -101,22 +106,34 @@ class _Numeric:
         if sign not in (0x0000, 0x4000):
             return []  # NaN and the infinities
         digits = struct.unpack_from(f"!{count}h", cell, 8)
-        whole = b"".join(b"%04d" % (digits[i] if i < count else 0) for i in range(weight + 1)).lstrip(b"0") or b"0"
-        after = b"".join(b"%04d" % (digits[i] if 0 <= i < count else 0) for i in range(weight + 1, count))
+        groups = [
+            b"%04d" % (digits[i] if 0 <= i < count else 0) for i in range(min(0, weight + 1), max(count, weight + 1))
+        ]
+        behind = weight + 1 - min(0, weight + 1)  # where the groups behind the point begin
+        whole = b"".join(groups[:behind]).lstrip(b"0") or b"0"
+        after = b"".join(groups[behind:])
         text = whole + (b"." + after.ljust(scale, b"0")[:scale] if scale > 0 else b"")
         return [b"-" + text if sign else text]
 
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
-        if not self.leaves(cell):
+        if not leaves:
             return cell
         whole, _, after = leaves[0].partition(b".")
-        sign = 0x4000 if leaves[0].startswith(b"-") else 0
         whole, after = _digits(whole), _digits(after) if after else b""
         scale = len(after)
         whole = whole.rjust(-(-len(whole) // 4) * 4, b"0")
         after = after.ljust(-(-len(after) // 4) * 4, b"0")
         groups = [int((whole + after)[i : i + 4]) for i in range(0, len(whole) + len(after), 4)]
-        return struct.pack(f"!hhHh{len(groups)}h", len(groups), len(whole) // 4 - 1, sign, scale, *groups)
+        weight = len(whole) // 4 - 1
+        while groups and groups[0] == 0:
+            groups.pop(0)
+            weight -= 1
+        while groups and groups[-1] == 0:
+            groups.pop()
+        if not groups:
+            return struct.pack("!hhHh", 0, 0, 0, scale)
+        sign = 0x4000 if leaves[0].startswith(b"-") else 0
+        return struct.pack(f"!hhHh{len(groups)}h", len(groups), weight, sign, scale, *groups)
 
 
 class _Inet:
@@ -127,7 +144,11 @@ class _Inet:
         return [str(address).encode()]
 
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
-        address = ip_interface(leaves[0].decode()).ip
+        """What is no address of the same family becomes the null address."""
+        try:
+            address = ip_interface(leaves[0].decode()).ip
+        except ValueError:
+            return cell[:4] + bytes(len(cell) - 4)
         if address.version != (4 if cell[0] == 2 else 6):
             return cell[:4] + bytes(len(cell) - 4)
         return cell[:4] + address.packed
@@ -168,70 +189,103 @@ class _BinaryArray:
     """Int32s: dimensions, has-NULL flag, element OID, two per dimension; then length and bytes by element."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
-        _, texts = self._walk(cell, None)
-        return texts
+        return _texts_of(cell, _array_parts(cell))
 
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
-        rebuilt, _ = self._walk(cell, leaves)
-        return rebuilt
-
-    def _walk(self, cell: bytes, new: list[bytes] | None) -> tuple[bytes, list[bytes]]:
-        dimensions, _, oid = struct.unpack_from("!iiI", cell, 0)
-        pos = 12 + 8 * dimensions
-        out = [cell[:pos]]
-        texts: list[bytes] = []
-        while pos < len(cell):
-            pos = _element(cell, pos, oid, out, texts, new)
-        return b"".join(out), texts
+        return _with_texts(cell, _array_parts(cell), leaves)
 
 
-class _Record:
-    """Int32 field count, then OID, length and bytes by field. Other bytes count as one text."""
+class _Composite:
+    """A record, or an array of a type that is not known here. Other bytes count as one text."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
-        try:
-            return self._walk(cell, None)[1]
-        except (struct.error, ProtocolViolation):
-            return [cell]
+        parts = _any_parts(cell)
+        return [cell] if parts is None else _texts_of(cell, parts)
 
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
-        try:
-            return self._walk(cell, leaves)[0]
-        except (struct.error, ProtocolViolation):
-            return leaves[0]
-
-    def _walk(self, cell: bytes, new: list[bytes] | None) -> tuple[bytes, list[bytes]]:
-        (count,) = _INT32.unpack_from(cell, 0)
-        pos = 4
-        out = [cell[:4]]
-        texts: list[bytes] = []
-        for _ in range(count):
-            (oid,) = _INT32.unpack_from(cell, pos)
-            out.append(cell[pos : pos + 4])
-            pos = _element(cell, pos + 4, oid, out, texts, new)
-        if pos != len(cell):
-            raise ProtocolViolation("these bytes are not a record")
-        return b"".join(out), texts
+        parts = _any_parts(cell)
+        return leaves[0] if parts is None else _with_texts(cell, parts, leaves)
 
 
-def _element(cell: bytes, pos: int, oid: int, out: list[bytes], texts: list[bytes], new: list[bytes] | None) -> int:
-    """One length-prefixed value: its texts are appended to `texts`, its (rebuilt) bytes to `out`."""
-    size = int.from_bytes(cell[pos : pos + 4], "big", signed=True)
-    pos += 4
-    if size < 0:
-        out.append(_INT32.pack(-1))
-        return pos
-    value = cell[pos : pos + size]
-    if len(value) != size:
-        raise ProtocolViolation("a value is shorter than it says")
-    codec, found = _inner(oid, value)
-    if new is not None and found:
-        mine = new[len(texts) : len(texts) + len(found)]
+# A value inside of another one: its type's OID, where it begins, and its size (-1: NULL).
+_Part = tuple[int, int, int]
+
+
+def _record_parts(cell: bytes) -> list[_Part]:
+    """Int32 field count, then OID, length and bytes by field. Raises ProtocolViolation for other bytes."""
+    count = _int32(cell, 0)
+    parts: list[_Part] = []
+    pos = 4
+    for _ in range(count):
+        part = (_int32(cell, pos) & 0xFFFFFFFF, pos + 8, _int32(cell, pos + 4))
+        parts.append(part)
+        pos = part[1] + max(part[2], 0)
+    if pos != len(cell) or count < 0:
+        raise ProtocolViolation("these bytes are not a record")
+    return parts
+
+
+def _array_parts(cell: bytes) -> list[_Part]:
+    """The elements of a binary array. Raises ProtocolViolation for other bytes."""
+    dimensions, has_null, oid = _int32(cell, 0), _int32(cell, 4), _int32(cell, 8) & 0xFFFFFFFF
+    if not 0 <= dimensions <= _MAX_DIMENSIONS or has_null not in (0, 1):
+        raise ProtocolViolation("these bytes are not an array")
+    count = 1 if dimensions else 0
+    for index in range(dimensions):
+        count *= _int32(cell, 12 + 8 * index)
+    pos = 12 + 8 * dimensions
+    parts: list[_Part] = []
+    for _ in range(count):
+        part = (oid, pos + 4, _int32(cell, pos))
+        parts.append(part)
+        pos = part[1] + max(part[2], 0)
+    if pos != len(cell):
+        raise ProtocolViolation("these bytes are not an array")
+    return parts
+
+
+def _any_parts(cell: bytes) -> list[_Part] | None:
+    try:
+        return _record_parts(cell)
+    except ProtocolViolation:
+        pass
+    try:
+        return _array_parts(cell)
+    except ProtocolViolation:
+        return None
+
+
+def _texts_of(cell: bytes, parts: list[_Part]) -> list[bytes]:
+    texts: list[bytes] = []
+    for oid, start, size in parts:
+        if size >= 0:
+            texts += _inner(oid, cell[start : start + size])[1]
+    return texts
+
+
+def _with_texts(cell: bytes, parts: list[_Part], new: list[bytes]) -> bytes:
+    """The cell with these texts in place; parts whose texts are the same stay as they are."""
+    out: list[bytes] = []
+    copied = at = 0
+    for oid, start, size in parts:
+        if size < 0:
+            continue
+        value = cell[start : start + size]
+        codec, found = _inner(oid, value)
+        mine = new[at : at + len(found)]
+        at += len(found)
         if mine != found:
             value = mine[0] if codec is None else codec.rebuild(value, mine)
-    texts.extend(found)
-    out += (_INT32.pack(len(value)), value)
-    return pos + size
+            out += (cell[copied : start - 4], _INT32.pack(len(value)), value)
+            copied = start + size
+    out.append(cell[copied:])
+    return b"".join(out)
+
+
+def _int32(cell: bytes, pos: int) -> int:
+    if len(cell) - pos < 4:
+        raise ProtocolViolation("a value is shorter than it says")
+    return int.from_bytes(cell[pos : pos + 4], "big", signed=True)
 
 
 def _digits(text: bytes) -> bytes:

@@ -1,0 +1,96 @@
+"""A gateway as it is installed, with its supervisor, one relay worker and the API, set up through its API."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bench.processes import child_with
+from tests.support.postgres import free_port
+
+from postern.client.client import Client
+from postern.client.http import Http
+from postern.domain.secret import Secret
+from postern.settings import Settings, load
+
+_START = 60.0
+
+
+class BenchGateway:
+    """Serves when made. All its data is thrown away at `stop`."""
+
+    def __init__(self) -> None:
+        # Short, since a Unix socket's path lies in it.
+        self.home = Path(tempfile.mkdtemp(prefix="bench-", dir="/tmp"))
+        ports = {f"{name}_port": free_port() for name in ("api", "postgres", "tunnel")}
+        self.settings: Settings = load({}, home=str(self.home / "home"), demo=False, log_level="warning", **ports)
+        self._log = self.home / "log"
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "postern", "gateway"],
+                env={**os.environ, **self.settings.environment(), "XDG_CONFIG_HOME": str(self.home / "config")},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._wait()
+        self.worker_pid = child_with(self._process.pid, "worker")
+        told = json.loads((self.settings.home / "first-run.json").read_bytes())
+        with Http(self.settings.api_url) as http:
+            self.token = Client(http).login(told["admin_email"], Secret(told["admin_password"]))
+        self._http = Http(self.settings.api_url, self.token)
+        self._client = Client(self._http)
+
+    def connection(self, name: str, environment: Mapping[str, str], **options: Any) -> str:
+        """Makes it, and answers its id. `environment` holds HOST, PORT, USER, PASS, DB."""
+        secret = {f"envvar:{key}": base64.b64encode(value.encode()).decode() for key, value in environment.items()}
+        modes = {f"access_mode_{mode}": "enabled" for mode in ("connect", "exec", "runbooks")}
+        body = {"name": name, "type": "database", "subtype": "postgres", "agent_id": self._client.agents.first()}
+        made = self._client.connections.create(
+            {**body, **modes, "access_schema": "enabled", "secret": secret, **options}
+        )
+        return made["id"]
+
+    def guardrail(self, *connection_ids: str) -> None:
+        """One rule of words and one pattern, on input; no benchmark statement meets them."""
+        rules = [
+            {"type": "deny_words_list", "words": ["truncate", "pg_sleep"], "pattern_regex": ""},
+            {"type": "pattern_match", "words": [], "pattern_regex": r"(?i)\bdrop\s+(table|schema|database)\b"},
+        ]
+        body = {"name": "bench", "input": {"rules": rules}, "output": {"rules": []}, "connection_ids": connection_ids}
+        self._client.guardrails.create(body)
+
+    def url(self, connection: str, database: str, *, sslmode: str = "disable", port: int | None = None) -> str:
+        """With a new credential; names and passwords of credentials need no quoting in a URL."""
+        issued = self._client.credentials.issue(connection)
+        login = f"{issued['username']}:{issued['password']}"
+        return f"postgresql://{login}@127.0.0.1:{port or self.settings.postgres_port}/{database}?sslmode={sslmode}"
+
+    def stop(self) -> None:
+        self._http.__exit__(None, None, None)
+        self._process.send_signal(signal.SIGINT)
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _START
+        while "Postern is up" not in self._log.read_text(errors="replace"):
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                text = self._log.read_text(errors="replace")
+                self._process.kill()
+                raise RuntimeError(f"the gateway did not come up:\n{text}")
+            time.sleep(0.05)

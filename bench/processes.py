@@ -1,0 +1,40 @@
+"""What the kernel tells of a process: its processor time, its memory, its children."""
+
+from __future__ import annotations
+
+import os
+import resource
+from pathlib import Path
+
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system time of all its threads, ended ones included. Counts in steps of a tick (10 ms)."""
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def resident_bytes(pid: int) -> int:
+    pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
+    return int(pages) * resource.getpagesize()
+
+
+def child_with(parent: int, word: str) -> int:
+    """The id of the child of `parent` that has `word` among its arguments. Raises RuntimeError without one."""
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            arguments = (entry / "cmdline").read_bytes().split(b"\0")
+            its_parent = int(_stat(int(entry.name))[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it ended while we looked
+        if its_parent == parent and word.encode() in arguments:
+            return int(entry.name)
+    raise RuntimeError(f"process {parent} has no child {word!r}")
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat behind the name, which may hold anything: state, parent, …"""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

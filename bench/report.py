@@ -1,0 +1,60 @@
+"""Tables for people, in Markdown: the same on the terminal and in the file; JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import date
+from pathlib import Path
+
+from bench import stage as s
+from bench.machine import slug
+from bench.results import Metric, Results, Series
+from bench.targets import judge
+
+FOLDER = Path(__file__).resolve().parent / "results"
+
+
+def render(machine: dict[str, str], plan: str, results: Results) -> str:
+    lines = ["# Benchmark", "", "| machine | |", "|---|---|"]
+    lines += [f"| {name} | {value} |" for name, value in machine.items()]
+    lines += ["", f"{plan} Medians of the rounds. In brackets: ratio to direct; ratio to pgbouncer.", ""]
+    for section in dict.fromkeys(one.section for one in results.all()):
+        lines += [f"## {section}", ""]
+        inside = [one for one in results.all() if one.section == section]
+        for metric in dict.fromkeys(one.metric for one in inside):
+            lines += [*_table(results, [one for one in inside if one.metric == metric], metric), ""]
+    lines += ["## Targets", "", "| target | measured | |", "|---|---|---|"]
+    lines += [f"| {one.target} | {one.measured} | {'met' if one.met else '**missed**'} |" for one in judge(results)]
+    return "\n".join(lines) + "\n"
+
+
+def write(machine: dict[str, str], plan: str, results: Results, today: date) -> Path:
+    """Writes both files; answers the path of the Markdown one. An earlier run of the same day is replaced."""
+    FOLDER.mkdir(exist_ok=True)
+    path = FOLDER / f"{today.isoformat()}-{slug(machine)}.md"
+    path.write_text(render(machine, plan, results))
+    content = {"machine": machine, "plan": plan, "figures": results.as_json()}
+    path.with_suffix(".json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+    return path
+
+
+def _table(results: Results, series: list[Series], metric: Metric) -> Iterable[str]:
+    cases = list(dict.fromkeys(one.case for one in series))
+    yield f"| {metric.name}, {metric.unit} | " + " | ".join(cases) + " |"
+    yield "|---|" + "---:|" * len(cases)
+    for route in dict.fromkeys(one.route for one in series):
+        cells = (_cell(results, series[0].section, case, route, metric) for case in cases)
+        yield f"| {route} | " + " | ".join(cells) + " |"
+
+
+def _cell(results: Results, section: str, case: str, route: str, metric: Metric) -> str:
+    value = results.median(section, case, route, metric)
+    if value is None:
+        return ""
+    text = f"{value:,.{metric.digits}f}"
+    if not metric.compared:
+        return text
+    bases = (results.median(section, case, base, metric) for base in (s.DIRECT, s.BOUNCER))
+    ratios = [f"{value / base:.2f}" if base else "–" for base in bases]
+    return text if ratios == ["–", "–"] else f"{text} ({'; '.join(ratios)})"

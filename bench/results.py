@@ -1,0 +1,73 @@
+"""What was measured: one value for each round, kept by section, case, route and metric."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import asdict, dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """`digits` behind the point; `compared` ones are shown as ratios too."""
+
+    name: str
+    unit: str
+    digits: int = 0
+    compared: bool = False
+
+
+TPS = Metric("throughput", "transactions/s", compared=True)
+P50 = Metric("p50", "µs", compared=True)
+P99 = Metric("p99", "µs", compared=True)
+CPU = Metric("processor time of the proxy", "µs per transaction", 1)
+SPEED = Metric("speed", "MB/s", compared=True)
+PER_CORE = Metric("speed for each core that the proxy uses", "MB per second of processor time")
+CONNECTS = Metric("connects", "connects/s", compared=True)
+CPU_CONNECT = Metric("processor time of the proxy", "µs per connect")
+MEMORY = Metric("memory", "KiB", 1)
+STATEMENTS = Metric("statements", "SQL statements", 1)
+REQUESTS = Metric("load", "API requests/s")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    section: str
+    case: str
+    route: str
+    metric: Metric
+    values: list[float] = field(default_factory=list)
+
+    @property
+    def median(self) -> float:
+        return statistics.median(self.values)
+
+
+class Results:
+    """In the order in which things were first measured."""
+
+    def __init__(self) -> None:
+        self._series: dict[tuple[str, str, str, str], Series] = {}
+
+    def add(self, section: str, case: str, route: str, metric: Metric, value: float) -> None:
+        key = (section, case, route, metric.name)
+        self._series.setdefault(key, Series(section, case, route, metric)).values.append(value)
+
+    def median(self, section: str, case: str, route: str, metric: Metric) -> float | None:
+        """None when it was not measured."""
+        found = self._series.get((section, case, route, metric.name))
+        return found.median if found else None
+
+    def all(self) -> list[Series]:
+        return list(self._series.values())
+
+    def as_json(self) -> list[dict[str, object]]:
+        return [
+            {
+                **{name: value for name, value in asdict(one).items() if name not in ("metric", "values")},
+                "metric": one.metric.name,
+                "unit": one.metric.unit,
+                "median": round(one.median, 3),
+                "rounds": [round(value, 3) for value in one.values],
+            }
+            for one in self.all()
+        ]

@@ -1,0 +1,167 @@
+"""What is measured, one function for each section: one round of it, all routes in turn."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bench import memory, pgbench, statements
+from bench import stage as s
+from bench.processes import cpu_seconds
+from bench.results import (
+    CONNECTS,
+    CPU,
+    CPU_CONNECT,
+    MEMORY,
+    P50,
+    P99,
+    PER_CORE,
+    REQUESTS,
+    SPEED,
+    STATEMENTS,
+    TPS,
+    Results,
+)
+from bench.stage import Route, Stage
+from bench.stream import Stream
+
+SELECTS = "Point queries (pgbench -S)"
+SELECTS_TLS = "Point queries with TLS between client and proxy (pgbench -S, prepared)"
+LARGE = "Large results"
+CONNECTING = "Connects (pgbench -C, 4 clients, SCRAM on both sides)"
+API_LOAD = "Point queries while the API is under load (pgbench -S, prepared, 8 clients)"
+MEMORY_USE = "Memory"
+STORE = "Statements to the store"
+
+CLIENTS = (1, 8, 32)
+MODES = ("simple", "prepared")
+EACH = "each with one query"
+QUIET, LOADED = "API idle", "API under load"
+IDLE, STALLED = "an idle session (of 200)", "a client that does not read its 1 GB"
+OPENING, WHOLE = "to open a session", "from login to the closed session"
+
+LINES, ORDINARY, DENSE, COPY = "lines of 100 B", "ordinary rows", "dense rows", "COPY of ordinary rows"
+_QUERIES = {
+    LINES: "select line from lines",
+    ORDINARY: "select * from ordinary",
+    DENSE: "select * from dense",
+    COPY: "copy ordinary to stdout",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    rounds: int
+    seconds: float
+
+
+def case(mode: str, clients: int) -> str:
+    return f"{mode}, {clients}"
+
+
+def selects(stage: Stage, results: Results, plan: Plan) -> None:
+    for mode in MODES:
+        for clients in CLIENTS:
+            for name in (s.DIRECT, s.BOUNCER, s.POSTERN, s.GUARDED, s.MASKED):
+                _selects(results, SELECTS, stage.routes[name], mode, clients, plan.seconds)
+
+
+def selects_tls(stage: Stage, results: Results, plan: Plan) -> None:
+    for clients in CLIENTS:
+        for name in (s.BOUNCER_TLS, s.POSTERN_TLS):
+            _selects(results, SELECTS_TLS, stage.routes[name], "prepared", clients, plan.seconds)
+
+
+def _selects(results: Results, section: str, route: Route, mode: str, clients: int, seconds: float) -> None:
+    run = pgbench.selects(route, clients=clients, mode=mode, seconds=seconds)
+    _add_run(results, section, case(mode, clients), route.name, run)
+
+
+def _add_run(results: Results, section: str, name: str, route: str, run: pgbench.Run) -> None:
+    results.add(section, name, route, TPS, run.tps)
+    results.add(section, name, route, P50, run.p50)
+    results.add(section, name, route, P99, run.p99)
+    if run.cpu is not None:
+        results.add(section, name, route, CPU, run.cpu)
+
+
+def large(stage: Stage, results: Results, plan: Plan) -> None:
+    """The whole answer is read once and thrown away. A route that masks answers with fewer bytes, so that all are
+    counted by the size of the direct answer: the same work, the same megabytes."""
+    for name, query in _QUERIES.items():
+        size = 0
+        for route_name in (s.DIRECT, s.BOUNCER, s.POSTERN, s.GUARDED, s.MASKED):
+            route = stage.routes[route_name]
+            stream = Stream(route.url)
+            before = cpu_seconds(route.pid) if route.pid else 0.0
+            start = time.perf_counter()
+            got = stream.read_all(query)
+            spent = time.perf_counter() - start
+            cpu = cpu_seconds(route.pid) - before if route.pid else 0.0
+            stream.close()
+            size = size or got
+            results.add(LARGE, name, route.name, SPEED, size / spent / 1e6)
+            if cpu:
+                results.add(LARGE, name, route.name, PER_CORE, size / cpu / 1e6)
+
+
+def connecting(stage: Stage, results: Results, plan: Plan) -> None:
+    for name in (s.DIRECT, s.BOUNCER, s.FRESH_BOUNCER, s.POSTERN, s.MASKED):
+        rate, cpu = pgbench.connects(stage.routes[name], clients=4, seconds=max(2.0, plan.seconds))
+        results.add(CONNECTING, EACH, name, CONNECTS, rate)
+        if cpu is not None:
+            results.add(CONNECTING, EACH, name, CPU_CONNECT, cpu)
+
+
+def api_load(stage: Stage, results: Results, plan: Plan) -> None:
+    """The direct route tells how much of a difference is the machine's: the load needs a processor, too."""
+    names = (s.DIRECT, s.BOUNCER, s.POSTERN)
+    for name in names:
+        run = pgbench.selects(stage.routes[name], clients=8, mode="prepared", seconds=plan.seconds)
+        _add_run(results, API_LOAD, QUIET, name, run)
+    environment = {
+        **os.environ,
+        "BENCH_API": stage.gateway.settings.api_url,
+        "BENCH_TOKEN": stage.gateway.token.reveal(),
+    }
+    load = subprocess.Popen(
+        [sys.executable, "-m", "bench.api_load"], env=environment, stdout=subprocess.PIPE, text=True
+    )
+    start = time.monotonic()
+    try:
+        for name in names:
+            run = pgbench.selects(stage.routes[name], clients=8, mode="prepared", seconds=plan.seconds)
+            _add_run(results, API_LOAD, LOADED, name, run)
+    finally:
+        load.terminate()
+        output, _ = load.communicate(timeout=30)
+    results.add(API_LOAD, LOADED, s.POSTERN, REQUESTS, int(output) / (time.monotonic() - start))
+
+
+def memory_use(stage: Stage, results: Results, plan: Plan) -> None:
+    for name in (s.BOUNCER, s.POSTERN, s.MASKED):
+        route = stage.routes[name]
+        results.add(MEMORY_USE, IDLE, name, MEMORY, memory.of_an_idle_session(route) / 1024)
+        results.add(MEMORY_USE, STALLED, name, MEMORY, memory.of_a_stalled_client(route) / 1024)
+
+
+def store(stage: Stage, results: Results, plan: Plan) -> None:
+    opening, whole = statements.per_session(stage)
+    results.add(STORE, OPENING, s.POSTERN, STATEMENTS, opening)
+    results.add(STORE, WHOLE, s.POSTERN, STATEMENTS, whole)
+
+
+Section = Callable[[Stage, Results, Plan], None]
+SECTIONS: dict[str, Section] = {
+    "selects": selects,
+    "tls": selects_tls,
+    "large": large,
+    "connects": connecting,
+    "api": api_load,
+    "memory": memory_use,
+    "store": store,
+}

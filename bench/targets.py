@@ -1,0 +1,84 @@
+"""The project's own targets, held against what was measured; each is a ratio within one run, or a bound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from bench import sections as c
+from bench import stage as s
+from bench.results import CONNECTS, CPU, MEMORY, P50, P99, PER_CORE, SPEED, STATEMENTS, TPS, Metric, Results
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    target: str
+    measured: str
+    met: bool
+
+
+def judge(results: Results) -> list[Judged]:
+    """Those targets for which there are figures."""
+    makers: Iterable[Callable[[Results], Iterable[Judged]]] = (_selects, _large, _connects, _memory)
+    return [one for make in makers for one in make(results)]
+
+
+def _selects(results: Results) -> Iterable[Judged]:
+    for mode in c.MODES:
+        for clients in c.CLIENTS:
+            name = c.case(mode, clients)
+            at = f"{mode}, {clients} client{'s' if clients > 1 else ''}"
+            yield from _at_least(results, 1.0, c.SELECTS, name, TPS, f"throughput with a guard rail, {at}")
+            yield from _at_most(results, 3.0, c.SELECTS, name, P99, f"p99 with a guard rail, {at}")
+            yield from _at_most(results, 1.0, c.SELECTS, name, CPU, f"processor time with a guard rail, {at}")
+        direct = results.median(c.SELECTS, c.case(mode, 1), s.DIRECT, P50)
+        ours = results.median(c.SELECTS, c.case(mode, 1), s.GUARDED, P50)
+        if direct and ours:
+            added = ours - direct
+            yield Judged(f"added p50 with a guard rail, {mode}, 1 client ≤ 45 µs", f"{added:.0f} µs", added <= 45)
+
+
+def _at_least(results: Results, bound: float, section: str, name: str, metric: Metric, text: str) -> Iterable[Judged]:
+    base = results.median(section, name, s.BOUNCER, metric)
+    ours = results.median(section, name, s.GUARDED, metric)
+    if base and ours:
+        yield Judged(f"{text} ≥ {bound:g} × pgbouncer", f"{ours / base:.2f}", ours / base >= bound)
+
+
+def _at_most(results: Results, bound: float, section: str, name: str, metric: Metric, text: str) -> Iterable[Judged]:
+    base = results.median(section, name, s.BOUNCER, metric)
+    ours = results.median(section, name, s.GUARDED, metric)
+    if base and ours:
+        yield Judged(f"{text} ≤ {bound:g} × pgbouncer", f"{ours / base:.2f}", ours / base <= bound)
+
+
+def _large(results: Results) -> Iterable[Judged]:
+    for name in (c.LINES, c.ORDINARY, c.COPY):
+        direct = results.median(c.LARGE, name, s.DIRECT, SPEED)
+        ours = results.median(c.LARGE, name, s.POSTERN, SPEED)
+        if direct and ours:
+            yield Judged(f"{name}, recorded ≥ 0.95 × direct", f"{ours / direct:.2f}", ours / direct >= 0.95)
+    for name, bound in ((c.ORDINARY, 150), (c.DENSE, 30)):
+        masked = results.median(c.LARGE, name, s.MASKED, PER_CORE)
+        if masked:
+            yield Judged(f"{name}, masked ≥ {bound} MB/s per core", f"{masked:.0f} MB/s", masked >= bound)
+
+
+def _connects(results: Results) -> Iterable[Judged]:
+    ours = results.median(c.CONNECTING, c.EACH, s.POSTERN, CONNECTS)
+    for base_name in (s.BOUNCER, s.FRESH_BOUNCER):
+        base = results.median(c.CONNECTING, c.EACH, base_name, CONNECTS)
+        if base and ours:
+            yield Judged(f"connects per second ≥ 0.8 × {base_name}", f"{ours / base:.2f}", ours / base >= 0.8)
+    statements = results.median(c.STORE, c.OPENING, s.POSTERN, STATEMENTS)
+    if statements is not None:
+        yield Judged("statements to open a session ≤ 3", f"{statements:g}", statements <= 3)
+
+
+def _memory(results: Results) -> Iterable[Judged]:
+    idle = results.median(c.MEMORY_USE, c.IDLE, s.POSTERN, MEMORY)
+    if idle is not None:
+        yield Judged("an idle session ≤ 60 KB", f"{idle * 1.024:.0f} KB", idle * 1024 <= 60_000)
+    stalled = results.median(c.MEMORY_USE, c.STALLED, s.POSTERN, MEMORY)
+    if stalled is not None:
+        yield Judged("a stalled client ≤ 16 MiB", f"{stalled / 1024:.1f} MiB", stalled <= 16 * 1024)

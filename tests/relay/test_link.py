@@ -1,0 +1,324 @@
+"""The link itself: holds, ends, what is recorded, and what is left when something breaks."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.links import (
+    Asks,
+    Breaks,
+    Looks,
+    Masks,
+    Words,
+    links,
+    operation,
+    pipeline,
+    playbook,
+    prepare,
+    refusal,
+    refused,
+)
+
+from postern.domain.session import EndReason
+from postern.interception.events import Completed, Event, Operation, Refusal, Shown
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict
+from postern.protocols.base import Side
+from postern.protocols.postgres.wire import PostgresWire
+from postern.relay.link import Close, Link, Park, Record, Send
+from postern.testing import postgres as pg
+from postern.testing.playbook import (
+    Does,
+    Order,
+    PlaybookError,
+    client_finishes,
+    from_client,
+    from_target,
+    renew,
+    resume,
+    target_finishes,
+    to_client,
+    to_target,
+)
+
+QUESTION = Park("t1", "may review this run?")
+DONE = pg.command_complete("SELECT 1")
+ANSWER = [DONE, pg.ready()]
+
+
+def end(reason: EndReason, text: str) -> Does:
+    return Does(f"end: {text}", lambda link: link.end(reason, text, "57P01"))
+
+
+def test_a_held_request_goes_on_when_it_is_let_through() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(pg.query("review this"))
+        play << QUESTION
+        play >> resume("t1", FORWARD)
+        play << operation(1, "review this") << to_target(pg.query("review this"))
+        play >> from_target(*ANSWER)
+        play << Completed(1, "SELECT 1", 1)
+        play.forwarded()
+
+
+def test_a_held_request_that_is_refused() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(pg.query("review this"))
+        play << QUESTION
+        play >> resume("t1", Refuse("review", "the reviewers said no"))
+        play << operation(1, "review this") << refusal(1, "review", "the reviewers said no")
+        play << to_client(refused("the reviewers said no"), pg.ready())
+
+
+def test_data_that_arrives_while_parked_waits_its_turn() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(pg.query("select 0"), pg.query("review this"), pg.query("select 1"))
+        play << operation(1, "select 0") << to_target(pg.query("select 0")) << QUESTION
+        play >> from_client(pg.query("select 2"))
+        play >> from_target(*ANSWER)
+        play << Completed(1, "SELECT 1", 1) << to_client(*ANSWER)
+        play >> resume("t1", FORWARD)
+        play << operation(2, "review this") << operation(3, "select 1") << operation(4, "select 2")
+        play << to_target(pg.query("review this"), pg.query("select 1"), pg.query("select 2"))
+        play >> from_target(*ANSWER, *ANSWER, *ANSWER)
+        play << Completed(2, "SELECT 1", 1) << Completed(3, "SELECT 1", 1) << Completed(4, "SELECT 1", 1)
+        play.forwarded()
+
+
+def test_what_is_sent_before_a_park_is_sent_before_it() -> None:
+    effects = links(Asks())().receive(Side.CLIENT, pg.query("select 0") + pg.query("review this"))
+    assert [type(effect) for effect in effects] == [Record, Send, Park]
+
+
+def test_a_ticket_that_nobody_gave_changes_nothing() -> None:
+    with playbook(Asks()) as play:
+        play >> resume("t1", FORWARD)
+        play >> from_client(pg.query("review this"))
+        play << QUESTION
+        play >> resume("t2", FORWARD)
+        play >> from_client(pg.query("select 1"))
+        play.leave()
+
+
+def test_the_rest_of_a_held_batch_is_judged_yet() -> None:
+    batch = [pg.parse("review this"), pg.bind(), pg.execute(), pg.parse("drop"), pg.bind(), pg.execute(), pg.sync()]
+    link = links(Asks(), Words())()
+    effects = link.receive(Side.CLIENT, b"".join(batch))
+    assert [type(event) for event in recorded(effects)] == [Operation] * 4 + [Refusal]
+    assert sent(effects, Side.TARGET) == b""
+    assert not link.parked  # nobody is asked about what is refused anyway
+
+
+def test_an_interceptor_behind_the_one_that_held_may_refuse() -> None:
+    for first, second in ((Asks(), Words("this")), (Words("this"), Asks())):
+        with playbook(first, second) as play:
+            play >> from_client(pg.query("review this"))
+            play << operation(1, "review this") << refusal(1, message="the word this is not allowed")
+            play << to_client(refused("the word this is not allowed"), pg.ready())
+
+
+def test_each_hold_is_asked_in_turn() -> None:
+    with playbook(Asks(), Asks(ticket="t2")) as play:
+        play >> from_client(pg.query("review this"))
+        play << QUESTION
+        play >> resume("t1", FORWARD)
+        play << Park("t2", QUESTION.question)
+        play >> resume("t2", FORWARD)
+        play << operation(1, "review this") << to_target(pg.query("review this"))
+        play >> from_target(*ANSWER)
+        play << Completed(1, "SELECT 1", 1)
+        play.forwarded()
+
+
+def test_two_held_statements_of_one_batch_are_asked_in_turn() -> None:
+    batch = [pg.bind("", "s"), pg.parse("review 1"), pg.parse("review 2"), pg.sync()]
+    with playbook(Asks()) as play:
+        play >> from_client(*batch)
+        play << Park("t1", "may review 1 run?")
+        play >> resume("t1", FORWARD)
+        play << Park("t1", "may review 2 run?")
+        play >> resume("t1", Refuse("review", "no"))
+        play << prepare(1, "review 1") << prepare(1, "review 2")
+        play << refusal(1, "review", "no") << to_client(refused("no"), pg.ready())
+
+
+def test_a_policy_renewed_while_parked_judges_the_whole_request_again() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(pg.query("review drop"))
+        play << Park("t1", "may review drop run?")
+        play >> renew(pipeline(Words()))
+        play >> resume("t1", FORWARD)
+        play << operation(1, "review drop") << refusal(1) << to_client(refused(), pg.ready())
+
+
+def test_a_request_cannot_be_changed() -> None:
+    class Changes(Looks):
+        def see(self, event: Event, session: SessionView) -> Verdict:
+            return REPLACE
+
+    message = "an interceptor tried to change a request, which this protocol cannot do"
+    with playbook(Changes(wants=frozenset({Operation}))) as play:
+        play >> from_client(pg.query("select 1"))
+        play << operation(1, "select 1") << refusal(1, "pipeline", message) << to_client(refused(message), pg.ready())
+    with playbook(Asks()) as play:
+        play >> from_client(pg.query("review this"))
+        play << QUESTION
+        play >> resume("t1", REPLACE)
+        (
+            play
+            << operation(1, "review this")
+            << refusal(1, "pipeline", message)
+            << to_client(refused(message), pg.ready())
+        )
+
+
+def test_an_answer_cannot_wait() -> None:
+    class Waits(Masks):
+        def see(self, event: Event, session: SessionView) -> Verdict:
+            return Hold("t1", "may this be shown?")
+
+    message = "an answer cannot wait for a decision, so it was refused"
+    with playbook(Waits()) as play:
+        play >> from_client(pg.query("select s"))
+        play << operation(1, "select s")
+        play.forwarded()
+        play >> from_target(pg.row_description("s"), pg.data_row("x"), *ANSWER)
+        play << refusal(1, "pipeline", message) << Completed(1, "SELECT 1", 1)
+        play << to_client(pg.row_description("s"), refused(message), pg.ready())
+
+
+def test_an_interceptor_that_raises_shows_nothing() -> None:
+    link = links(Breaks(wants=frozenset(Masks().wants)))()
+    link.receive(Side.CLIENT, pg.query("select s"))
+    effects = link.receive(Side.TARGET, pg.row_description("s") + pg.data_row("secret-1") + b"".join(ANSWER))
+    assert b"secret" not in sent(effects, Side.CLIENT)
+    assert b"breaks could not judge this" in sent(effects, Side.CLIENT)
+
+
+def test_garbage_that_arrived_while_parked_ends_the_link_when_its_turn_comes() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(pg.query("review this"))
+        play << QUESTION
+        play >> from_client(b"~~~~~")
+        play >> resume("t1", FORWARD)
+        text = "client broke the protocol: the client sent a message of type 0x7e and length 2122219134"
+        play << operation(1, "review this") << to_target(pg.query("review this"))
+        play << to_client(pg.error(text, "08P01", "FATAL")) << Close(EndReason.PROTOCOL_VIOLATION)
+
+
+def test_an_end_while_parked() -> None:
+    with playbook(Asks()) as play:
+        play >> from_client(pg.query("review this"))
+        play << QUESTION
+        play >> end(EndReason.KILLED, "this session was killed")
+        play << to_client(pg.error("this session was killed", "57P01", "FATAL")) << Close(EndReason.KILLED)
+        play >> resume("t1", FORWARD)
+        play >> from_client(pg.query("select 1"))
+        play >> from_target(pg.notice("x"))
+        play >> end(EndReason.IDLE, "again")
+
+
+def test_a_target_that_goes_away_is_told_to_the_client() -> None:
+    with playbook() as play:
+        play >> from_client(pg.query("select 1"))
+        play << operation(1, "select 1")
+        play.forwarded()
+        play >> target_finishes()
+        play << to_client(pg.error("the target closed the connection", "08006", "FATAL"))
+        play << Close(EndReason.TARGET_CLOSED)
+
+
+def test_a_target_that_said_why_it_goes_is_not_talked_over() -> None:
+    fatal = pg.error("terminating connection", "57P01", "FATAL")
+    with playbook() as play:
+        play >> from_target(fatal)
+        play << Completed(0, error_code="57P01", error="terminating connection") << to_client(fatal)
+        play >> target_finishes()
+        play << Close(EndReason.TARGET_CLOSED)
+
+
+def test_a_client_that_sends_no_more_says_goodbye_to_the_target() -> None:
+    with playbook() as play:
+        play >> client_finishes()
+        play << to_target(pg.terminate())
+        play >> client_finishes()
+
+
+def test_a_client_that_vanishes_in_the_middle_of_a_message_leaves_the_target_without_a_goodbye() -> None:
+    with playbook() as play:
+        play >> from_client(pg.copy_data("half")[:-1])
+        play.forwarded()
+        play >> client_finishes()
+
+
+def test_a_client_that_vanishes_with_half_a_query_said_goodbye_all_the_same() -> None:
+    with playbook() as play:
+        play >> from_client(pg.query("drop everything")[:-3])
+        play >> client_finishes()
+        play << to_target(pg.terminate())
+
+
+def test_durations_are_counted_from_the_request_to_its_end() -> None:
+    now = 100
+    link = Link(PostgresWire(), pipeline(), clock=lambda: now)
+    link.receive(Side.CLIENT, pg.query("select 1") + pg.query("select 2"))
+    now = 350
+    first = recorded(link.receive(Side.TARGET, b"".join(ANSWER)))
+    now = 400
+    second = recorded(link.receive(Side.TARGET, b"".join(ANSWER)))
+    assert [event.micros for event in first + second if isinstance(event, Completed)] == [250, 300]
+
+
+def test_counters_of_the_session() -> None:
+    chain = pipeline(Words())
+    link = Link(PostgresWire(), chain, clock=lambda: 0)
+    link.receive(Side.CLIENT, pg.query("select 1") + pg.query("drop") + pg.parse("x") + pg.sync())
+    assert (chain.session.metrics.operations, chain.session.metrics.refused) == (2, 1)
+
+
+def test_a_wire_that_breaks_ends_the_link(caplog: pytest.LogCaptureFixture) -> None:
+    class Broken(PostgresWire):
+        def feed_target(self, data: bytes) -> None:
+            raise RuntimeError("a bug")
+
+    effects = Link(Broken(), pipeline(), clock=lambda: 0).receive(Side.TARGET, b"x")
+    assert isinstance(effects[-1], Close)
+    assert effects[-1].reason is EndReason.FAILED
+    assert b"a bug" not in sent(effects, Side.CLIENT)
+    assert "could not be handled" in caplog.text
+
+
+def test_playbooks_fail_when_they_should() -> None:
+    sent_query, forwarded = from_client(pg.query("select 1")), to_target(pg.query("select 1"))
+    with pytest.raises(PlaybookError, match="whole: client sends"), playbook() as play:
+        play >> sent_query << operation(1, "select 2") << forwarded
+    with pytest.raises(PlaybookError, match="an answer is due"), playbook() as play:
+        play >> sent_query << operation(1, "select 1") << forwarded
+    with pytest.raises(PlaybookError, match="a request is parked"), playbook(Asks()) as play:
+        play >> from_client(pg.query("review this")) << QUESTION
+    with pytest.raises(PlaybookError, match="empty"):
+        playbook().run()
+    with pytest.raises(PlaybookError, match="begins with"), playbook() as play:
+        play << operation(1, "x")
+    with pytest.raises(PlaybookError, match="inside its `with` block"):
+        playbook() >> sent_query
+
+
+def test_the_rules_of_the_record_are_held() -> None:
+    unrecorded = Send(Side.CLIENT, b"x")
+    with pytest.raises(PlaybookError, match="the client is sent"):
+        Order().check([unrecorded])
+    with pytest.raises(PlaybookError, match="the client is sent"):
+        Order().check([unrecorded, Record([Shown(b"x")])])
+    with pytest.raises(PlaybookError, match="but not sent"):
+        Order().check([Record([Shown(b"xy")]), unrecorded])
+    with pytest.raises(PlaybookError, match="after bytes were sent"):
+        Order().check([Send(Side.TARGET, b"x"), Record([operation(1, "x")])])
+
+
+def recorded(effects: list[Record | Send | Park | Close]) -> list[Event]:
+    events = [event for effect in effects if isinstance(effect, Record) for event in effect.events]
+    return [event for event in events if not isinstance(event, Shown)]
+
+
+def sent(effects: list[Record | Send | Park | Close], side: Side) -> bytes:
+    return b"".join(effect.data for effect in effects if isinstance(effect, Send) and effect.side is side)
