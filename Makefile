@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py')
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# What runs compiled where it can be, and so is tested both ways.
-HOT_TESTS := tests/interception tests/protocols tests/relay tests/recording
+# What runs compiled where it can be is tested both ways; real clients meet what is installed.
+HOT_TESTS := tests/interception tests/protocols tests/relay tests/recording tests/e2e
 
 .DEFAULT_GOAL := help
 .PHONY: help up test test-all bench lint format services docs clean test-compiled
@@ -17,9 +17,10 @@ up: $(VENV)/.installed ## install, and run the gateway with its demo database (C
 	@exec $(BIN)/postern up
 
 test: lint services test-compiled ## lint, types and the fast tests
-	@$(BIN)/pytest -m "not slow"
+	@$(BIN)/pytest -m "not slow" --ignore=tests/e2e
 
-test-all: lint services test-compiled ## everything, the slow tests too
+test-all: lint services ## everything, the slow tests too
+	@POSTERN_TEST_INSTALLED=1 $(BIN)/pytest -q -o pythonpath=. $(wildcard $(HOT_TESTS))
 	@$(BIN)/pytest
 
 test-compiled: $(VENV)/.installed-dev $(VENV)/.installed # the hot path once more, as it is installed
@@ -37,9 +38,9 @@ format: $(VENV)/.installed-dev ## put the code into its standard form
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
 	@scripts/install-services postgresql pgbench
 
-bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure side by side with a direct connection and pgbouncer
+bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer
-	@$(BIN)/python -m bench
+	@$(BIN)/python -m bench $(ARGS)
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	@$(BIN)/python scripts/generate_docs.py

@@ -44,7 +44,8 @@ def main(rounds: int | None, seconds: float | None, quick: bool, only: tuple[str
                 if number == 1 or name not in _ONCE:
                     _say(f"round {number} of {plan.rounds}: {name}")
                     SECTIONS[name](stage, results, plan)
-    words = f"{plan.rounds} interleaved rounds, {plan.seconds:g} s for each run{', smaller tables' if quick else ''}."
+    how_often = "1 round" if plan.rounds == 1 else f"{plan.rounds} interleaved rounds"
+    words = f"{how_often}, {plan.seconds:g} s for each run{', smaller tables' if quick else ''}."
     print(report.render(described, words, results))
     if not no_file:
         print(f"Written to {report.write(described, words, results, datetime.now(UTC).date())}")

@@ -1,4 +1,4 @@
-"""The tables that are read: pgbench's own, long lines, ordinary rows, and rows where every cell must be searched."""
+"""The tables that are read: pgbench's own, lines of words and of hashes, ordinary rows, rows full of personal data."""
 
 from __future__ import annotations
 
@@ -19,13 +19,19 @@ class Sizes:
     """Rows of each table, and pgbench's scale."""
 
     lines: int
+    hashes: int
     ordinary: int
     dense: int
     scale: int
 
 
-FULL = Sizes(lines=2_000_000, ordinary=600_000, dense=200_000, scale=10)
-QUICK = Sizes(lines=1_000_000, ordinary=300_000, dense=60_000, scale=4)
+FULL = Sizes(lines=2_000_000, hashes=300_000, ordinary=600_000, dense=200_000, scale=10)
+QUICK = Sizes(lines=1_000_000, hashes=100_000, ordinary=300_000, dense=60_000, scale=4)
+
+
+def _line() -> str:
+    return " ".join(make.words() for _ in range(6))[:100].ljust(100, ".")
+
 
 # Three of the ten columns hold e-mail addresses.
 _ORDINARY = {
@@ -57,9 +63,10 @@ def fill(url: str, sizes: Sizes) -> None:
     assert pgbench is not None, "the caller has looked for it"
     subprocess.run([pgbench, "-i", "-q", "-s", str(sizes.scale), url], check=True, capture_output=True)
     with psycopg.connect(url, autocommit=True) as database:
+        _table(database, "lines", {"line text": _line}, sizes.lines)
         database.execute(
-            "create unlogged table lines as select substr(repeat(md5(number::text), 4), 1, 100) as line "
-            f"from generate_series(1, {sizes.lines}) as number"
+            "create unlogged table hashes as select substr(repeat(md5(number::text), 4), 1, 100) as line "
+            f"from generate_series(1, {sizes.hashes}) as number"
         )
         _table(database, "ordinary", _ORDINARY, sizes.ordinary)
         _table(database, "dense", _DENSE, sizes.dense)

@@ -21,7 +21,7 @@ def describe(postgres: str) -> dict[str, str]:
     return {
         "cores": str(os.cpu_count()),
         "processor": _first(r"model name\s*:\s*(.*)", "/proc/cpuinfo"),
-        "memory": _first(r"MemTotal:\s*(.*)", "/proc/meminfo"),
+        "memory": f"{os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB",
         "kernel": platform.release().split("-")[0],
         "Python": f"{platform.python_implementation()} {platform.python_version()}",
         "hot path": "compiled by mypyc" if is_compiled() else "plain Python",

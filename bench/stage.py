@@ -46,7 +46,7 @@ class Stage:
         self._stack = ExitStack()
         self.routes: dict[str, Route] = {}
         self.server = PostgresServer(
-            settings={"shared_buffers": "1GB", "max_connections": "500", "max_wal_size": "4GB", "autovacuum": "off"},
+            settings={"shared_buffers": "1GB", "max_connections": "1000", "max_wal_size": "4GB", "autovacuum": "off"},
             hba=["host all postgres 127.0.0.1/32 trust", "host all all 127.0.0.1/32 scram-sha-256"],
         )
 

@@ -40,9 +40,7 @@ class Settings:
     tls_ca: str = _setting("", "PEM of the CA that issued it, for clients; empty when it is publicly trusted")
     handshake_timeout: float = _setting(30.0, "seconds that a client has to log in")
     dial_timeout: float = _setting(10.0, "seconds that a target has to answer")
-    idle_timeout: float = _setting(
-        0.0, "seconds without traffic or a running statement that end a session; 0 for no limit"
-    )
+    idle_timeout: float = _setting(0.0, "seconds without traffic or work that end a session; 0 for no limit")
     max_duration: float = _setting(48 * 3600.0, "seconds that a session may last")
     max_handshakes: int = _setting(1000, "connections not yet logged in, over all addresses")
     max_handshakes_per_address: int = _setting(200, "connections not yet logged in, from one address")

@@ -46,7 +46,6 @@ from postern.store.signals import SignalHub, SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
 
-SOURCE = Path(__file__).resolve().parent.parent.parent / "src"
 T = TypeVar("T")
 
 
@@ -84,7 +83,7 @@ class WorkerProcess:
 
     def start(self, timeout: float = 20.0) -> None:
         reading, writing = os.pipe()
-        environment = {**os.environ, **self.settings.environment(), "PYTHONPATH": str(SOURCE)}
+        environment = {**os.environ, **self.settings.environment()}
         environment |= {READY_FD: str(writing), PARENT_PID: str(os.getpid())}
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(

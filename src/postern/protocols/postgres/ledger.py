@@ -200,16 +200,15 @@ class Ledger:
         self.skipping = True
 
     def begin_copy_in(self, head: Slot) -> None:
-        """The backend reads CopyData now. A Sync that waits behind an Execute is read as a part of it, and ignored."""
+        """The backend reads CopyData now. A Sync that waits behind the copy is read as a part of it, and ignored."""
         slots = self.slots
         self.doubtful_syncs = 0
-        if head.kind == EXECUTE:
-            while not head.copies_ended and len(slots) > 1 and slots[1].kind == SYNC:
-                head.copies_ended = slots[1].copies_ended
-                del slots[1]
-                self.doubtful_syncs += 1
-            if len(slots) == 1:
-                self.unsynced = self.ran = True
+        while not head.copies_ended and len(slots) > 1 and slots[1].kind == SYNC:
+            head.copies_ended = slots[1].copies_ended
+            del slots[1]
+            self.doubtful_syncs += 1
+        if head.kind == EXECUTE and len(slots) == 1:
+            self.unsynced = self.ran = True
         if head.copies_ended:
             head.copies_ended -= 1
         else:

@@ -1,0 +1,206 @@
+"""Random conversations with a small model of the backend: whatever the mix, the cuts and the timing.
+
+    client bytes ─▶ link ─▶ backend ─▶ link ─▶ what the client sees
+
+What a client sees through the gateway is compared with what the model alone answers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.backend import Backend
+from tests.support.links import Looks, Masks, Words, links, refused
+
+from postern.interception.pipeline import Interceptor
+from postern.protocols.base import Side
+from postern.relay.link import Close, Effect, Link, Send
+from postern.testing import postgres as pg
+from postern.testing.playbook import Order
+
+GOOD = st.sampled_from(["rows 0", "rows 1", "rows 3", "insert", "begin", "commit", "rollback", "copy out", "", "bad"])
+TEXTS = st.one_of(GOOD, st.just("insert drop"))
+NAMES = st.sampled_from(["", "a", "b"])
+SEEDS = st.integers(0, 2**32)
+
+
+def messages(texts: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
+    """One message of the extended protocol, or a usual few."""
+    return st.one_of(
+        st.builds(pg.parse, texts, NAMES),
+        st.builds(pg.bind, NAMES, NAMES),
+        st.builds(pg.describe_statement, NAMES),
+        st.builds(pg.describe_portal, NAMES),
+        st.builds(pg.execute, NAMES, st.sampled_from([0, 1, 2])),
+        st.builds(pg.close_statement, NAMES),
+        st.builds(pg.close_portal, NAMES),
+        texts.map(lambda text: pg.parse(text) + pg.bind() + pg.execute()),
+        texts.map(lambda text: pg.parse(text) + pg.bind() + pg.describe_portal() + pg.execute("", 1) + pg.execute()),
+    )
+
+
+def batches(texts: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
+    return st.lists(messages(texts), max_size=4).map(lambda parts: b"".join(parts) + pg.sync())
+
+
+def requests(texts: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
+    """What a client sends at a time, each with exactly one ReadyForQuery for an answer."""
+    simple = st.lists(texts, min_size=1, max_size=3).map(lambda parts: pg.query(";".join(parts)))
+    calls = st.sampled_from([pg.function_call(7, ["x", None]), pg.function_call(8)])
+    copies = st.sampled_from([
+        pg.query("copy in") + pg.copy_data("1\n") + pg.copy_data("2\n") + pg.copy_done(),
+        pg.query("rows 1;copy in;rows 1") + pg.copy_data("1\n") + pg.copy_fail("no"),
+    ])  # fmt: skip
+    return st.one_of(simple, batches(texts), batches(texts), calls, copies)
+
+
+WILD = st.one_of(
+    requests(GOOD),
+    messages(GOOD),
+    st.just(pg.query("copy in;rows 1") + pg.copy_data("1\n") + pg.sync() + pg.flush() + pg.copy_done()),
+    st.sampled_from([pg.flush(), pg.sync(), pg.query("rows 2"), pg.copy_data("stray"), pg.copy_done()]),
+    st.just(
+        pg.parse("copy in") + pg.bind() + pg.execute() + pg.sync() + pg.copy_data("1\n") + pg.copy_done() + pg.sync()
+    ),
+)
+
+
+@dataclass
+class World:
+    """A link between a script and a backend, with bytes on their way in both directions, cut and timed by `random`."""
+
+    link: Link
+    random: Random
+    backend: Backend = field(default_factory=Backend)
+    order: Order = field(default_factory=Order)
+    seen: bytes = b""  # by the client
+    heard: bytes = b""  # by the backend
+    closed: bool = False
+    _to_backend: bytes = b""
+    _answers: bytes = b""
+
+    def converse(self, data: bytes) -> None:
+        """Until everything that `data` brings about has happened."""
+        while data or self._to_backend or self._answers:
+            way = self.random.choice("cba")
+            if way == "c" and data:
+                piece, data = self._cut(data)
+                self._perform(self.link.receive(Side.CLIENT, piece))
+            elif way == "b" and self._to_backend:
+                piece, self._to_backend = self._cut(self._to_backend)
+                self._answers += self.backend.feed(piece)
+            elif way == "a" and self._answers:
+                piece, self._answers = self._cut(self._answers)
+                self._perform(self.link.receive(Side.TARGET, piece))
+
+    def _cut(self, data: bytes) -> tuple[bytes, bytes]:
+        size = self.random.choice([1, 2, 5, 13, 64, len(data), len(data)])
+        return data[:size], data[size:]
+
+    def _perform(self, effects: list[Effect]) -> None:
+        self.order.check(effects)
+        for effect in effects:
+            if isinstance(effect, Send) and effect.side is Side.TARGET:
+                self.heard += effect.data
+                self._to_backend += effect.data
+            elif isinstance(effect, Send):
+                self.seen += effect.data
+            elif isinstance(effect, Close):
+                self.closed = True
+
+
+def world(random: Random, *interceptors: Interceptor) -> World:
+    return World(links(*interceptors)(), random)
+
+
+def readies(data: bytes) -> int:
+    return sum(tag == b"Z" for tag, _ in pg.split(data))
+
+
+@given(st.lists(WILD, max_size=8), SEEDS, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_what_is_forwarded_only_is_forwarded_exactly(parts: list[bytes], seed: int, looked_at: bool) -> None:
+    data = b"".join(parts) + pg.flush()
+    alone = Backend()
+    expected = alone.feed(data)
+    through = world(Random(seed), *([Looks(wants=frozenset(Words().wants))] if looked_at else []))
+    through.converse(data)
+    assert not through.closed
+    assert through.heard == data
+    assert through.seen == expected
+    assert through.link.busy == (not through.backend.idle and through.backend._copying is not None)
+
+
+@given(st.lists(requests(TEXTS), max_size=8), SEEDS)
+@settings(max_examples=400, deadline=None)
+def test_refused_requests_are_answered_in_their_turn_and_run_nowhere(parts: list[bytes], seed: int) -> None:
+    alone = Backend()
+    expected = b""
+    for part in parts:
+        refusing = b"drop" in part
+        expected += refused() + pg.ready(alone.status) if refusing else alone.feed(part)
+    through = world(Random(seed), Words())
+    through.converse(b"".join(parts))
+    assert not through.closed
+    assert b"drop" not in through.heard
+    assert through.seen == expected
+    assert not through.link.busy
+    assert through.backend.committed == alone.committed
+
+
+@given(st.lists(requests(GOOD), max_size=8), SEEDS)
+@settings(max_examples=400, deadline=None)
+def test_what_is_masked_is_masked_everywhere_and_changes_nothing_else(parts: list[bytes], seed: int) -> None:
+    data = b"".join(parts)
+    expected = Backend(secret="***").feed(data)
+    through = world(Random(seed), Masks())
+    through.converse(data)
+    assert not through.closed
+    assert through.seen == expected
+    assert not through.link.busy
+
+
+FLUSHED = st.lists(st.lists(messages(TEXTS), max_size=3).map(b"".join), min_size=1, max_size=3).map(
+    lambda parts: pg.flush().join(parts) + pg.sync()
+)
+
+
+@given(st.lists(st.one_of(FLUSHED, requests(TEXTS)), max_size=6), SEEDS, st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_batches_with_flushes_have_one_ready_each_and_commit_nothing_of_what_was_refused(
+    parts: list[bytes], seed: int, masked: bool
+) -> None:
+    through = world(Random(seed), Words(), *([Masks()] if masked else []))
+    for part in parts:
+        before = through.backend.status
+        committed = len(through.backend.committed)
+        through.converse(part)
+        assert readies(through.seen) == sum(tag in (b"S", b"Q", b"F") for tag, _ in pg.split(part))
+        if b"drop" in part and before == b"I" and b"begin" not in part and b"commit" not in part:
+            assert len(through.backend.committed) == committed
+            assert any(tag == b"E" for tag, _ in pg.split(through.seen))
+        through.seen = b""
+        assert not through.link.busy
+    assert not through.closed
+    assert b"drop" not in through.heard
+
+
+@given(st.binary(max_size=200), st.sampled_from(list(Side)), SEEDS)
+@settings(max_examples=400, deadline=None)
+def test_random_bytes_never_raise_and_are_never_passed_on(data: bytes, side: Side, seed: int) -> None:
+    link, random = links(Looks())(), Random(seed)
+    link.receive(Side.CLIENT, pg.query("rows 1") + pg.parse("rows 1") + pg.sync())
+    passed = b""
+    while data:
+        size = random.choice([1, 3, 50])
+        for effect in link.receive(side, data[:size]):
+            if isinstance(effect, Send) and effect.side is not side:
+                passed += effect.data
+        data = data[size:]
+    understood = pg.split(passed.split(b"SFATAL")[0])
+    assert all(
+        tag in b"BCdcfDEHFPQSX" if side is Side.CLIENT else tag in b"123CdcGHDIEVnNAtSsZT" for tag, _ in understood
+    )
