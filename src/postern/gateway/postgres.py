@@ -108,7 +108,7 @@ def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mappin
         "application_name": startup.parameters.get("application_name", ""),
         "database": database or "",
     }
-<<<<<<< HEAD
+    # What is no UTF-8 came as surrogates, which no store takes.
     return {name: value[:200].encode("utf-8", "replace").decode() for name, value in found.items() if value}
 
 
@@ -118,10 +118,6 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-=======
-    # What is no UTF-8 came as surrogates, which no store takes.
-    return {name: value[:200].encode("utf-8", "replace").decode() for name, value in found.items() if value}
->>>>>>> playbook
 
 
 def _turn_away(stream: StreamHandshake, error: PosternError) -> None:

@@ -224,13 +224,8 @@ async def connect(stream: Handshake, login: TargetLogin) -> TargetGreeting:
             break
         if tag == b"S":
             name, pos = m.read_cstring(body, 0, len(body))
-<<<<<<< HEAD
-            value, _ = m.read_cstring(body, pos, len(body))
-            greeting.parameters[_text(name)] = _text(value)
-=======
             value = m.last_cstring(body, pos, len(body))
-            greeting.parameters[name.decode("utf-8", "replace")] = value.decode("utf-8", "replace")
->>>>>>> playbook
+            greeting.parameters[_text(name)] = _text(value)
         elif tag == b"K":
             if not 8 <= len(body) <= 4 + MAX_KEY:
                 raise ProtocolViolation(f"the target sent a cancel key of {len(body) - 4} bytes")

@@ -83,14 +83,10 @@ def message(tag: bytes, *body: bytes) -> bytes:
 
 
 def cstring(text: str | bytes) -> bytes:
-<<<<<<< HEAD
-    """A zero-terminated string. A zero inside would smuggle a second one: refused."""
-=======
     """A zero-terminated string. A zero inside would smuggle a second one: refused.
 
     Bytes that are no UTF-8 come as surrogates, as `parse_parameters` gives them.
     """
->>>>>>> playbook
     data = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
     if b"\0" in data:
         raise ProtocolViolation("a text for the target holds a zero byte")
@@ -260,10 +256,15 @@ def parse_oids(data: bytes, pos: i64, end: i64) -> tuple[int, ...]:
     return struct.unpack_from(f"!{count}I", data, pos + 2)
 
 
+@dataclass(init=False)
 class BindBody:
     """A decoded Bind. `values` holds raw parameter values, None for NULL."""
 
-    __slots__ = ("formats", "portal", "result_formats", "statement", "values")
+    portal: bytes
+    statement: bytes
+    formats: tuple[int, ...]
+    values: tuple[bytes | None, ...]
+    result_formats: tuple[int, ...]
 
     def __init__(
         self,
