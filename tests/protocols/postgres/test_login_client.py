@@ -405,7 +405,7 @@ async def test_attack_078_an_unknown_user_looks_like_a_wrong_password() -> None:
     assert decoy("nobody", b"of another").salt != fake.salt
 
 
-async def test_the_end_of_a_login() -> None:
+async def test_attack_079_the_client_is_given_the_key_that_it_is_welcomed_with_and_no_other() -> None:
     ours, client = pair()
     written = welcome(ours, {"server_version": "17.0", "client_encoding": "UTF8"}, 7, b"key!")
     assert client.take() == written
