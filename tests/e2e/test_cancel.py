@@ -71,7 +71,7 @@ async def test_a_cancel_that_lands_at_another_worker(target: PostgresServer, dir
         connection = await asyncpg.connect(gateway.url())
         waiting = asyncio.create_task(connection.execute("select 'elsewhere', pg_sleep(30)"))
         await asyncio.to_thread(wait_until, lambda: running(direct, "elsewhere"))
-        key = connection._protocol.backend_secret.to_bytes(4, "big")
+        key = connection._protocol.backend_secret.to_bytes(4, "big", signed=True)
         await asyncio.to_thread(wire.cancel, second.port, connection._protocol.backend_pid, key)
         with pytest.raises(asyncpg.QueryCanceledError):
             await asyncio.wait_for(waiting, 5)
