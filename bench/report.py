@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
 
-from bench import stage as s
 from bench.machine import slug
-from bench.results import Metric, Results, Series
+from bench.results import CPU, TPS, Metric, Results, Series
 from bench.targets import judge
+
+from bench import stage as s
 
 FOLDER = Path(__file__).resolve().parent / "results"
 
@@ -19,6 +21,7 @@ def render(machine: dict[str, str], plan: str, results: Results) -> str:
     lines = ["# Benchmark", "", "| machine | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in machine.items()]
     lines += ["", f"{plan} Medians of the rounds. In brackets: ratio to direct; ratio to pgbouncer.", ""]
+    lines += [_noise(results), ""]
     for section in dict.fromkeys(one.section for one in results.all()):
         lines += [f"## {section}", ""]
         inside = [one for one in results.all() if one.section == section]
@@ -37,6 +40,18 @@ def write(machine: dict[str, str], plan: str, results: Results, today: date) -> 
     content = {"machine": machine, "plan": plan, "figures": results.as_json()}
     path.with_suffix(".json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     return path
+
+
+def _noise(results: Results) -> str:
+    """What a reader may make of small differences."""
+    found = []
+    for metric in (TPS, CPU):
+        spreads = [one.spread for one in results.all() if one.metric == metric and len(one.values) > 1]
+        if spreads:
+            found.append(f"{metric.name} {statistics.median(spreads):.0%}")
+    if not found:
+        return "How much the figures vary from round to round is not known."
+    return f"From lowest to highest round, as a part of the median, typically: {', '.join(found)}."
 
 
 def _table(results: Results, series: list[Series], metric: Metric) -> Iterable[str]:

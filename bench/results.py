@@ -41,6 +41,11 @@ class Series:
     def median(self) -> float:
         return statistics.median(self.values)
 
+    @property
+    def spread(self) -> float:
+        """How far the rounds lie apart, as a part of their median."""
+        return (max(self.values) - min(self.values)) / self.median if self.median else 0.0
+
 
 class Results:
     """In the order in which things were first measured."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from bench.results import CONNECTS, MEMORY, P50, P99, PER_CORE, SPEED, STATEMENTS, TPS, Metric, Results
+
 from bench import sections as c
 from bench import stage as s
-from bench.results import CONNECTS, CPU, MEMORY, P50, P99, PER_CORE, SPEED, STATEMENTS, TPS, Metric, Results
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,6 @@ def _selects(results: Results) -> Iterable[Judged]:
             at = f"{mode}, {clients} client{'s' if clients > 1 else ''}"
             yield from _at_least(results, 1.0, c.SELECTS, name, TPS, f"throughput with a guard rail, {at}")
             yield from _at_most(results, 3.0, c.SELECTS, name, P99, f"p99 with a guard rail, {at}")
-            yield from _at_most(results, 1.0, c.SELECTS, name, CPU, f"processor time with a guard rail, {at}")
         direct = results.median(c.SELECTS, c.case(mode, 1), s.DIRECT, P50)
         ours = results.median(c.SELECTS, c.case(mode, 1), s.GUARDED, P50)
         if direct and ours:
