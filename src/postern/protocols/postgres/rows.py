@@ -11,8 +11,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
+from mypy_extensions import i64
+
 from postern.errors import ProtocolViolation
 from postern.interception.events import Column, Kind, Rows
+from postern.protocols.framing import uint32
 from postern.protocols.postgres.messages import Field, parse_row_description
 from postern.protocols.postgres.types import Codec, describe
 
@@ -32,63 +35,87 @@ def layout_of(description: bytes) -> Layout:
     return Layout(parse_row_description(description))
 
 
-def cell_starts(block: bytes, width: int) -> tuple[list[int], list[int]]:
+def cell_starts(block: bytes, width: i64) -> tuple[list[int], list[int]]:
     """Where each cell's bytes start and how long they are (-1: NULL), row by row.
 
     Raises ProtocolViolation when a row does not fit its own lengths.
     """
     starts: list[int] = []
     sizes: list[int] = []
-    pos = 0
-    end = len(block)
+    pos: i64 = 0
+    end: i64 = len(block)
     while pos < end:
-        after = pos + 1 + int.from_bytes(block[pos + 1 : pos + 5], "big")
-        if int.from_bytes(block[pos + 5 : pos + 7], "big") != width:
+        if end - pos < 7:
+            raise ProtocolViolation("a DataRow is shorter than it says")
+        after = pos + 1 + uint32(block, pos + 1)
+        if (uint32(block, pos + 3) & 0xFFFF) != width or after > end:
             raise ProtocolViolation("a DataRow has another number of columns than its description")
         pos += 7
-        for _ in range(width):
-            size = int.from_bytes(block[pos : pos + 4], "big")
+        column: i64 = 0
+        while column < width:
+            column += 1
+            if after - pos < 4:
+                raise ProtocolViolation("a DataRow is not as long as it says")
+            size = uint32(block, pos)
             pos += 4
-            starts.append(pos)
+            starts.append(int(pos))
             if size >= 0x80000000:
                 sizes.append(-1)
             else:
-                sizes.append(size)
+                sizes.append(int(size))
                 pos += size
         if pos != after:
             raise ProtocolViolation("a DataRow is not as long as it says")
     return starts, sizes
 
 
-def rebuild(block: bytes, width: int, starts: list[int], sizes: list[int], new: dict[int, list[bytes | None]]) -> bytes:
+def cut(block: bytes, width: i64, column: i64, starts: list[int], sizes: list[int]) -> list[bytes | None]:
+    """The cells of one column, row by row."""
+    cells: list[bytes | None] = []
+    at = column
+    end: i64 = len(starts)
+    while at < end:
+        size: i64 = sizes[at]
+        if size < 0:
+            cells.append(None)
+        else:
+            start: i64 = starts[at]
+            cells.append(block[start : start + size])
+        at += width
+    return cells
+
+
+def rebuild(block: bytes, width: i64, starts: list[int], sizes: list[int], new: dict[int, list[bytes | None]]) -> bytes:
     """The block with the cells of the columns in `new` replaced; each list has one entry a row."""
     columns = sorted(new)
-    lists = [new[column] for column in columns]
     out: list[bytes] = []
-    count = len(starts) // width
-    copied = 0
-    for row in range(count):
-        base = row * width
-        grown = 0
+    copied: i64 = 0
+    base: i64 = 0
+    row: i64 = 0
+    end: i64 = len(starts)
+    while base < end:
+        fresh: list[bytes | None] = [new[column][row] for column in columns]
+        grown: i64 = 0
         for index, column in enumerate(columns):
-            cell = lists[index][row]
+            cell = fresh[index]
             if cell is not None:
                 grown += len(cell) - sizes[base + column]
-        head = starts[base] - 11
         if grown != 0:
-            length = int.from_bytes(block[head + 1 : head + 5], "big") + grown
+            head: i64 = starts[base] - 11
+            length = uint32(block, head + 1) + grown
             out.append(block[copied : head + 1])
-            out.append(length.to_bytes(4, "big"))
+            out.append(int(length).to_bytes(4, "big"))
             copied = head + 5
         for index, column in enumerate(columns):
-            cell = lists[index][row]
-            if cell is None:
-                continue
-            start = starts[base + column]
-            out.append(block[copied : start - 4])
-            out.append(len(cell).to_bytes(4, "big"))
-            out.append(cell)
-            copied = start + sizes[base + column]
+            cell = fresh[index]
+            if cell is not None:
+                start: i64 = starts[base + column]
+                out.append(block[copied : start - 4])
+                out.append(len(cell).to_bytes(4, "big"))
+                out.append(cell)
+                copied = start + sizes[base + column]
+        base += width
+        row += 1
     out.append(block[copied:])
     return b"".join(out)
 
@@ -105,30 +132,31 @@ class DataRows(Rows):
         self._width = len(layout.columns)
         self._starts: list[int] = []
         self._sizes: list[int] = []
-        self._new: dict[int, list[bytes | None]] = {}
+        self._cut: dict[int, list[bytes | None]] = {}  # columns as they came
+        self._new: dict[int, list[bytes | None]] = {}  # columns as they are now
 
     def _cells(self, column: int) -> list[bytes | None]:
-        if not self._starts and self._width:
-            self._starts, self._sizes = cell_starts(self._block, self._width)
-        block = self._block
-        starts = self._starts[column :: self._width]
-        sizes = self._sizes[column :: self._width]
-        cells: list[bytes | None] = [
-            None if size < 0 else block[start : start + size] for start, size in zip(starts, sizes, strict=True)
-        ]
-        replaced = self._new.get(column)
-        if replaced is not None:
-            cells = [old if fresh is None else fresh for old, fresh in zip(cells, replaced, strict=True)]
-        return cells
+        known = self._new.get(column)
+        if known is None:
+            known = self._cut.get(column)
+        if known is None:
+            if not self._starts and self._width:
+                self._starts, self._sizes = cell_starts(self._block, self._width)
+            known = self._cut[column] = cut(self._block, self._width, column, self._starts, self._sizes)
+        return known
 
     def texts(self, column: int) -> list[bytes]:
         if self.columns[column].kind is Kind.OPAQUE:
             return []
-        cells = [cell for cell in self._cells(column) if cell is not None]
         codec = self._layout.codecs[column]
-        if codec is None:
-            return cells
-        return [leaf for cell in cells for leaf in codec.leaves(cell)]
+        texts: list[bytes] = []
+        for cell in self._cells(column):
+            if cell is not None:
+                if codec is None:
+                    texts.append(cell)
+                else:
+                    texts.extend(codec.leaves(cell))
+        return texts
 
     def replace(self, column: int, texts: list[bytes]) -> None:
         codec = self._layout.codecs[column]
