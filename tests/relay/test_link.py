@@ -9,6 +9,7 @@ from tests.support.links import (
     Looks,
     Masks,
     Words,
+    interpreted_only,
     links,
     operation,
     pipeline,
@@ -275,6 +276,7 @@ def test_counters_of_the_session() -> None:
     assert (chain.session.metrics.operations, chain.session.metrics.refused) == (2, 1)
 
 
+@interpreted_only
 def test_a_wire_that_breaks_ends_the_link(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(PostgresWire):
         def feed_target(self, data: bytes) -> None:

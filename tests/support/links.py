@@ -7,13 +7,19 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from uuid import UUID
 
+import pytest
+
 from postern.interception.events import Event, Kind, Operation, Output, Phase, Refusal, Rows
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict
+from postern.protocols.postgres import wire
 from postern.protocols.postgres.wire import PostgresWire
 from postern.relay.link import Link
 from postern.testing import postgres as pg
 from postern.testing.playbook import Playbook
+
+COMPILED = not str(wire.__file__).endswith(".py")
+interpreted_only = pytest.mark.skipif(COMPILED, reason="a compiled class has no interpreted subclasses")
 
 SECRET = re.compile(rb"secret-\d+")
 MASK = b"***"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.links import interpreted_only
 
 from postern.interception.verdicts import Refuse
 from postern.protocols.base import Piece, Request, Side
@@ -35,34 +36,35 @@ def test_postgres_keeps_the_contract() -> None:
                               (Side.TARGET, pg.command_complete("BEGIN") + pg.ready())], injects=True)  # fmt: skip
 
 
-class Talks(PostgresWire):
-    """Lets refused requests through."""
+@interpreted_only
+def test_a_wire_that_lets_refused_requests_through_is_found_out() -> None:
+    class Talks(PostgresWire):
+        def refuse(self, request: Request, refusal: Refuse) -> bytes:
+            return super().refuse(request, refusal) + self.admit(request)
 
-    def refuse(self, request: Request, refusal: Refuse) -> bytes:
-        return super().refuse(request, refusal) + self.admit(request)
-
-
-class Swallows(PostgresWire):
-    """Loses the last piece of an answer."""
-
-    def poll_target(self) -> list[Piece]:
-        return super().poll_target()[:-1]
+    with pytest.raises(AssertionError, match="reached the target"):
+        check_wire(Talks, SIMPLE)
 
 
-class Owes(PostgresWire):
-    """Never thinks that it is done."""
+@interpreted_only
+def test_a_wire_that_loses_a_piece_of_an_answer_is_found_out() -> None:
+    class Swallows(PostgresWire):
+        def poll_target(self) -> list[Piece]:
+            return super().poll_target()[:-1]
 
-    @property
-    def busy(self) -> bool:
-        return True
+    with pytest.raises(AssertionError, match="passed on was"):
+        check_wire(Swallows, SIMPLE)
 
 
-@pytest.mark.parametrize(
-    ("wire", "what"), [(Talks, "reached the target"), (Swallows, "passed on was"), (Owes, "still")]
-)
-def test_a_broken_wire_is_found_out(wire: type[PostgresWire], what: str) -> None:
-    with pytest.raises(AssertionError, match=what):
-        check_wire(wire, SIMPLE)
+@interpreted_only
+def test_a_wire_that_never_thinks_it_is_done_is_found_out() -> None:
+    class Owes(PostgresWire):
+        @property
+        def busy(self) -> bool:
+            return True
+
+    with pytest.raises(AssertionError, match="still thought to owe"):
+        check_wire(Owes, SIMPLE)
 
 
 def test_what_is_no_garbage_is_found_out() -> None:

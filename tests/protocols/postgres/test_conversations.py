@@ -57,14 +57,18 @@ def requests(texts: st.SearchStrategy[str]) -> st.SearchStrategy[bytes]:
     return st.one_of(simple, batches(texts), batches(texts), calls, copies)
 
 
+# The statement and the portal are closed, so that no later Execute copies without data.
+EXTENDED_COPY = [
+    *(pg.parse("copy in"), pg.bind(), pg.execute(), pg.sync()),
+    *(pg.copy_data("1\n"), pg.copy_done(), pg.sync()),
+    *(pg.close_portal(), pg.close_statement(), pg.sync()),
+]
 WILD = st.one_of(
     requests(GOOD),
     messages(GOOD),
     st.just(pg.query("copy in;rows 1") + pg.copy_data("1\n") + pg.sync() + pg.flush() + pg.copy_done()),
     st.sampled_from([pg.flush(), pg.sync(), pg.query("rows 2"), pg.copy_data("stray"), pg.copy_done()]),
-    st.just(
-        pg.parse("copy in") + pg.bind() + pg.execute() + pg.sync() + pg.copy_data("1\n") + pg.copy_done() + pg.sync()
-    ),
+    st.just(b"".join(EXTENDED_COPY)),
 )
 
 
