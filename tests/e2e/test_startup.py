@@ -64,7 +64,7 @@ def test_unknown_protocol_options_are_negotiated(gateway: Gateway) -> None:
     with wire.connect(gateway.settings.postgres_port) as stream:
         stream.sendall(wire.startup((3 << 16) | 99, user=issued.credential.username, **{"_pq_.later": "1"}))
         tag, body = wire.read_message(stream)
-        assert (tag, body) == (b"v", b"\0\0\0\2\0\0\0\1_pq_.later\0")
+        assert (tag, body) == (b"v", b"\0\3\0\2\0\0\0\1_pq_.later\0")
 
 
 def test_a_half_closed_client_still_gets_its_answer(gateway: Gateway) -> None:

@@ -47,8 +47,7 @@ class PostgresGate:
             if startup is None:
                 return None
             since = self._engine.links.changes
-            # A name that is no UTF-8 can be nobody's, and no store takes it.
-            grant = await self._access.find_grant(startup.user) if _is_text(startup.user) else None
+            grant = await self._access.find_grant(startup.user)
             verifier = grant.verifier if grant else login.decoy(startup.user, self._decoy_secret)
             await login.authenticate(stream, verifier)
             if grant is None:
@@ -110,14 +109,6 @@ def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mappin
     }
     # What is no UTF-8 came as surrogates, which no store takes.
     return {name: value[:200].encode("utf-8", "replace").decode() for name, value in found.items() if value}
-
-
-def _is_text(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _turn_away(stream: StreamHandshake, error: PosternError) -> None:
