@@ -20,7 +20,7 @@ _CHUNK = 1024 * 1024
 
 
 def seal(spool_path: Path, archive_path: Path) -> None:
-    """Moves a closed spool into a sealed archive. May block; safe to repeat after an interruption.
+    """Moves a spool that takes no more records into a sealed archive. May block; safe to repeat after an interruption.
 
     Raises NotFound when neither exists, OSError when the disk refuses; the spool is then still there.
     """

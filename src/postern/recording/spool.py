@@ -85,9 +85,10 @@ class Spool:
             if self._descriptor >= 0:
                 self._sync()
 
-    def close(self) -> None:
+    def close(self, *, sealed: bool = False) -> None:
         """Syncs and ends the file; the descriptor is gone even when RecordingFailed is raised.
 
+        `sealed`: what it holds is durable in an archive by now, so there is nothing to sync.
         May block: call it from a thread. Safe to call twice.
         """
         with self._lock:
@@ -95,7 +96,8 @@ class Spool:
                 return
             known = self.failed
             try:
-                self._sync()
+                if not sealed:
+                    self._sync()
             except RecordingFailed:
                 if not known:
                     raise

@@ -78,8 +78,12 @@ class SpoolRecording:
 
     def finish(self) -> None:
         self._commits.unregister(self._spool)
-        self._spool.close()
-        seal(self._spool.path, self._archive)
+        try:
+            seal(self._spool.path, self._archive)
+        except BaseException:
+            self._spool.close()
+            raise
+        self._spool.close(sealed=True)
 
 
 def build_worker(settings: Settings, name: str, made: Services, commits: GroupCommit) -> Worker:
