@@ -29,9 +29,9 @@ def installed(*names: str) -> Callable[[str], str | None]:
 
 def test_the_first_banner_is_ready_to_paste(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", installed("psql"))
-    monkeypatch.setattr(sys, "argv", ["/work/.venv/bin/postern", "up"])
+    monkeypatch.setattr(sys, "argv", ["/opt/postern/.venv/bin/postern", "up"])
     banner = machine._banner(settings, is_first=True)
-    for text in ("http://localhost:7480/api", "s3cret", TOLD["psql"], "    /work/.venv/bin/postern sessions\n"):
+    for text in ("http://localhost:7480/api", "s3cret", TOLD["psql"], "    /opt/postern/.venv/bin/postern sessions\n"):
         assert text in banner
     assert "apt-get" not in banner
 
