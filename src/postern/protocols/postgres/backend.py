@@ -42,7 +42,7 @@ from postern.protocols.postgres.ledger import (
     Slot,
     codec,
 )
-from postern.protocols.postgres.output import CHANNELS, Text
+from postern.protocols.postgres.output import CHANNELS, CopiedLines, Text
 from postern.protocols.postgres.rows import DataRows, Layout, layout_of
 
 _STREAMED = frozenset({m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE})
@@ -221,6 +221,8 @@ class Backend:
         exchange = slots[0].exchange if slots else 0
         if tag == m.DATA_ROW:
             return self._rows(buf, pos, end)
+        if tag == m.COPY_DATA and not self._copy_binary:
+            return self._lines(buf, pos, end)
         text = Text(exchange, tag, buf[pos + 5 : after], self._copy_binary)
         if text.aside:
             # Not part of the answer, so it is judged even while the answer's rest is swallowed.
@@ -269,6 +271,21 @@ class Backend:
             )
             return None, pos, False
         return DataRows(slot.exchange, layout, buf[first:pos], count), pos, True
+
+    def _lines(self, buf: bytes, pos: int, end: int) -> tuple[CopiedLines, int, bool]:
+        """All complete CopyData messages from `pos` on."""
+        slots = self.ledger.slots
+        if not slots or slots[0].kind not in (QUERY, EXECUTE):
+            raise _offence(m.COPY_DATA, "out of its turn")
+        lines: list[bytes] = []
+        while end - pos >= 5 and buf[pos] == m.COPY_DATA:
+            length = uint32(buf, pos + 1)
+            after = pos + 1 + length
+            if length < 4 or after > end or length > self.max_message:
+                break
+            lines.append(buf[pos + 5 : after])
+            pos = after
+        return CopiedLines(slots[0].exchange, lines), pos, True
 
     def _layout_for(self, slot: Slot) -> Layout | None:
         """The columns of the rows under way. None: they were asked for before anybody wanted to see them."""

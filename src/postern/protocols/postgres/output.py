@@ -1,4 +1,4 @@
-"""Answers that hold text outside of rows, one message each: errors, notices, notifications, settings, copied data."""
+"""Answers that hold text outside of rows: errors, notices, notifications, settings, copied data."""
 
 from __future__ import annotations
 
@@ -121,3 +121,27 @@ class Text(Output):
 
     def encode(self) -> bytes:
         return m.message(bytes((self._tag,)), self._body)
+
+
+class CopiedLines(Output):
+    """All CopyData messages of one read, of a copy in text or CSV format: the backend sends a line in each."""
+
+    def __init__(self, exchange: int, lines: list[bytes]) -> None:
+        self.exchange = exchange
+        self.channel = Channel.COPY
+        self._lines = lines
+
+    def texts(self) -> list[bytes]:
+        return self._lines
+
+    def replace(self, texts: list[bytes]) -> None:
+        if len(texts) != len(self._lines):
+            raise ValueError(f"{len(texts)} texts given for {len(self._lines)} lines")
+        self._lines = texts
+
+    def encode(self) -> bytes:
+        out: list[bytes] = []
+        for line in self._lines:
+            out.append(m.HEADER.pack(b"d", len(line) + 4))
+            out.append(line)
+        return b"".join(out)

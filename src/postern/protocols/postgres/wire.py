@@ -28,7 +28,7 @@ from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.backend import Backend
 from postern.protocols.postgres.frontend import Batch, Frontend
 from postern.protocols.postgres.ledger import DESCRIBE, POISON, QUERY, REFUSED, SYNC, Ledger, Slot, codec
-from postern.protocols.postgres.output import INSUFFICIENT_PRIVILEGE, Text, refusal_response
+from postern.protocols.postgres.output import INSUFFICIENT_PRIVILEGE, CopiedLines, Text, refusal_response
 from postern.protocols.postgres.rows import DataRows
 
 _POISON_TEXT = b"refused by the gateway"
@@ -118,7 +118,7 @@ class PostgresWire(Wire):
         return bool(slots) and slots[0].kind == REFUSED
 
     def render(self, event: Rows | Output) -> bytes:
-        assert isinstance(event, DataRows | Text)
+        assert isinstance(event, DataRows | Text | CopiedLines)
         return event.encode()
 
     def cut(self, event: Rows | Output, refusal: Refuse) -> bytes:
