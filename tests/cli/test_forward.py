@@ -102,10 +102,11 @@ async def test_a_client_that_does_not_read_slows_only_itself(port: int, far: Far
         one.close()
 
 
-async def test_the_gateways_refusal_ends_the_client(port: int, far: Far) -> None:
+async def test_the_gateways_refusal_ends_the_client_and_is_said(port: int, far: Far, failures: list[str]) -> None:
     far.closing = True
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
     assert await asyncio.wait_for(reader.read(), 5) == b""
+    assert failures == ["not today"]
     writer.close()
 
 

@@ -45,6 +45,14 @@ class _End(asyncio.Protocol):
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
         self.other: asyncio.Transport | None = None
+        self._early: list[bytes] = []  # what came before the other end was there
+
+    def join(self, other: asyncio.Transport) -> None:
+        """The other end is there: it gets what came early, and everything from now on."""
+        self.other = other
+        for data in self._early:
+            other.write(data)
+        self._early.clear()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)
@@ -52,6 +60,8 @@ class _End(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self.other is not None:
             self.other.write(data)
+        else:
+            self._early.append(data)
 
     def pause_writing(self) -> None:
         if self.other is not None:
@@ -64,6 +74,19 @@ class _End(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if self.other is not None:
             self.other.close()
+
+
+class _Far(_End):
+    """The end at the gateway, which may turn the connection away and say why."""
+
+    def __init__(self, failed: Callable[[str], None]) -> None:
+        super().__init__()
+        self._failed = failed
+
+    def connection_lost(self, error: Exception | None) -> None:
+        if isinstance(error, ConnectionAbortedError):
+            self._failed(str(error))
+        super().connection_lost(error)
 
 
 class _Local(_End):
@@ -79,17 +102,17 @@ class _Local(_End):
         self._forward.keep(self._join())
 
     async def _join(self) -> None:
-        far = _End()
+        far = _Far(self._forward.failed)
         local = self.transport
         assert local is not None
-        far.other = local
+        far.join(local)
         try:
             tunnel = await self._forward.tunnel.open(lambda: far)
         except PosternError as error:
             self._forward.failed(error.message)
             local.abort()
             return
-        self.other = tunnel
+        self.join(tunnel)
         if local.is_closing():  # the client went away meanwhile
             tunnel.close()
         else:

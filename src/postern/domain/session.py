@@ -15,8 +15,6 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from postern.errors import Conflict
-
 
 class Verb(StrEnum):
     CONNECT = "connect"
@@ -44,18 +42,6 @@ class EndReason(StrEnum):
     GATEWAY_CRASHED = "gateway_crashed"
     COMPLETED = "completed"
     FAILED = "failed"
-
-
-_NEXT: Mapping[SessionStatus, frozenset[SessionStatus]] = {
-    SessionStatus.OPEN: frozenset({SessionStatus.READY, SessionStatus.DONE}),
-    SessionStatus.READY: frozenset({SessionStatus.OPEN, SessionStatus.DONE}),
-    SessionStatus.DONE: frozenset(),
-}
-
-
-def check_transition(current: SessionStatus, new: SessionStatus) -> None:
-    if new not in _NEXT[current]:
-        raise Conflict(f"a session that is {current} cannot become {new}", field="status")
 
 
 @dataclass(frozen=True, slots=True)

@@ -165,11 +165,12 @@ class Engine:
     def _live(self, opened: Opened, target: Target, cancel_key: bytes) -> LiveLink:
         permit = opened.permit
         wire = self._parts.wire(permit.connection.subtype, target.parameters)
-        link = Link(wire, self._parts.pipeline(permit, opened.view), _clock(opened.started))
+        clock = _clock(opened.started)
+        link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
         driver = Driver(
             link,
             opened.recording,
-            started=opened.started,
+            clock=clock,
             cancel_target=lambda: self._cancel(permit, target),
         )
         duration = min(self._max_duration, permit.policy.max_duration or self._max_duration)

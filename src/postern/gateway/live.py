@@ -64,9 +64,6 @@ class LiveLinks:
         signals.subscribe(Topic.RESUMED, self._on_resumed)
         signals.subscribe(Topic.CANCEL, self._on_cancel)
 
-    def __len__(self) -> int:
-        return len(self._links)
-
     def add(self, link: LiveLink, *, since: int) -> None:
         """`since` is `changes` from before its permit was asked for: what changed meanwhile is made up for."""
         self._links.add(link)

@@ -143,19 +143,8 @@ class Wire:
     def unfinished(self) -> int:
         """Bytes that the client still lacks of a message of which it was sent a part."""
         raise NotImplementedError
-        return 0
 
     @property
     def needs_farewell(self) -> bool:
         """False once the client has said goodbye or has been told a fatal error by the target."""
         raise NotImplementedError
-
-
-@dataclass(frozen=True, slots=True)
-class Enforcement:
-    """What a protocol can do to a rule: `True` means enforced, `False` that a rule is refused when configured."""
-
-    input_rules: bool
-    output_rules: bool
-    masking: bool
-    hold: bool

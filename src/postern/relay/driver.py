@@ -22,7 +22,7 @@ from postern.interception.events import Event
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Verdict
 from postern.protocols.base import Side
-from postern.relay.link import Close, Effect, Link, Park, Record, Send
+from postern.relay.link import Clock, Close, Effect, Link, Park, Record, Send
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,8 @@ class Recording(Protocol):
 class Driver:
     """Runs one link until both sides are closed; then `done` is set to the reason.
 
-    `cancel_target` asks the target to stop the running request. `on_park` hears of held requests.
+    `clock` gives microseconds since the session's start. `cancel_target` asks the target to stop the
+    running request. `on_park` hears of held requests.
     """
 
     def __init__(
@@ -49,7 +50,7 @@ class Driver:
         link: Link,
         recording: Recording,
         *,
-        started: float,
+        clock: Clock,
         cancel_target: Callable[[], None],
         on_park: Callable[[Driver, Park], None] | None = None,
     ) -> None:
@@ -58,7 +59,7 @@ class Driver:
         self.last_activity = time.monotonic()
         self.cancel_target = cancel_target
         self._recording = recording
-        self._started = started
+        self._clock = clock
         self._on_park = on_park
         self._transports: dict[Side, asyncio.Transport] = {}
         self._throttled: set[Side] = set()
@@ -68,10 +69,6 @@ class Driver:
     def attach(self, side: Side, transport: asyncio.Transport) -> None:
         """From now on the side is written to by this transport; an Endpoint reports what comes of it."""
         self._transports[side] = transport
-
-    def micros(self) -> int:
-        """Microseconds since the session's start."""
-        return int((time.monotonic() - self._started) * 1_000_000)
 
     # What the transports report
 
@@ -144,7 +141,7 @@ class Driver:
                     transport.write(send.data)
             elif kind is Record:
                 try:
-                    self._recording.record(cast("Record", effect).events, self.micros())
+                    self._recording.record(cast("Record", effect).events, self._clock())
                 except RecordingFailed as error:
                     self._unrecorded(error)
                     return

@@ -41,7 +41,6 @@ class StreamHandshake(asyncio.Protocol):
         self._waiter: asyncio.Future[None] | None = None
         self._lost: Exception | None = None
         self._paused = False
-        self._successor: asyncio.Protocol | None = None
         self.transport: asyncio.Transport | None = None
         self.peer = ""
 

@@ -113,7 +113,7 @@ class _Listener(WSListener):
     def __init__(self, opened: Callable[[WebSocketTransport], None]) -> None:
         self._opened = opened
         self.stream: WebSocketTransport | None = None
-        self.close_reason = ""
+        self._refusal = ""  # why the peer would not go on
 
     def on_ws_connected(self, transport: WSTransport) -> None:
         self.stream = WebSocketTransport(transport)
@@ -124,7 +124,8 @@ class _Listener(WSListener):
             if self.stream is not None and frame.payload_size:
                 self.stream.received(frame.get_payload_as_bytes())
         elif frame.msg_type is WSMsgType.CLOSE:
-            self.close_reason = frame.get_close_reason() or ""
+            if frame.get_close_code() is WSCloseCode.POLICY_VIOLATION:
+                self._refusal = frame.get_close_reason() or "no reason given"
             transport.disconnect()
 
     def on_ws_disconnected(self, transport: WSTransport) -> None:
@@ -132,7 +133,7 @@ class _Listener(WSListener):
             protocol = self.stream._protocol
             self.stream._closing = True
             if isinstance(protocol, asyncio.Protocol):
-                protocol.connection_lost(None)
+                protocol.connection_lost(ConnectionAbortedError(self._refusal) if self._refusal else None)
 
     def pause_writing(self) -> None:
         if self.stream is not None and isinstance(self.stream._protocol, asyncio.Protocol):

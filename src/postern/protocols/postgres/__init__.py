@@ -3,7 +3,3 @@
 `login` runs both handshakes, `wire` the steady state, `rows` and `types` the cells of results,
 `lens` turns recorded bytes into readable text, `script` runs a text as a client of its own.
 """
-
-from postern.protocols.base import Enforcement
-
-ENFORCEMENT = Enforcement(input_rules=True, output_rules=True, masking=True, hold=True)
