@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from tests.support.world import World
+from tests.support.world import CLIENT, World
 
 from postern.api.app import create_app
 from postern.api.info import ServerInfo
@@ -18,7 +18,7 @@ from postern.domain.agent import Agent
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.services.bundle import Services
-from postern.services.principals import UserFields
+from postern.services.identity.users import UserFields
 from postern.store.database import Database
 
 INFO = ServerInfo(
@@ -70,15 +70,15 @@ async def make_api(database: Database, *, exec_wait: float = 5.0) -> Api:
     world = await World.make(database)
     services = world.services()
     app = create_app(services, INFO, exec_wait=exec_wait)
-    first = await services.principals.ensure_first_admin()
+    first = await services.accounts.ensure_first_admin()
     assert first is not None
-    token = await services.principals.login(*first, address="test")
-    admin = await services.principals.authenticate(token)
+    token = (await services.accounts.login(*first, CLIENT)).token
+    admin = (await services.authentication.caller(token, address="::1")).principal
     users, tokens = {"admin": admin}, {"admin": token}
     for name, groups in (("auditor", ("auditor",)), ("ann", ("dba",)), ("bob", ())):
         fields = UserFields(email=f"{name}@example.com", name=name, groups=groups, password=Secret(PASSWORD))
-        users[name] = await services.principals.create(admin, fields)
-        tokens[name] = await services.principals.login(users[name].email, Secret(PASSWORD), address="test")
+        users[name] = (await services.users.create(admin, fields)).principal
+        tokens[name] = (await services.accounts.login(users[name].email, Secret(PASSWORD), CLIENT)).token
 
     def client(name: str | None = None) -> httpx.AsyncClient:
         headers = {"Authorization": f"Bearer {tokens[name].reveal()}"} if name else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
@@ -13,6 +14,8 @@ from tests.api.conftest import Api, message
 
 from postern.api.audited import AuditedRoute
 from postern.api.middleware import MAX_BODY
+from postern.domain.lists import Page
+from postern.store.ports import AuditEntry, AuditFilter
 
 OPEN = {
     ("GET", "/api/openapi.json"),
@@ -162,12 +165,17 @@ async def test_the_request_log_has_no_secrets(api: Api, caplog: pytest.LogCaptur
     assert api.as_ann.headers["authorization"] not in caplog.text
 
 
+async def newest(api: Api, limit: int = 100) -> list[AuditEntry]:
+    return list((await api.services.audit.find(api.users["admin"], AuditFilter(), Page(limit))).items)
+
+
 async def entries(api: Api) -> list[tuple[str, str, str, str, int]]:
-    found = await api.services.audit.newest(api.users["admin"], 100)
+    found = await newest(api, 100)
     return [(one.actor_email, one.action, one.resource_type, one.resource, one.status) for one in reversed(found)]
 
 
 async def test_writes_leave_entries_and_secrets_do_not(api: Api) -> None:
+    api.world.clock.tick = timedelta(milliseconds=1)
     secret = {"envvar:PASS": "aHVudGVyMg=="}
     await api.make_connection(secret=secret)
     await api.as_ann.put("/connections/shop", json=api.connection_body(secret=secret))
@@ -183,7 +191,7 @@ async def test_writes_leave_entries_and_secrets_do_not(api: Api) -> None:
         ("admin@localhost", "delete", "connections", "nothing", 404),
         ("ann@example.com", "login", "localauth", "", 401),
     ]
-    found = await api.services.audit.newest(api.users["admin"], 100)
+    found = await newest(api, 100)
     assert found[-1].body["secret"] == "[REDACTED]"
     assert found[-1].body["name"] == "shop"
     assert found[0].body == {"email": "ann@example.com", "password": "[REDACTED]"}
@@ -204,5 +212,5 @@ async def test_strangers_leave_no_entries_but_tries_to_log_in(api: Api) -> None:
 async def test_scripts_are_kept_with_their_session_only(api: Api) -> None:
     await api.make_connection(access_mode_exec="disabled")
     await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 'ä'"})
-    found = await api.services.audit.newest(api.users["admin"], 1)
+    found = await newest(api, 1)
     assert found[0].body == {"connection": "shop", "script": "[11 bytes]"}

@@ -14,7 +14,7 @@ from tests.support.postgres import PostgresServer, free_port
 from postern.domain.connection import Toggle
 from postern.domain.principal import PrincipalStatus
 from postern.domain.session import Session
-from postern.services.principals import UserFields
+from postern.services.identity.users import UserFields
 
 
 @pytest.fixture
@@ -100,11 +100,11 @@ def test_revoking_a_credential_cuts_its_sessions_only(gateway: Gateway) -> None:
 
 def test_an_inactive_user_is_cut(gateway: Gateway) -> None:
     fields = UserFields(email="leaver@example.com", name="Leaver", groups=("staff",))
-    user = gateway.call(gateway.services.principals.create(gateway.admin, fields))
+    user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
     issued = gateway.credential("target", principal=user)
     with psycopg.connect(gateway.url(issued=issued)) as connection:
         inactive = UserFields(status=PrincipalStatus.INACTIVE)
-        gateway.call(gateway.services.principals.update(gateway.admin, user.email, inactive))
+        gateway.call(gateway.services.users.update(gateway.admin, user.email, inactive))
         assert "inactive" in cut(connection)
     with pytest.raises(psycopg.OperationalError, match="inactive"):
         psycopg.connect(gateway.url(issued=issued))

@@ -16,7 +16,7 @@ from postern.domain.connection import Toggle
 from postern.domain.credential import Grant
 from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.domain.masking import InfoType
-from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.session import Verb
 from postern.errors import Denied, NotFound, Unavailable
 from postern.services.access import Access
@@ -223,9 +223,9 @@ async def test_a_live_link_is_checked_again(world: World, access: Access, ann: P
     await world.stores.connections.update(replace(connection, access_mode_connect=Toggle.DISABLED))
     assert "disabled" in str(await access.still_allowed(permit))
     await world.stores.connections.update(connection)
-    await world.stores.principals.update(replace(ann, status=PrincipalStatus.INACTIVE), world.clock())
+    await world.stores.principals.update(Account(replace(ann, status=PrincipalStatus.INACTIVE)), world.clock())
     assert "inactive" in str(await access.still_allowed(permit))
-    await world.stores.principals.update(ann, world.clock())
+    await world.stores.principals.update(Account(ann), world.clock())
     await world.stores.credentials.revoke(grant.credential_id, world.clock())
     assert "revoked" in str(await access.still_allowed(permit))
     async with world.database.transaction() as transaction:

@@ -11,14 +11,16 @@ from tests.support.world import World
 
 from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
 from postern.domain.guardrail import Rule, RuleType
+from postern.domain.lists import Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, NotFound
-from postern.services.audit import redact
 from postern.services.bundle import Services
 from postern.services.connections import ConnectionFields, ConnectionFilter
 from postern.services.guardrails import GuardRailFields
+from postern.services.server.audit import redact
 from postern.store import schema
+from postern.store.ports import AuditFilter
 
 RULE = Rule(RuleType.PATTERN_MATCH, pattern_regex="(?i)drop\\s+table", name="drop")
 
@@ -135,8 +137,9 @@ async def test_the_audit_log_keeps_what_was_given(services: Services, admin: Pri
             request_id="r",
             body={"name": "shop", "secret": {"envvar:PASS": "x"}},
         )
-    newest = await services.audit.newest(admin, 2)
-    assert len(newest) == 2
+    found = await services.audit.find(admin, AuditFilter(), Page(limit=2))
+    newest = found.items
+    assert (len(newest), found.total) == (2, 3)
     assert newest[0].actor_email == admin.email
     assert newest[0].body == {"name": "shop", "secret": "[REDACTED]"}
 

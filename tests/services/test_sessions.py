@@ -11,7 +11,7 @@ from tests.support.world import World
 
 from postern.domain.connection import Toggle
 from postern.domain.permit import Permit
-from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.access import Access
@@ -108,7 +108,7 @@ async def test_a_claim_asks_for_admission_again(world: World, sessions: Sessions
     connection = await world.add_connection()
     session = await sessions.submit(ann, "shop", "select 1", source="127.0.0.1")
     if change == "inactive":
-        await world.stores.principals.update(replace(ann, status=PrincipalStatus.INACTIVE), world.clock())
+        await world.stores.principals.update(Account(replace(ann, status=PrincipalStatus.INACTIVE)), world.clock())
     elif change == "disabled":
         await world.stores.connections.update(replace(connection, access_mode_exec=Toggle.DISABLED))
     else:

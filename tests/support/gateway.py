@@ -27,6 +27,7 @@ from uuid import UUID
 
 import psycopg
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.world import CLIENT
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
@@ -175,10 +176,11 @@ class Gateway:
         self._stack.push_async_callback(signals.stop)
         app = await self._stack.enter_async_context(open_app(self.settings, signals, migrate=True))
         self.services: Services = app.services
-        first = await self.services.principals.ensure_first_admin()
+        first = await self.services.accounts.ensure_first_admin()
         assert first is not None
-        token = await self.services.principals.login(*first, address="test")
-        self.admin: Principal = await self.services.principals.authenticate(token)
+        token = (await self.services.accounts.login(*first, CLIENT)).token
+        caller = await self.services.authentication.caller(token, address="::1")
+        self.admin: Principal = caller.principal
         self._agent = await self.services.agents.ensure_embedded()
 
     def stop(self) -> None:

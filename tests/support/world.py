@@ -13,24 +13,31 @@ from argon2 import PasswordHasher
 
 from postern.domain.agent import Agent
 from postern.domain.connection import Connection, ConnectionType
-from postern.domain.principal import Principal
+from postern.domain.login import ClientKind
+from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
-from postern.services.passwords import Passwords
+from postern.services.identity.logins import ClientFacts
+from postern.services.identity.passwords import Passwords
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.signals import LocalSignals
 from postern.store.sql import SqlStores
 
+CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
 @dataclass
 class FakeClock:
+    """Stands still unless told to; with a `tick` no two moments are the same."""
+
     now: datetime = START
+    tick: timedelta = timedelta(0)
 
     def __call__(self) -> datetime:
+        self.now += self.tick
         return self.now
 
     def forward(self, **delta: float) -> None:
@@ -77,13 +84,13 @@ class World:
     @classmethod
     async def make(cls, database: Database) -> World:
         stores = SqlStores(database, Encryption(os.urandom(32)))
-        return cls(database, stores, await stores.principals.default_org())
+        return cls(database, stores, (await stores.organisations.default()).id)
 
     async def add_user(self, name: str, *groups: str, password_hash: str | None = None) -> Principal:
         key = uuid4()
         email = f"{name}@example.com"
         principal = Principal(key, self.org_id, str(key), email, name.title(), frozenset(groups))
-        await self.stores.principals.add(principal, password_hash, self.clock())
+        await self.stores.principals.add(Account(principal, password_hash), self.clock())
         return principal
 
     async def add_agent(self, name: str = "embedded") -> Agent:

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.support.world import CLIENT
 
 from postern.client.psql import user_of
 from postern.demo import target as demo
 from postern.demo.target import Target
-from postern.domain.principal import PrincipalStatus
+from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unavailable
 from postern.services.credentials import DEFAULT_LIFE
@@ -36,8 +37,12 @@ def told(settings: Settings) -> dict[str, str]:
     return kept
 
 
+async def who(app: App, token: Secret) -> Principal:
+    return (await app.services.authentication.caller(token, address="::1")).principal
+
+
 async def target_of(app: App) -> dict[str, str]:
-    org_id = await app.stores.principals.default_org()
+    org_id = (await app.stores.organisations.default()).id
     connection = await app.stores.connections.get(org_id, demo_shop.NAME)
     assert connection is not None
     return {name: value.reveal() for name, value in connection.environment().items()}
@@ -51,13 +56,12 @@ async def test_the_first_start_makes_everything(settings: Settings) -> None:
     assert paths.first_run_file(settings).stat().st_mode & 0o777 == 0o600
     assert f"@localhost:3333/shop?sslmode=verify-full&sslrootcert={settings.home}/tls/ca.crt" in first["psql"]
     async with open_app(settings, LocalSignals()) as app:
-        login = await app.services.principals.login(
-            first["admin_email"], Secret(first["admin_password"]), address="127.0.0.1"
-        )
-        admin = await app.services.principals.authenticate(login)
+        password = Secret(first["admin_password"])
+        opened = await app.services.accounts.login(first["admin_email"], password, CLIENT)
+        admin = await who(app, opened.token)
         assert admin.is_admin
         assert prepared.token is not None
-        assert await app.services.principals.authenticate(prepared.token) == admin
+        assert await who(app, prepared.token) == admin
         found = await app.services.connections.get(admin, demo_shop.NAME)
         assert found.connection.redact_enabled
         assert len(found.connection.redact_types) == 6
@@ -106,18 +110,18 @@ async def test_a_demo_connection_that_was_removed_stays_so(settings: Settings) -
         await app.services.connections.remove(await prepare._setter(app), demo_shop.NAME)
     await prepare._prepare(settings)
     async with open_app(settings, LocalSignals()) as app:
-        org_id = await app.stores.principals.default_org()
+        org_id = (await app.stores.organisations.default()).id
         assert await app.stores.connections.get(org_id, demo_shop.NAME) is None
 
 
 async def test_an_inactive_first_admin_is_given_no_token(settings: Settings) -> None:
     await prepare._prepare(settings)
     async with open_app(settings, LocalSignals()) as app:
-        org_id = await app.stores.principals.default_org()
+        org_id = (await app.stores.organisations.default()).id
         account = await app.stores.principals.by_email(org_id, "admin@localhost")
         assert account is not None
         inactive = replace(account.principal, status=PrincipalStatus.INACTIVE)
-        await app.stores.principals.update(inactive, app.services.now())
+        await app.stores.principals.update(replace(account, principal=inactive), app.services.now())
     assert (await prepare._prepare(settings)).token is None
 
 

@@ -7,10 +7,12 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from postern.domain.login import ClientKind
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.services.bundle import Services
+from postern.services.identity.logins import ClientFacts
 
 _bearer = HTTPBearer(auto_error=False, description="The token that login answered with.")
 
@@ -32,11 +34,19 @@ async def principal_of(
     if credentials is None:
         raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
     token = Secret(credentials.credentials)
-    principal = await services_of(request).principals.authenticate(token)
-    request.state.principal = principal
-    return principal
+    caller = await services_of(request).authentication.caller(token, address=address_of(request))
+    request.state.caller, request.state.principal = caller, caller.principal
+    return caller.principal
 
 
 Caller = Annotated[Principal, Depends(principal_of)]
+
+
+def client_of(request: Request) -> ClientFacts:
+    """What a login remembers of the client."""
+    return ClientFacts(ClientKind.API, address_of(request), request.headers.get("User-Agent", ""))
+
+
 Use = Annotated[Services, Depends(services_of)]
 Address = Annotated[str, Depends(address_of)]
+Facts = Annotated[ClientFacts, Depends(client_of)]

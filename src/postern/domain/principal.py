@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
-
-ADMIN_GROUP = "admin"
-AUDITOR_GROUP = "auditor"
 
 
 class PrincipalKind(StrEnum):
@@ -18,13 +16,35 @@ class PrincipalKind(StrEnum):
 
 
 class PrincipalStatus(StrEnum):
+    """INVITED: known by name, and not yet able to log in; the first login or the set-up link makes it ACTIVE."""
+
     ACTIVE = "active"
     INACTIVE = "inactive"
+    INVITED = "invited"
+
+
+class Role(StrEnum):
+    """Admins do everything; auditors read everything and change or run nothing; all others act for themselves."""
+
+    ADMIN = "admin"
+    AUDITOR = "auditor"
+    STANDARD = "standard"
+
+
+@dataclass(frozen=True, slots=True)
+class RoleGroups:
+    """The names of the groups that give a role. Each organisation may choose its own."""
+
+    admin: str = "admin"
+    auditor: str = "auditor"
+
+
+DEFAULT_ROLE_GROUPS = RoleGroups()
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`subject` is the stable identifier of the identity's source (the `sub` claim); spec 2.6."""
+    """`subject` is the stable identifier at the identity's source, `issuer`; empty for our own (spec 2.6)."""
 
     id: UUID
     org_id: UUID
@@ -34,15 +54,62 @@ class Principal:
     groups: frozenset[str] = frozenset()
     kind: PrincipalKind = PrincipalKind.USER
     status: PrincipalStatus = PrincipalStatus.ACTIVE
+    issuer: str = ""
+    role_groups: RoleGroups = DEFAULT_ROLE_GROUPS
+
+    @property
+    def role(self) -> Role:
+        """The strongest that a group gives."""
+        if self.role_groups.admin in self.groups:
+            return Role.ADMIN
+        return Role.AUDITOR if self.role_groups.auditor in self.groups else Role.STANDARD
 
     @property
     def is_admin(self) -> bool:
-        return ADMIN_GROUP in self.groups
+        return self.role is Role.ADMIN
 
     @property
     def is_auditor(self) -> bool:
-        return AUDITOR_GROUP in self.groups
+        return self.role is Role.AUDITOR
+
+    @property
+    def sees_all(self) -> bool:
+        """May read what others did."""
+        return self.role is not Role.STANDARD
 
     @property
     def is_active(self) -> bool:
         return self.status is PrincipalStatus.ACTIVE
+
+
+class GroupSource(StrEnum):
+    """Who put a principal into a group; each source takes back only what it gave."""
+
+    MANUAL = "manual"
+    PROVIDER = "provider"
+    SCIM = "scim"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    id: UUID
+    org_id: UUID
+    name: str
+    created_at: datetime
+    external_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """A principal with its profile, and what only login needs.
+
+    `verified` says that the identity provider, or an administrator, vouches for the e-mail address.
+    """
+
+    principal: Principal
+    password_hash: str | None = None
+    verified: bool = False
+    picture: str = ""
+    external_id: str | None = None
+    created_at: datetime | None = None
+    last_login_at: datetime | None = None

@@ -17,7 +17,7 @@ from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
 from postern.relay.handshake import StreamHandshake, der
 from postern.services.agents import Agents
-from postern.services.principals import Principals
+from postern.services.identity.authentication import Authentication
 from postern.settings import Settings
 from postern.transport import websocket
 from postern.transport.certificates import Material
@@ -41,7 +41,7 @@ class Worker:
         gate: PostgresGate,
         links: LiveLinks,
         executions: Executions,
-        principals: Principals,
+        authentication: Authentication,
         agents: Agents,
         recover: Callable[[], Awaitable[None]],
     ) -> None:
@@ -49,7 +49,7 @@ class Worker:
         self._gate = gate
         self._links = links
         self._executions = executions
-        self._principals = principals
+        self._authentication = authentication
         self._agents = agents
         self._recover = recover
         self._context = material.server_context()
@@ -111,11 +111,11 @@ class Worker:
 
         async def login(stream: StreamHandshake) -> Awaitable[None] | None:
             try:
-                principal = await self._principals.authenticate(Secret(token))
+                caller = await self._authentication.caller(Secret(token), address=stream.peer)
             except PosternError as error:
                 transport.refuse(error.message)
                 return None
-            return await self._gate.carried(stream, principal, connection)
+            return await self._gate.carried(stream, caller.principal, connection)
 
         self._logins.start(stream, login)
 

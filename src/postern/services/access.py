@@ -88,7 +88,7 @@ class Access:
             raise Denied("the user and the connection belong to different organisations")
         mode = connection.access_mode_connect if verb is Verb.CONNECT else connection.access_mode_exec
         reason = _principal_reason(principal.is_active) or _mode_reason(mode, connection.name, verb)
-        if reason is None and principal.is_auditor and not principal.is_admin:
+        if reason is None and principal.is_auditor:
             reason = "auditors read what others did, and do not connect themselves"
         if reason is None and connection.reviewers:
             reason = (

@@ -7,15 +7,15 @@ from uuid import uuid4
 from postern.domain.agent import Agent
 from postern.domain.principal import Principal
 from postern.errors import Conflict, NotFound
-from postern.store.ports import AgentStore, Clock, PrincipalStore
+from postern.store.ports import AgentStore, Clock, OrganisationStore
 
 EMBEDDED = "embedded"
 
 
 class Agents:
-    def __init__(self, store: AgentStore, principals: PrincipalStore, now: Clock) -> None:
+    def __init__(self, store: AgentStore, organisations: OrganisationStore, now: Clock) -> None:
         self._store = store
-        self._principals = principals
+        self._organisations = organisations
         self._now = now
 
     async def all(self, principal: Principal) -> list[Agent]:
@@ -30,7 +30,7 @@ class Agents:
 
     async def ensure_embedded(self) -> Agent:
         """The row of the agent inside the gateway's own processes; made at the first start."""
-        org_id = await self._principals.default_org()
+        org_id = (await self._organisations.default()).id
         found = await self._store.get(org_id, EMBEDDED)
         if found is not None:
             return found

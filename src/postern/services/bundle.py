@@ -7,28 +7,37 @@ from dataclasses import dataclass
 
 from postern.services.access import Access
 from postern.services.agents import Agents
-from postern.services.audit import Audit
 from postern.services.connections import Connections
 from postern.services.credentials import Credentials
 from postern.services.guardrails import GuardRails
-from postern.services.passwords import Passwords
-from postern.services.principals import Principals
+from postern.services.identity.accounts import Accounts
+from postern.services.identity.authentication import Authentication
+from postern.services.identity.logins import Logins
+from postern.services.identity.passwords import Passwords
+from postern.services.identity.tokens import Tokens
+from postern.services.identity.users import Users
+from postern.services.identity.vouchers import Vouchers
+from postern.services.server.audit import Audit
 from postern.services.sessions import Sessions
-from postern.services.tokens import Tokens
 from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
 @dataclass(frozen=True, slots=True)
 class Services:
     access: Access
+    accounts: Accounts
     agents: Agents
     audit: Audit
+    authentication: Authentication
     connections: Connections
     credentials: Credentials
     guardrails: GuardRails
-    principals: Principals
+    logins: Logins
     sessions: Sessions
     signals: Signals
+    tokens: Tokens
+    users: Users
+    vouchers: Vouchers
     now: Clock
 
 
@@ -47,11 +56,15 @@ def build_services(
     `compiles`: the check of a pattern, see GuardRails.
     """
     access = Access(stores.access, stores.connections, signals, now)
-    tokens = Tokens(stores.keys, now)
+    tokens = Tokens(stores.signing_keys, signals, now)
+    logins = Logins(stores.logins, tokens, now)
+    accounts = Accounts(stores.principals, stores.organisations, logins, now, passwords or Passwords())
     return Services(
         access=access,
-        agents=Agents(stores.agents, stores.principals, now),
-        audit=Audit(stores.audit, stores.principals, now),
+        accounts=accounts,
+        agents=Agents(stores.agents, stores.organisations, now),
+        audit=Audit(stores.audit, stores.organisations, now),
+        authentication=Authentication(tokens, logins),
         connections=Connections(
             stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
@@ -59,8 +72,11 @@ def build_services(
         guardrails=GuardRails(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
-        principals=Principals(stores.principals, tokens, signals, now, passwords),
+        logins=logins,
         sessions=Sessions(stores.sessions, stores.principals, access, recordings, signals, now, executable=enforceable),
         signals=signals,
+        tokens=tokens,
+        users=Users(stores.principals, accounts, logins, signals, now),
+        vouchers=Vouchers(stores.vouchers, now),
         now=now,
     )

@@ -128,7 +128,7 @@ class GuardRails:
 
 
 def _require_reader(principal: Principal) -> None:
-    if not (principal.is_admin or principal.is_auditor):
+    if not principal.sees_all:
         raise Denied("only administrators and auditors may read guard rails")
 
 

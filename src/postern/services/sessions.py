@@ -125,7 +125,7 @@ class Sessions:
             return None
         session, principal_id, source = claimed
         try:
-            account = await self._principals.get(principal_id)
+            account = await self._principals.get(session.org_id, principal_id)
             if account is None:
                 raise Denied("this user was deleted")
             connection = str(session.connection_id)
@@ -214,7 +214,7 @@ def _as_uuid(given: UUID | str) -> UUID | None:
 
 
 def _sees_all(principal: Principal) -> bool:
-    return principal.is_admin or principal.is_auditor
+    return principal.sees_all
 
 
 def _owns(principal: Principal, session: Session) -> bool:

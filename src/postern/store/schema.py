@@ -22,6 +22,7 @@ from sqlalchemy import (
     TypeDecorator,
     UniqueConstraint,
     Uuid,
+    false,
 )
 
 # Constraints have names that do not depend on the engine, so that migrations can address them.
@@ -63,9 +64,12 @@ orgs = Table(
     metadata,
     Column("id", Uuid, primary_key=True),
     Column("name", String(255), nullable=False, unique=True),
+    Column("admin_group", String(128), nullable=False, server_default="admin"),
+    Column("auditor_group", String(128), nullable=False, server_default="auditor"),
     Column("created_at", Utc, nullable=False),
 )
 
+# Everybody who can ask for something: people and programs (the column `kind`).
 users = Table(
     "users",
     metadata,
@@ -77,19 +81,105 @@ users = Table(
     Column("kind", String(32), nullable=False),
     Column("status", String(32), nullable=False),
     Column("password_hash", String(255)),
-    # Raised when the password changes: tokens issued before carry a lower number and are refused.
-    Column("token_generation", Integer, nullable=False),
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
+    Column("issuer", String(512), nullable=False, server_default=""),
+    Column("verified", Boolean, nullable=False, server_default=false()),
+    Column("picture", Text, nullable=False, server_default=""),
+    Column("external_id", String(255)),
+    Column("last_login_at", Utc),
     UniqueConstraint("org_id", "email"),
     UniqueConstraint("org_id", "subject"),
 )
 
+groups = Table(
+    "groups",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("name", String(128), nullable=False),
+    Column("external_id", String(255)),
+    Column("created_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
+
+# A membership is there once for each source that gives it.
 user_groups = Table(
     "user_groups",
     metadata,
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
     Column("name", String(128), primary_key=True),
+    Column("source", String(16), primary_key=True),
+)
+
+logins = Table(
+    "logins",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("method", String(16), nullable=False),
+    Column("client", String(16), nullable=False),
+    Column("source", String(255), nullable=False),
+    Column("user_agent", String(255), nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("expires_at", Utc, nullable=False),
+    Column("ends_at", Utc, nullable=False, index=True),
+    Column("provider_expires_at", Utc),
+    Column("provider_refresh", LargeBinary),  # sealed
+    Column("ended_at", Utc),
+)
+
+vouchers = Table(
+    "vouchers",
+    metadata,
+    Column("digest", LargeBinary(32), primary_key=True),
+    Column("purpose", String(32), nullable=False, index=True),
+    Column("payload", LargeBinary, nullable=False),  # sealed
+    Column("created_at", Utc, nullable=False),
+    Column("expires_at", Utc, nullable=False, index=True),
+)
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("principal_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("name", String(255), nullable=False),
+    Column("shown", String(32), nullable=False),
+    Column("digest", LargeBinary(32), nullable=False, unique=True),
+    Column("allowed_networks", JSON, nullable=False),
+    Column("created_by", String(320), nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("expires_at", Utc),
+    Column("last_used_at", Utc),
+    Column("revoked_at", Utc),
+    Column("revoked_by", String(320)),
+    UniqueConstraint("org_id", "name"),
+)
+
+machines = Table(
+    "machines",
+    metadata,
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("description", Text, nullable=False),
+    Column("attributes", JSON, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+)
+
+second_factors = Table(
+    "second_factors",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("kind", String(16), nullable=False),
+    Column("name", String(255), nullable=False),
+    Column("material", LargeBinary, nullable=False),  # sealed
+    Column("counter", BigInteger, nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("confirmed_at", Utc),
+    Column("last_used_at", Utc),
 )
 
 agents = Table(
@@ -211,13 +301,46 @@ sessions = Table(
     Index(None, "status", "worker"),
 )
 
-signing_keys = Table(
-    "signing_keys",
+token_keys = Table(
+    "token_keys",
     metadata,
     Column("id", Uuid, primary_key=True),
-    Column("purpose", String(32), nullable=False, unique=True),
     Column("private", LargeBinary, nullable=False),  # sealed
     Column("created_at", Utc, nullable=False),
+    Column("retired_at", Utc),
+)
+
+# The keys that values are sealed with, themselves sealed by a master key that is not in the store.
+data_keys = Table(
+    "data_keys",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    Column("org_id", Uuid, ForeignKey("orgs.id")),  # none: values that belong to no organisation
+    Column("wrapped", LargeBinary, nullable=False),
+    Column("master", String(255), nullable=False),  # which master key wrapped it
+    Column("created_at", Utc, nullable=False),
+    Column("retired_at", Utc),  # seals no more; opens what it sealed
+)
+
+org_settings = Table(
+    "org_settings",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("name", String(64), primary_key=True),
+    Column("value", LargeBinary, nullable=False),  # one sealed JSON object
+    Column("updated_at", Utc, nullable=False),
+)
+
+idempotency_keys = Table(
+    "idempotency_keys",
+    metadata,
+    Column("principal_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), primary_key=True),
+    Column("digest", LargeBinary(32), primary_key=True),
+    Column("fingerprint", LargeBinary(32), nullable=False),
+    Column("status", Integer, nullable=False),
+    Column("headers", JSON, nullable=False),
+    Column("body", LargeBinary, nullable=False),  # sealed
+    Column("created_at", Utc, nullable=False, index=True),
 )
 
 audit_log = Table(
@@ -237,5 +360,9 @@ audit_log = Table(
     Column("source", String(255), nullable=False),
     Column("request_id", String(64), nullable=False),
     Column("body", JSON, nullable=False),  # the request as given, secrets redacted
+    Column("actor_subject", String(255), nullable=False, server_default=""),
+    Column("outcome", String(16), nullable=False, server_default="success"),
+    Column("before", JSON),  # the resource, secrets redacted
+    Column("after", JSON),
     Index(None, "org_id", "at"),
 )

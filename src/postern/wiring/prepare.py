@@ -16,15 +16,16 @@ from uuid import uuid4
 
 from postern.client.psql import moved, psql_line, user_of
 from postern.demo import target as demo
-from postern.domain.principal import ADMIN_GROUP, Principal
+from postern.domain.login import ClientKind, LoginMethod
+from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
-from postern.services.principals import FIRST_ADMIN
-from postern.services.tokens import Tokens
+from postern.services.identity.accounts import FIRST_ADMIN
+from postern.services.identity.logins import ClientFacts
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import demo_shop, paths, tls
-from postern.wiring.app import App, now, open_app
+from postern.wiring.app import App, open_app
 
 log = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ async def _prepare(settings: Settings) -> Prepared:
         told = _read(settings)
         urls = frozenset({settings.api_url, told.get("api_url", settings.api_url)})
         await app.services.agents.ensure_embedded()
-        made = await app.services.principals.ensure_first_admin()
+        made = await app.services.accounts.ensure_first_admin()
         if made is not None:
             told = {"admin_email": made[0], "admin_password": made[1].reveal(), "psql": ""}
             _write(settings, told)  # at once: nobody can be told this password again
@@ -103,16 +104,19 @@ async def _has_expired(app: App, line: str) -> bool:
 
 async def _setter(app: App) -> Principal:
     """Who acts here: the machine itself, with an administrator's rights; no row of the store."""
-    org_id = await app.stores.principals.default_org()
-    return Principal(uuid4(), org_id, "setup", "setup@localhost", "Set-up", frozenset({ADMIN_GROUP}))
+    found = await app.stores.organisations.default()
+    roles = found.role_groups
+    groups = frozenset({roles.admin})
+    return Principal(uuid4(), found.id, "setup", "setup@localhost", "Set-up", groups, role_groups=roles)
 
 
 async def _token(app: App) -> Secret | None:
-    org_id = await app.stores.principals.default_org()
-    account = await app.stores.principals.by_email(org_id, FIRST_ADMIN)
+    organisation = await app.stores.organisations.default()
+    account = await app.stores.principals.by_email(organisation.id, FIRST_ADMIN)
     if account is None or not account.principal.is_active:
         return None
-    return await Tokens(app.stores.keys, now).issue(account.principal.id, account.token_generation)
+    client = ClientFacts(ClientKind.CLI, "127.0.0.1", "postern up")
+    return (await app.services.logins.open(account, LoginMethod.LOCAL, client)).token
 
 
 def _read(settings: Settings) -> dict[str, str]:

@@ -113,7 +113,9 @@ def build_worker(settings: Settings, name: str, made: Services, commits: GroupCo
         decoy_secret=paths.encryption_key(settings).read_bytes(),
     )
     executions = Executions(name, made.sessions, engine, made.signals)
-    return Worker(settings, tls.material(settings), gate, links, executions, made.principals, made.agents, recovered)
+    return Worker(
+        settings, tls.material(settings), gate, links, executions, made.authentication, made.agents, recovered
+    )
 
 
 async def _recover(settings: Settings, name: str, made: Services) -> None:

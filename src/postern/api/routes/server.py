@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from postern import __version__
 from postern.api.audited import AuditedRoute
-from postern.api.auth import Address, Caller, Use
+from postern.api.auth import Caller, Facts, Use
 from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.users import (
@@ -46,10 +46,10 @@ async def login() -> StatusAnswer:
 
 
 @open_router.post("/localauth/login", tags=["Authentication"], responses=open_errors(401, 413, 429))
-async def local_login(body: LoginRequest, services: Use, address: Address, response: Response) -> StatusAnswer:
+async def local_login(body: LoginRequest, services: Use, facts: Facts, response: Response) -> StatusAnswer:
     """Answers the access token in the header `Token`; it is good for 12 hours."""
-    token = await services.principals.login(body.email, Secret(body.password), address=address)
-    response.headers["Token"] = token.reveal()
+    opened = await services.accounts.login(body.email, Secret(body.password), facts, organisation=body.organization)
+    response.headers["Token"] = opened.token.reveal()
     return StatusAnswer()
 
 
@@ -68,7 +68,7 @@ async def server_info(_caller: Caller, info: Info) -> ServerInfoAnswer:
 
 
 @router.get("/userinfo", tags=["User Management"], responses=errors())
-async def user_info(caller: Caller) -> UserInfoAnswer:
+async def user_info(caller: Caller, services: Use) -> UserInfoAnswer:
     """Who the token belongs to."""
-    shown = UserAnswer.of(caller).model_dump()
+    shown = UserAnswer.of(await services.users.own(caller)).model_dump()
     return UserInfoAnswer(**shown, org_id=str(caller.org_id), is_admin=caller.is_admin)

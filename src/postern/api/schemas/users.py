@@ -8,14 +8,15 @@ from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
 from postern.domain.agent import Agent
-from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.principal import Account, PrincipalStatus
 from postern.domain.secret import Secret
-from postern.services.principals import UserFields
+from postern.services.identity.users import UserFields
 
 
 class LoginRequest(Body):
     email: str
     password: str
+    organization: str | None = Field(None, description="Where the account is; the default organisation when left out")
 
 
 class StatusAnswer(Answer):
@@ -50,14 +51,15 @@ class UserAnswer(Answer):
     role: str = Field(description="admin, auditor or standard")
 
     @classmethod
-    def of(cls, principal: Principal) -> UserAnswer:
+    def of(cls, account: Account) -> UserAnswer:
+        principal = account.principal
         return cls(
             id=principal.subject,
             email=principal.email,
             name=principal.name,
             status=principal.status,
             groups=sorted(principal.groups),
-            role="admin" if principal.is_admin else "auditor" if principal.is_auditor else "standard",
+            role=principal.role,
         )
 
 

@@ -6,13 +6,21 @@ from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.sql.access import SqlAccess
 from postern.store.sql.agents import SqlAgents
+from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
+from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
-from postern.store.sql.keys import SqlKeys
+from postern.store.sql.idempotency import SqlIdempotency
+from postern.store.sql.logins import SqlLogins
+from postern.store.sql.machines import SqlMachines
+from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
+from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.sessions import SqlSessions
+from postern.store.sql.token_keys import SqlSigningKeys
+from postern.store.sql.vouchers import SqlVouchers
 
 
 class SqlStores:
@@ -21,10 +29,19 @@ class SqlStores:
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self.access = SqlAccess(database, encryption)
         self.agents = SqlAgents(database)
+        self.api_keys = SqlApiKeys(database)
         self.audit = SqlAudit(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
+        self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)
-        self.keys = SqlKeys(database, encryption)
+        self.idempotency = SqlIdempotency(database, encryption)
+        self.logins = SqlLogins(database, encryption)
+        self.machines = SqlMachines(database)
+        self.organisations = SqlOrganisations(database)
         self.principals = SqlPrincipals(database)
+        self.second_factors = SqlSecondFactors(database, encryption)
         self.sessions = SqlSessions(database)
+        self.settings = SqlSettings(database, encryption)
+        self.signing_keys = SqlSigningKeys(database, encryption)
+        self.vouchers = SqlVouchers(database, encryption)

@@ -13,7 +13,7 @@ from postern.domain.principal import PrincipalStatus
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import Standing
-from postern.store.schema import connection_guardrails, connections, credentials, guardrails, users
+from postern.store.schema import connection_guardrails, connections, credentials, guardrails, orgs, users
 from postern.store.sql.rows import (
     connection_of,
     groups_column,
@@ -21,6 +21,7 @@ from postern.store.sql.rows import (
     guardrail_of,
     prefixed,
     principal_of,
+    role_groups_columns,
 )
 
 _VERIFIER = ("iterations", "salt", "stored_key", "server_key")
@@ -30,11 +31,13 @@ _GRANT = (
         *prefixed(credentials, "credential_"),
         *prefixed(users, "principal_"),
         groups_column("principal_"),
+        *role_groups_columns("principal_"),
         *prefixed(connections, "target_"),
         guardrail_ids_column("target_"),
     )
     .select_from(credentials)
     .join(users, users.c.id == credentials.c.user_id)
+    .join(orgs, orgs.c.id == users.c.org_id)
     .join(connections, connections.c.id == credentials.c.connection_id)
     .where(credentials.c.username == bindparam("username"))
 )

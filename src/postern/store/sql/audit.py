@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from uuid import UUID
 
-from sqlalchemy import insert, select
+from sqlalchemy import ColumnElement, insert, select
 
+from postern.domain.lists import Listed, Page
 from postern.store.database import Database
-from postern.store.ports import AuditEntry
+from postern.store.ports import AuditEntry, AuditFilter
 from postern.store.schema import audit_log
+from postern.store.sql.rows import count_of
 
 _FIELDS = [column.name for column in audit_log.c]
 
@@ -19,10 +22,28 @@ class SqlAudit:
 
     async def add(self, entry: AuditEntry) -> None:
         async with self._database.statement() as connection:
-            values = {name: getattr(entry, name) for name in _FIELDS} | {"body": dict(entry.body)}
+            values = {name: getattr(entry, name) for name in _FIELDS}
             await connection.execute(insert(audit_log).values(values))
 
-    async def newest(self, org_id: UUID, limit: int) -> list[AuditEntry]:
-        wanted = select(*audit_log.c).where(audit_log.c.org_id == org_id).order_by(audit_log.c.at.desc()).limit(limit)
+    async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
+        conditions = _conditions(org_id, wanted)
+        rows = select(*audit_log.c).where(*conditions).order_by(audit_log.c.at.desc(), audit_log.c.id)
         async with self._database.statement() as connection:
-            return [AuditEntry(**row) for row in (await connection.execute(wanted)).mappings()]
+            found = (await connection.execute(rows.limit(page.limit).offset(page.offset))).mappings().all()
+            total = (await connection.execute(count_of(audit_log, *conditions))).scalar_one()
+        return Listed([AuditEntry(**row) for row in found], total)
+
+
+def _conditions(org_id: UUID, wanted: AuditFilter) -> list[ColumnElement[bool]]:
+    conditions = [audit_log.c.org_id == org_id]
+    for spec in fields(wanted):
+        value = getattr(wanted, spec.name)
+        if value is None:
+            continue
+        if spec.name == "created_after":
+            conditions.append(audit_log.c.at >= value)
+        elif spec.name == "created_before":
+            conditions.append(audit_log.c.at <= value)
+        else:
+            conditions.append(audit_log.c[spec.name] == value)
+    return conditions

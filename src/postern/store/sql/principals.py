@@ -1,95 +1,200 @@
-"""Users and their groups."""
+"""Principals and their groups."""
 
 from __future__ import annotations
 
-from datetime import datetime
-from uuid import UUID
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from postern.domain.principal import Principal
+from postern.domain.lists import Listed, Page
+from postern.domain.principal import Account, GroupSource, PrincipalKind
+from postern.domain.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
-from postern.store.ports import Account
-from postern.store.schema import orgs, user_groups, users
-from postern.store.sql.rows import groups_column, principal_of
+from postern.store.ports import PrincipalFilter
+from postern.store.schema import groups, orgs, sessions, user_groups, users
+from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.rows import account_of, count_of, groups_column, role_groups_columns
 from postern.store.threaded import Executor
 
-_ALL = select(*users.c, groups_column())
+ACCOUNT = select(*users.c, groups_column(), *role_groups_columns()).join(orgs, orgs.c.id == users.c.org_id)
+_KEPT = ("id", "org_id", "kind", "created_at")  # what never changes
 
 
 class SqlPrincipals:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def default_org(self) -> UUID:
-        async with self._database.statement() as connection:
-            key: UUID = (await connection.execute(select(orgs.c.id).where(orgs.c.name == "default"))).scalar_one()
-            return key
-
-    async def get(self, user_id: UUID) -> Account | None:
-        return await self._one(users.c.id == user_id)
+    async def get(self, org_id: UUID, principal_id: UUID) -> Account | None:
+        return await self._one(users.c.org_id == org_id, users.c.id == principal_id)
 
     async def by_email(self, org_id: UUID, email: str) -> Account | None:
-        return await self._one(users.c.org_id == org_id, users.c.email == email.lower())
+        return await self._one(
+            users.c.org_id == org_id, users.c.kind == PrincipalKind.USER, users.c.email == email.lower()
+        )
 
-    async def by_subject_or_email(self, org_id: UUID, key: str) -> Account | None:
-        return await self._one(users.c.org_id == org_id, or_(users.c.subject == key, users.c.email == key.lower()))
+    async def by_subject(self, org_id: UUID, issuer: str, subject: str) -> Account | None:
+        return await self._one(users.c.org_id == org_id, users.c.issuer == issuer, users.c.subject == subject)
+
+    async def by_subject_or_email(self, org_id: UUID, kind: PrincipalKind, key: str) -> Account | None:
+        return await self._one(
+            users.c.org_id == org_id,
+            users.c.kind == kind,
+            or_(users.c.subject == key, users.c.email == key.lower()),
+        )
 
     async def _one(self, *conditions: ColumnElement[bool]) -> Account | None:
+        # An e-mail of one may be the subject of another: then the subject is who was meant.
+        wanted = ACCOUNT.where(*conditions).order_by(users.c.subject == users.c.email).limit(1)
         async with self._database.statement() as connection:
-            row = (await connection.execute(_ALL.where(*conditions).limit(1))).mappings().one_or_none()
-        return None if row is None else Account(principal_of(row), row["password_hash"], row["token_generation"])
+            row = (await connection.execute(wanted)).mappings().one_or_none()
+        return None if row is None else account_of(row)
 
-    async def all(self, org_id: UUID) -> list[Principal]:
+    async def find(self, org_id: UUID, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
+        conditions = _conditions(org_id, wanted)
+        rows = ACCOUNT.where(*conditions).order_by(users.c.email, users.c.id).limit(page.limit).offset(page.offset)
         async with self._database.statement() as connection:
-            found = await connection.execute(_ALL.where(users.c.org_id == org_id).order_by(users.c.email))
-            return [principal_of(row) for row in found.mappings()]
+            found = (await connection.execute(rows)).mappings().all()
+            total = (await connection.execute(count_of(users, *conditions))).scalar_one()
+        return Listed([account_of(row) for row in found], total)
 
-    async def count(self, org_id: UUID) -> int:
+    async def count(self, org_id: UUID, kind: PrincipalKind = PrincipalKind.USER) -> int:
         async with self._database.statement() as connection:
-            wanted = select(func.count()).select_from(users).where(users.c.org_id == org_id)
+            wanted = count_of(users, users.c.org_id == org_id, users.c.kind == kind)
             return int((await connection.execute(wanted)).scalar_one())
 
-    async def add(self, principal: Principal, password_hash: str | None, at: datetime) -> None:
-        taken = ("id", "org_id", "subject", "name", "kind", "status")
-        values = {name: getattr(principal, name) for name in taken} | {
-            "email": principal.email.lower(),
-            "password_hash": password_hash,
-            "token_generation": 1,
-            "created_at": at,
-            "updated_at": at,
-        }
-        try:
+    async def add(self, account: Account, at: datetime, *, source: GroupSource = GroupSource.MANUAL) -> None:
+        with taken_as_conflict("email", account.principal.email):
             async with self._database.transaction() as transaction:
-                await transaction.execute(insert(users).values(values))
-                await _set_groups(transaction, principal)
-        except IntegrityError:
-            raise Conflict(f"email: a user {principal.email!r} exists already", field="email") from None
+                await add_account(transaction, account, at, source)
 
-    async def update(self, principal: Principal, at: datetime) -> None:
+    async def add_first(self, account: Account, at: datetime) -> bool:
+        principal = account.principal
+        with taken_as_conflict("email", principal.email):
+            async with self._database.transaction() as transaction:
+                await one_at_a_time(transaction)
+                wanted = count_of(users, users.c.org_id == principal.org_id, users.c.kind == PrincipalKind.USER)
+                if (await transaction.execute(wanted)).scalar_one():
+                    return False
+                await add_account(transaction, account, at, GroupSource.MANUAL)
+        return True
+
+    async def update(self, account: Account, at: datetime) -> None:
+        principal = account.principal
+        values = {name: value for name, value in _values(account).items() if name not in (*_KEPT, "password_hash")}
+        with taken_as_conflict("email", principal.email):
+            async with self._database.statement() as connection:
+                changed = update(users).where(users.c.id == principal.id).values(**values, updated_at=at)
+                if (await connection.execute(changed)).rowcount != 1:
+                    raise NotFound(f"there is no user {principal.email!r} any more")
+
+    async def set_groups(self, principal_id: UUID, names: frozenset[str], source: GroupSource) -> None:
         async with self._database.transaction() as transaction:
-            result = await transaction.execute(
-                update(users)
-                .where(users.c.id == principal.id)
-                .values(name=principal.name, status=principal.status, updated_at=at)
+            org_id = (await transaction.execute(select(users.c.org_id).where(users.c.id == principal_id))).scalar()
+            if org_id is None:
+                raise NotFound("this user was deleted")
+            await transaction.execute(
+                delete(user_groups).where(user_groups.c.user_id == principal_id, user_groups.c.source == source)
             )
-            if result.rowcount != 1:
-                raise NotFound(f"there is no user {principal.email!r} any more")
-            await _set_groups(transaction, principal)
+            await _join(transaction, org_id, principal_id, names, source)
 
-    async def set_password(self, user_id: UUID, password_hash: str, at: datetime) -> None:
+    async def groups_by(self, principal_id: UUID, source: GroupSource) -> frozenset[str]:
+        wanted = select(user_groups.c.name).where(user_groups.c.user_id == principal_id, user_groups.c.source == source)
+        async with self._database.statement() as connection:
+            return frozenset((await connection.execute(wanted)).scalars())
+
+    async def set_password(self, principal_id: UUID, password_hash: str | None, at: datetime) -> None:
         async with self._database.statement() as connection:
             await connection.execute(
-                update(users)
-                .where(users.c.id == user_id)
-                .values(password_hash=password_hash, token_generation=users.c.token_generation + 1, updated_at=at)
+                update(users).where(users.c.id == principal_id).values(password_hash=password_hash, updated_at=at)
             )
 
+    async def touch(self, principal_id: UUID, at: datetime) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(update(users).where(users.c.id == principal_id).values(last_login_at=at))
 
-async def _set_groups(transaction: Executor, principal: Principal) -> None:
-    await transaction.execute(delete(user_groups).where(user_groups.c.user_id == principal.id))
-    rows = [{"user_id": principal.id, "name": name} for name in principal.groups]
+    async def remove(self, principal_id: UUID) -> list[UUID]:
+        live = select(sessions.c.id).where(
+            sessions.c.principal_id == principal_id, sessions.c.status != SessionStatus.DONE
+        )
+        async with self._database.transaction() as transaction:
+            ids = list((await transaction.execute(live)).scalars())
+            await transaction.execute(delete(users).where(users.c.id == principal_id))
+        return ids
+
+
+async def add_account(transaction: Executor, account: Account, at: datetime, source: GroupSource) -> None:
+    """With its groups. Raises IntegrityError."""
+    principal = account.principal
+    values = _values(account) | {"created_at": at, "updated_at": at}
+    await transaction.execute(insert(users).values(values))
+    await _join(transaction, principal.org_id, principal.id, principal.groups, source)
+
+
+async def ensure_groups(transaction: Executor, org_id: UUID, names: frozenset[str], at: datetime) -> None:
+    """Every name has a row in `groups`."""
+    if not names:
+        return
+    there = select(groups.c.name).where(groups.c.org_id == org_id, groups.c.name.in_(names))
+    known = set((await transaction.execute(there)).scalars())
+    rows = [{"id": uuid4(), "org_id": org_id, "name": name, "created_at": at} for name in sorted(names - known)]
+    if rows:
+        await transaction.execute(insert(groups), rows)
+
+
+async def _join(
+    transaction: Executor, org_id: UUID, principal_id: UUID, names: frozenset[str], source: GroupSource
+) -> None:
+    await ensure_groups(transaction, org_id, names, datetime.now(UTC))
+    rows = [{"user_id": principal_id, "name": name, "source": source} for name in sorted(names)]
     if rows:
         await transaction.execute(insert(user_groups), rows)
+
+
+def _values(account: Account) -> dict[str, Any]:
+    principal = account.principal
+    taken = ("id", "org_id", "subject", "name", "kind", "status", "issuer")
+    return {name: getattr(principal, name) for name in taken} | {
+        "email": principal.email.lower(),
+        "password_hash": account.password_hash,
+        "verified": account.verified,
+        "picture": account.picture,
+        "external_id": account.external_id,
+        "last_login_at": account.last_login_at,
+    }
+
+
+def _conditions(org_id: UUID, wanted: PrincipalFilter) -> list[ColumnElement[bool]]:
+    conditions = [users.c.org_id == org_id, users.c.kind == wanted.kind]
+    if wanted.search:
+        given = wanted.search.lower()
+        conditions.append(
+            or_(
+                func.lower(users.c.name).contains(given, autoescape=True),
+                users.c.email.contains(given, autoescape=True),
+            )
+        )
+    if wanted.group is not None:
+        members = select(user_groups.c.user_id).where(user_groups.c.name == wanted.group)
+        conditions.append(users.c.id.in_(members))
+    if wanted.status is not None:
+        conditions.append(users.c.status == wanted.status)
+    if wanted.email is not None:
+        conditions.append(users.c.email == wanted.email.lower())
+    if wanted.external_id is not None:
+        conditions.append(users.c.external_id == wanted.external_id)
+    return conditions
+
+
+@contextmanager
+def taken_as_conflict(field: str, value: str) -> Iterator[None]:
+    """A broken constraint as the Conflict that it means."""
+    try:
+        yield
+    except IntegrityError:
+        raise Conflict(f"{field}: {value!r} is taken already", field=field) from None

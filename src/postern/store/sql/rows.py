@@ -7,15 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, RowMapping, String, Table, cast, func, select
+from sqlalchemy import ColumnElement, Label, RowMapping, Select, String, Table, cast, func, select
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
-from postern.domain.principal import Principal, PrincipalKind, PrincipalStatus
+from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.store.encryption import Encryption
-from postern.store.schema import connection_guardrails, connections, sessions, user_groups, users
+from postern.store.schema import connection_guardrails, connections, orgs, sessions, user_groups, users
 
 # Unit separator: cannot occur in a group name, whose characters are checked when it is saved.
 _SEPARATOR = "\x1f"
@@ -38,6 +38,11 @@ def groups_column(prefix: str = "") -> Label[str]:
     return joined.correlate(users).scalar_subquery().label(f"{prefix}groups")
 
 
+def role_groups_columns(prefix: str = "") -> list[Label[Any]]:
+    """The names that the user's organisation gave to the groups with a role; `orgs` must be joined."""
+    return [orgs.c[name].label(f"{prefix}{name}") for name in ("admin_group", "auditor_group")]
+
+
 def guardrail_ids_column(prefix: str = "") -> Label[str]:
     """The ids of the connection's guard rails as one text."""
     key = cast(connection_guardrails.c.guardrail_id, String)
@@ -45,6 +50,19 @@ def guardrail_ids_column(prefix: str = "") -> Label[str]:
         connection_guardrails.c.connection_id == connections.c.id
     )
     return joined.correlate(connections).scalar_subquery().label(f"{prefix}guardrail_rules")
+
+
+def count_of(table: Table, *conditions: ColumnElement[bool]) -> Select[int]:
+    """How many rows there are: the total of a list."""
+    return select(func.count()).select_from(table).where(*conditions)
+
+
+def as_uuid(text: str) -> UUID | None:
+    """The identifier that a person or a program typed, if it is one."""
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
 
 
 def split(text: str | None) -> list[str]:
@@ -61,6 +79,20 @@ def principal_of(row: RowMapping, prefix: str = "") -> Principal:
         groups=frozenset(split(row[f"{prefix}groups"])),
         kind=PrincipalKind(row[f"{prefix}kind"]),
         status=PrincipalStatus(row[f"{prefix}status"]),
+        issuer=row[f"{prefix}issuer"],
+        role_groups=RoleGroups(row[f"{prefix}admin_group"], row[f"{prefix}auditor_group"]),
+    )
+
+
+def account_of(row: RowMapping, prefix: str = "") -> Account:
+    return Account(
+        principal_of(row, prefix),
+        password_hash=row[f"{prefix}password_hash"],
+        verified=row[f"{prefix}verified"],
+        picture=row[f"{prefix}picture"],
+        external_id=row[f"{prefix}external_id"],
+        created_at=row[f"{prefix}created_at"],
+        last_login_at=row[f"{prefix}last_login_at"],
     )
 
 

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 from uuid import uuid4
 
+from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
-from postern.store.ports import AuditEntry, AuditStore, Clock, PrincipalStore
+from postern.errors import Denied
+from postern.store.ports import AuditEntry, AuditFilter, AuditStore, Clock, OrganisationStore
 
 _SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "authorization")
 _BULKY = frozenset({"script"})  # kept with its session
@@ -16,9 +18,9 @@ _MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8
 
 
 class Audit:
-    def __init__(self, store: AuditStore, principals: PrincipalStore, now: Clock) -> None:
+    def __init__(self, store: AuditStore, organisations: OrganisationStore, now: Clock) -> None:
         self._store = store
-        self._principals = principals
+        self._organisations = organisations
         self._now = now
 
     async def record(
@@ -39,9 +41,10 @@ class Audit:
         """`claimed` is the e-mail that was given when nobody is known (`actor` is None)."""
         entry = AuditEntry(
             id=uuid4(),
-            org_id=actor.org_id if actor else await self._principals.default_org(),
+            org_id=actor.org_id if actor else (await self._organisations.default()).id,
             at=self._now(),
             actor_id=actor.id if actor else None,
+            actor_subject=actor.subject if actor else "",
             actor_email=_storable(actor.email if actor else claimed)[:320],
             action=action,
             resource_type=resource_type,
@@ -49,14 +52,18 @@ class Audit:
             method=method,
             path=_storable(path)[:_MAX_TEXT],
             status=status,
+            outcome="success" if status < 400 else "failure",
             source=_storable(source)[:255],
             request_id=request_id,
             body=redact(body) if isinstance(body, Mapping) else {},
         )
         await self._store.add(entry)
 
-    async def newest(self, principal: Principal, limit: int) -> list[AuditEntry]:
-        return await self._store.newest(principal.org_id, limit)
+    async def find(self, principal: Principal, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
+        """For admins and auditors. Raises Denied."""
+        if not principal.sees_all:
+            raise Denied("only administrators and auditors may read the audit log")
+        return await self._store.find(principal.org_id, wanted, page)
 
 
 def redact(body: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,12 +1,11 @@
-"""What services need from the outside, as Protocols: storage, signals, recordings, a clock.
+"""What services of targets need of the store: connections, rules, credentials, agents, sessions, admission.
 
-Services import this module and never SQL. Every method that takes `org_id` sees only that
-organisation. Methods raise Unavailable when the store does not answer.
+Every method that takes `org_id` sees only that organisation.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
@@ -16,33 +15,7 @@ from postern.domain.agent import Agent
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.guardrail import GuardRail
-from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
-
-Clock = Callable[[], datetime]
-
-
-class Topic:
-    """The signals' topics; payloads are in docs/architecture.md."""
-
-    SESSION_RUN = "session.run"
-    SESSION_KILL = "session.kill"
-    SESSION_DONE = "session.done"
-    CREDENTIAL_REVOKED = "credential.revoked"
-    PRINCIPAL_CHANGED = "principal.changed"
-    POLICY_CHANGED = "policy.changed"
-    CANCEL = "cancel"
-    # Told by the signals client itself, never sent: the hub was lost and found again, so messages
-    # may have been missed. Drop what is cached and check what is live.
-    RESUMED = "signals.resumed"
-
-
-class Signals(Protocol):
-    async def publish(self, topic: str, **payload: str) -> None:
-        """Tells every process, this one too. Never waits for a slow subscriber."""
-
-    def subscribe(self, topic: str, handler: Callable[[Mapping[str, str]], None]) -> None:
-        """`handler` is called on the event loop and must return at once."""
 
 
 class Recordings(Protocol):
@@ -140,39 +113,6 @@ class SessionStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """A principal with what only login needs."""
-
-    principal: Principal
-    password_hash: str | None
-    token_generation: int
-
-
-class PrincipalStore(Protocol):
-    async def default_org(self) -> UUID: ...
-
-    async def get(self, user_id: UUID) -> Account | None: ...
-
-    async def by_email(self, org_id: UUID, email: str) -> Account | None:
-        """E-mail addresses are kept and looked up in lower case."""
-
-    async def by_subject_or_email(self, org_id: UUID, key: str) -> Account | None: ...
-
-    async def all(self, org_id: UUID) -> list[Principal]: ...
-
-    async def count(self, org_id: UUID) -> int: ...
-
-    async def add(self, principal: Principal, password_hash: str | None, at: datetime) -> None:
-        """Raises Conflict when e-mail or subject is taken."""
-
-    async def update(self, principal: Principal, at: datetime) -> None:
-        """Name, status and groups; the rest does not change."""
-
-    async def set_password(self, user_id: UUID, password_hash: str, at: datetime) -> None:
-        """Also raises the token generation."""
-
-
-@dataclass(frozen=True, slots=True)
 class ConnectionFilter:
     """All given conditions hold. `tags` are (key, value, equal)."""
 
@@ -229,57 +169,3 @@ class AgentStore(Protocol):
         """Raises Conflict when the name is taken."""
 
     async def touch(self, agent_id: UUID, at: datetime) -> None: ...
-
-
-class KeyStore(Protocol):
-    async def signing_key(self, purpose: str, make: Callable[[], bytes], at: datetime) -> tuple[UUID, bytes]:
-        """The private key of that purpose with its id; stores `make()` first when there is none yet."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuditEntry:
-    """One write of the API: who did what to which resource, and how it ended."""
-
-    id: UUID
-    org_id: UUID
-    at: datetime
-    actor_id: UUID | None
-    actor_email: str
-    action: str
-    resource_type: str
-    resource: str
-    method: str
-    path: str
-    status: int
-    source: str
-    request_id: str
-    body: Mapping[str, Any]
-
-
-class AuditStore(Protocol):
-    async def add(self, entry: AuditEntry) -> None: ...
-
-    async def newest(self, org_id: UUID, limit: int) -> list[AuditEntry]: ...
-
-
-class Stores(Protocol):
-    """All of them, for the composition root."""
-
-    @property
-    def access(self) -> AccessStore: ...
-    @property
-    def agents(self) -> AgentStore: ...
-    @property
-    def audit(self) -> AuditStore: ...
-    @property
-    def connections(self) -> ConnectionStore: ...
-    @property
-    def credentials(self) -> CredentialStore: ...
-    @property
-    def guardrails(self) -> GuardRailStore: ...
-    @property
-    def keys(self) -> KeyStore: ...
-    @property
-    def principals(self) -> PrincipalStore: ...
-    @property
-    def sessions(self) -> SessionStore: ...

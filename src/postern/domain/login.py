@@ -1,0 +1,65 @@
+"""A Login: somebody is logged in, from one client, until it ends. Every access token belongs to one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from postern.domain.secret import Secret
+
+
+class LoginMethod(StrEnum):
+    LOCAL = "local"
+    OIDC = "oidc"
+    SAML = "saml"
+
+
+class ClientKind(StrEnum):
+    """WEB holds its token in a cookie that scripts cannot read; the others send it themselves."""
+
+    WEB = "web"
+    CLI = "cli"
+    API = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class Provided:
+    """What the identity provider gave for this login: how long it vouches, and how to ask it again."""
+
+    expires_at: datetime
+    refresh: Secret | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """`expires_at` moves on when the token is refreshed, never beyond `ends_at`."""
+
+    id: UUID
+    org_id: UUID
+    user_id: UUID
+    method: LoginMethod
+    client: ClientKind
+    source: str
+    user_agent: str
+    created_at: datetime
+    expires_at: datetime
+    ends_at: datetime
+    provided: Provided | None = None
+    ended_at: datetime | None = None
+
+    def is_live(self, now: datetime) -> bool:
+        return self.ended_at is None and now < min(self.expires_at, self.ends_at)
+
+
+class VoucherPurpose(StrEnum):
+    """A voucher is a secret that is good once, for one step, for a short time."""
+
+    OIDC_STATE = "oidc-state"  # between /login and /callback
+    SAML_REQUEST = "saml-request"  # between /saml/login and /saml/callback
+    EXCHANGE = "exchange"  # between the callback and a client that fetches its token
+    DEVICE = "device"  # a command line that waits for somebody at a browser
+    SETUP = "setup"  # a first password, or a new one, set by who has the link
+    SECOND_FACTOR = "second-factor"  # the password was right; the second factor is missing
+    WEBAUTHN = "webauthn"  # a challenge that an authenticator signs

@@ -1,0 +1,63 @@
+"""Who is behind a bearer token, whichever kind it is. The one door of the API."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from postern.domain.api_key import PREFIX, ApiKey
+from postern.domain.login import Login
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.errors import Unauthenticated
+from postern.services.identity.logins import Logins
+from postern.services.identity.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks, and by what: a login, an API key, or neither for a token of the identity provider."""
+
+    principal: Principal
+    login: Login | None = None
+    api_key: ApiKey | None = None
+
+
+class KeyDoor(Protocol):
+    """API keys."""
+
+    async def authenticate(self, key: Secret, address: str) -> tuple[ApiKey, Principal]:
+        """Raises Unauthenticated."""
+
+
+class ProviderDoor(Protocol):
+    """Access tokens of the identity provider."""
+
+    async def authenticate(self, token: Secret) -> Principal:
+        """Raises Unauthenticated, Unavailable."""
+
+
+class Authentication:
+    def __init__(
+        self, tokens: Tokens, logins: Logins, api_keys: KeyDoor | None = None, provider: ProviderDoor | None = None
+    ) -> None:
+        self._tokens = tokens
+        self._logins = logins
+        self._api_keys = api_keys
+        self._provider = provider
+
+    async def caller(self, token: Secret, *, address: str) -> Caller:
+        """`address` is the client's. Raises Unauthenticated, Unavailable."""
+        if token.reveal().startswith(PREFIX) and self._api_keys is not None:
+            key, principal = await self._api_keys.authenticate(token, address)
+            return Caller(_active(principal), api_key=key)
+        if self._provider is not None and not await self._tokens.is_ours(token):
+            return Caller(_active(await self._provider.authenticate(token)))
+        login, account = await self._logins.authenticate(token)
+        return Caller(account.principal, login=login)
+
+
+def _active(principal: Principal) -> Principal:
+    if not principal.is_active:
+        raise Unauthenticated("this account is not active; ask an administrator")
+    return principal

@@ -1,0 +1,158 @@
+"""Logins: opened when somebody proved who they are, asked at every request, and ended at once when it must be.
+
+A token is good for TOKEN_LIFE and can be refreshed until the login is LOGIN_LIFE old. A login by way of an identity
+provider also needs the provider's word: when that runs out, the provider is asked again, here on the server, and
+whoever it does not vouch for any more is out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Protocol
+from uuid import UUID, uuid4
+
+from postern.domain.login import ClientKind, Login, LoginMethod, Provided
+from postern.domain.principal import Account, Principal
+from postern.domain.secret import Secret
+from postern.errors import NotFound, Unauthenticated
+from postern.services.identity.tokens import Tokens
+from postern.store.ports import Clock, LoginStore
+
+TOKEN_LIFE = timedelta(hours=12)
+LOGIN_LIFE = timedelta(days=7)
+_MAX_AGENT = 255
+
+
+@dataclass(frozen=True, slots=True)
+class ClientFacts:
+    """From where somebody logs in: the kind of client, its address, and what it says it is."""
+
+    kind: ClientKind
+    source: str
+    user_agent: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    login: Login
+    token: Secret
+
+
+class Renewal(Protocol):
+    """Asks the identity provider again."""
+
+    async def renew(self, login: Login, account: Account) -> Provided:
+        """With the account's groups as the provider gives them now. Raises Unauthenticated when the provider does
+        not vouch any more, Unavailable when it does not answer."""
+
+
+class Logins:
+    """`renewal` is missing where no identity provider is set up."""
+
+    def __init__(self, store: LoginStore, tokens: Tokens, now: Clock, renewal: Renewal | None = None) -> None:
+        self._store = store
+        self._tokens = tokens
+        self._now = now
+        self._renewal = renewal
+        self._renewing: dict[UUID, asyncio.Lock] = {}
+
+    async def open(
+        self, account: Account, method: LoginMethod, client: ClientFacts, provided: Provided | None = None
+    ) -> Opened:
+        """The caller has checked who it is. Raises Unauthenticated for one who is not active."""
+        _require_active(account)
+        now = self._now()
+        ends_at = now + LOGIN_LIFE
+        if provided is not None and provided.refresh is None:
+            ends_at = min(ends_at, provided.expires_at)
+        login = Login(
+            id=uuid4(),
+            org_id=account.principal.org_id,
+            user_id=account.principal.id,
+            method=method,
+            client=client.kind,
+            source=client.source,
+            user_agent=client.user_agent[:_MAX_AGENT],
+            created_at=now,
+            expires_at=min(now + TOKEN_LIFE, ends_at),
+            ends_at=ends_at,
+            provided=provided,
+        )
+        await self._store.add(login)
+        return Opened(login, await self._tokens.issue(login.user_id, login.id, login.expires_at))
+
+    async def authenticate(self, token: Secret) -> tuple[Login, Account]:
+        """Whose token it is, as the store knows them now. Raises Unauthenticated, Unavailable. One statement."""
+        claims = await self._tokens.verify(token)
+        found = await self._standing(claims.login_id)
+        if found[1].principal.id != claims.principal_id:
+            raise _ended()
+        login, account = found
+        if login.provided is not None and self._now() >= login.provided.expires_at:
+            return await self._renew(login.id)
+        return login, account
+
+    async def refresh(self, login: Login) -> Opened:
+        """A token that is good for longer, for the same login, until the login's own end. Raises Unauthenticated."""
+        expires_at = min(self._now() + TOKEN_LIFE, login.ends_at)
+        await self._store.extend(login.id, expires_at, login.provided)
+        return Opened(
+            replace(login, expires_at=expires_at), await self._tokens.issue(login.user_id, login.id, expires_at)
+        )
+
+    async def live(self, principal: Principal) -> list[Login]:
+        return await self._store.live(principal.id, self._now())
+
+    async def end(self, principal: Principal, login_id: UUID) -> None:
+        """One's own; twice is fine. Raises NotFound."""
+        found = await self._store.standing(login_id)
+        if found is None or found[0].user_id != principal.id:
+            raise NotFound(f"you have no login {login_id}")
+        await self._store.end(login_id, self._now())
+
+    async def end_all(self, user_id: UUID, *, but: UUID | None = None) -> int:
+        """When a password changed, or somebody may not be here any more."""
+        return await self._store.end_all(user_id, self._now(), but=but)
+
+    async def prune(self) -> None:
+        await self._store.prune(self._now() - LOGIN_LIFE)
+
+    async def _standing(self, login_id: UUID) -> tuple[Login, Account]:
+        found = await self._store.standing(login_id)
+        if found is None or not found[0].is_live(self._now()):
+            raise _ended()
+        _require_active(found[1])
+        return found
+
+    async def _renew(self, login_id: UUID) -> tuple[Login, Account]:
+        """Once, however many requests come at the same time: a provider may take a refresh token only once."""
+        lock = self._renewing.setdefault(login_id, asyncio.Lock())
+        try:
+            async with lock:
+                login, account = await self._standing(login_id)
+                provided = login.provided
+                if provided is None or self._now() < provided.expires_at:
+                    return login, account
+                if self._renewal is None or provided.refresh is None:
+                    raise _ended()
+                try:
+                    renewed = await self._renewal.renew(login, account)
+                except Unauthenticated:
+                    await self._store.end(login_id, self._now())
+                    raise
+                await self._store.extend(login_id, login.expires_at, renewed)
+                return await self._standing(login_id)
+        finally:
+            if not lock.locked():
+                self._renewing.pop(login_id, None)
+
+
+def _require_active(account: Account) -> None:
+    if not account.principal.is_active:
+        raise Unauthenticated("this account is not active; ask an administrator")
+
+
+def _ended() -> Unauthenticated:
+    return Unauthenticated("this login has ended; log in again")

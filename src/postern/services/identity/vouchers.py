@@ -1,0 +1,66 @@
+"""Vouchers: secrets that are good once, for one step of a login, for a short time.
+
+The store has their SHA-256 and a sealed payload. A voucher has 256 random bits, so that nobody guesses one however
+often they try.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from postern.domain.login import VoucherPurpose
+from postern.domain.secret import Secret
+from postern.errors import Unauthenticated
+from postern.store.ports import Clock, VoucherStore
+
+_BYTES = 32
+
+
+class Vouchers:
+    def __init__(self, store: VoucherStore, now: Clock) -> None:
+        self._store = store
+        self._now = now
+
+    async def make(
+        self, purpose: VoucherPurpose, payload: Mapping[str, Any], life: timedelta, *, secret: Secret | None = None
+    ) -> Secret:
+        """`payload` is JSON. `secret` is made here unless something else must be the voucher's text; it must then be
+        as hard to guess. Raises TooMany, Conflict."""
+        secret = secret or Secret(secrets.token_urlsafe(_BYTES))
+        now = self._now()
+        await self._store.add(purpose, _digest(secret), payload, now, now + life)
+        return secret
+
+    async def take(self, purpose: VoucherPurpose, secret: Secret) -> Mapping[str, Any]:
+        """The payload, this once. Raises Unauthenticated when it was used, has expired, or never was."""
+        payload = await self._store.take(purpose, _digest(secret), self._now())
+        if payload is None:
+            raise _gone(purpose)
+        return payload
+
+    async def peek(self, purpose: VoucherPurpose, secret: Secret) -> Mapping[str, Any]:
+        """The payload, without using it up. Raises Unauthenticated."""
+        payload = await self._store.peek(purpose, _digest(secret), self._now())
+        if payload is None:
+            raise _gone(purpose)
+        return payload
+
+    async def change(self, purpose: VoucherPurpose, secret: Secret, payload: Mapping[str, Any]) -> None:
+        """Raises Unauthenticated when it is gone."""
+        if not await self._store.change(purpose, _digest(secret), payload):
+            raise _gone(purpose)
+
+    async def prune(self) -> None:
+        await self._store.prune(self._now())
+
+
+def _digest(secret: Secret) -> bytes:
+    return hashlib.sha256(secret.reveal().encode(errors="surrogatepass")).digest()
+
+
+def _gone(purpose: VoucherPurpose) -> Unauthenticated:
+    return Unauthenticated(f"this {purpose.replace('-', ' ')} was used already, or has expired; begin again")

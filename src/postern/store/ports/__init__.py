@@ -1,0 +1,120 @@
+"""What services need from the outside, as Protocols: storage, signals, recordings, a clock.
+
+Services import this package and never SQL. Methods raise Unavailable when the store does not answer.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from postern.store.ports.common import Clock, Signals, Topic
+from postern.store.ports.identity import (
+    ApiKeyStore,
+    GroupStore,
+    LoginStore,
+    MachineStore,
+    PrincipalFilter,
+    PrincipalStore,
+    SecondFactorStore,
+    SigningKey,
+    SigningKeyStore,
+    VoucherStore,
+)
+from postern.store.ports.server import (
+    AuditEntry,
+    AuditFilter,
+    AuditStore,
+    IdempotencyStore,
+    KeptAnswer,
+    OrganisationStore,
+    SettingStore,
+)
+from postern.store.ports.targets import (
+    AccessStore,
+    AgentStore,
+    ConnectionFilter,
+    ConnectionStore,
+    CredentialStore,
+    Ended,
+    GuardRailStore,
+    Recordings,
+    SessionFilter,
+    SessionStore,
+    Standing,
+)
+
+__all__ = [
+    "AccessStore",
+    "AgentStore",
+    "ApiKeyStore",
+    "AuditEntry",
+    "AuditFilter",
+    "AuditStore",
+    "Clock",
+    "ConnectionFilter",
+    "ConnectionStore",
+    "CredentialStore",
+    "Ended",
+    "GroupStore",
+    "GuardRailStore",
+    "IdempotencyStore",
+    "KeptAnswer",
+    "LoginStore",
+    "MachineStore",
+    "OrganisationStore",
+    "PrincipalFilter",
+    "PrincipalStore",
+    "Recordings",
+    "SecondFactorStore",
+    "SessionFilter",
+    "SessionStore",
+    "SettingStore",
+    "Signals",
+    "SigningKey",
+    "SigningKeyStore",
+    "Standing",
+    "Stores",
+    "Topic",
+    "VoucherStore",
+]
+
+
+class Stores(Protocol):
+    """All of them, for the composition root."""
+
+    @property
+    def access(self) -> AccessStore: ...
+    @property
+    def agents(self) -> AgentStore: ...
+    @property
+    def api_keys(self) -> ApiKeyStore: ...
+    @property
+    def audit(self) -> AuditStore: ...
+    @property
+    def connections(self) -> ConnectionStore: ...
+    @property
+    def credentials(self) -> CredentialStore: ...
+    @property
+    def groups(self) -> GroupStore: ...
+    @property
+    def guardrails(self) -> GuardRailStore: ...
+    @property
+    def idempotency(self) -> IdempotencyStore: ...
+    @property
+    def logins(self) -> LoginStore: ...
+    @property
+    def machines(self) -> MachineStore: ...
+    @property
+    def organisations(self) -> OrganisationStore: ...
+    @property
+    def principals(self) -> PrincipalStore: ...
+    @property
+    def second_factors(self) -> SecondFactorStore: ...
+    @property
+    def sessions(self) -> SessionStore: ...
+    @property
+    def settings(self) -> SettingStore: ...
+    @property
+    def signing_keys(self) -> SigningKeyStore: ...
+    @property
+    def vouchers(self) -> VoucherStore: ...

@@ -1,0 +1,33 @@
+"""What every service needs from the outside: a clock and signals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Protocol
+
+Clock = Callable[[], datetime]
+
+
+class Topic:
+    """The signals' topics; payloads are in docs/architecture.md."""
+
+    SESSION_RUN = "session.run"
+    SESSION_KILL = "session.kill"
+    SESSION_DONE = "session.done"
+    CREDENTIAL_REVOKED = "credential.revoked"
+    PRINCIPAL_CHANGED = "principal.changed"
+    SETTINGS_CHANGED = "settings.changed"
+    POLICY_CHANGED = "policy.changed"
+    CANCEL = "cancel"
+    # Told by the signals client itself, never sent: the hub was lost and found again, so messages
+    # may have been missed. Drop what is cached and check what is live.
+    RESUMED = "signals.resumed"
+
+
+class Signals(Protocol):
+    async def publish(self, topic: str, **payload: str) -> None:
+        """Tells every process, this one too. Never waits for a slow subscriber."""
+
+    def subscribe(self, topic: str, handler: Callable[[Mapping[str, str]], None]) -> None:
+        """`handler` is called on the event loop and must return at once."""

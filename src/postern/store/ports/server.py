@@ -1,0 +1,111 @@
+"""What services of the organisation and the server need of the store: settings, features, audit, retried requests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+from postern.domain.lists import Listed, Page
+from postern.domain.organisation import Organisation
+
+
+class OrganisationStore(Protocol):
+    async def default(self) -> Organisation: ...
+
+    async def get(self, org_id: UUID) -> Organisation | None: ...
+
+    async def by_name(self, name: str) -> Organisation | None: ...
+
+    async def find(self, page: Page) -> Listed[Organisation]:
+        """By name."""
+
+    async def add(self, organisation: Organisation) -> None:
+        """Raises Conflict when the name is taken."""
+
+    async def update(self, organisation: Organisation) -> None:
+        """Name and role groups. Raises Conflict when the name is taken."""
+
+
+class SettingStore(Protocol):
+    """One JSON object for each name, sealed; those of the server belong to the default organisation."""
+
+    async def get(self, org_id: UUID, name: str) -> Mapping[str, Any] | None: ...
+
+    async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One write of the API: who did what to which resource, what it changed, and how it ended.
+
+    `body` is the request as given, `before` and `after` the resource; all without secrets.
+    """
+
+    id: UUID
+    org_id: UUID
+    at: datetime
+    actor_id: UUID | None
+    actor_subject: str
+    actor_email: str
+    action: str
+    resource_type: str
+    resource: str
+    method: str
+    path: str
+    status: int
+    outcome: str  # "success" or "failure"
+    source: str
+    request_id: str
+    body: Mapping[str, Any]
+    before: Mapping[str, Any] | None = None
+    after: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """All given conditions hold; `created_after` and `created_before` include their moment."""
+
+    actor_subject: str | None = None
+    actor_email: str | None = None
+    action: str | None = None
+    resource_type: str | None = None
+    resource: str | None = None
+    method: str | None = None
+    path: str | None = None
+    status: int | None = None
+    outcome: str | None = None
+    source: str | None = None
+    created_after: datetime | None = None
+    created_before: datetime | None = None
+
+
+class AuditStore(Protocol):
+    async def add(self, entry: AuditEntry) -> None: ...
+
+    async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
+        """Newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What a request that carried an idempotency key was answered; `status` is 0 while it is under way."""
+
+    fingerprint: bytes
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class IdempotencyStore(Protocol):
+    async def begin(self, principal_id: UUID, digest: bytes, fingerprint: bytes, at: datetime) -> KeptAnswer | None:
+        """None for the one caller that may go on; else what is known of the request that came before."""
+
+    async def finish(self, principal_id: UUID, digest: bytes, answer: KeptAnswer) -> None: ...
+
+    async def forget(self, principal_id: UUID, digest: bytes) -> None:
+        """The request came to nothing: it may be tried again."""
+
+    async def prune(self, before: datetime) -> None: ...

@@ -1,0 +1,91 @@
+"""Groups, and who is in them by which source."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, delete, insert, or_, select, update
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.lists import Listed, Page
+from postern.domain.principal import Group, GroupSource, Principal
+from postern.errors import Conflict
+from postern.store.database import Database
+from postern.store.schema import groups, user_groups, users
+from postern.store.sql.principals import ACCOUNT
+from postern.store.sql.rows import as_uuid, count_of, principal_of
+
+
+class SqlGroups:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def find(self, org_id: UUID, page: Page, *, name: str | None = None) -> Listed[Group]:
+        conditions = [groups.c.org_id == org_id]
+        if name is not None:
+            conditions.append(groups.c.name == name)
+        rows = select(*groups.c).where(*conditions).order_by(groups.c.name).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            found = (await connection.execute(rows)).all()
+            total = (await connection.execute(count_of(groups, *conditions))).scalar_one()
+        return Listed([_group_of(row) for row in found], total)
+
+    async def get(self, org_id: UUID, name_or_id: str) -> Group | None:
+        key = as_uuid(name_or_id)
+        named: list[ColumnElement[bool]] = [groups.c.name == name_or_id]
+        wanted = select(*groups.c).where(groups.c.org_id == org_id, or_(*named, *([groups.c.id == key] if key else [])))
+        async with self._database.statement() as connection:
+            found = [_group_of(row) for row in (await connection.execute(wanted)).all()]
+        return next((one for one in found if one.name == name_or_id), found[0] if found else None)
+
+    async def add(self, group: Group) -> None:
+        values = {name: getattr(group, name) for name in ("id", "org_id", "name", "created_at", "external_id")}
+        try:
+            async with self._database.statement() as connection:
+                await connection.execute(insert(groups).values(values))
+        except IntegrityError:
+            raise _taken(group.name) from None
+
+    async def rename(self, group: Group, name: str, external_id: str | None) -> None:
+        try:
+            async with self._database.transaction() as transaction:
+                changed = update(groups).where(groups.c.id == group.id).values(name=name, external_id=external_id)
+                await transaction.execute(changed)
+                await transaction.execute(update(user_groups).where(*_of(group)).values(name=name))
+        except IntegrityError:
+            raise _taken(name) from None
+
+    async def remove(self, group: Group) -> None:
+        async with self._database.transaction() as transaction:
+            await transaction.execute(delete(user_groups).where(*_of(group)))
+            await transaction.execute(delete(groups).where(groups.c.id == group.id))
+
+    async def members(self, group: Group) -> list[Principal]:
+        ids = select(user_groups.c.user_id).where(user_groups.c.name == group.name)
+        wanted = ACCOUNT.where(users.c.org_id == group.org_id, users.c.id.in_(ids)).order_by(users.c.email, users.c.id)
+        async with self._database.statement() as connection:
+            return [principal_of(row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def set_members(self, group: Group, members: frozenset[UUID], source: GroupSource) -> None:
+        known = select(users.c.id).where(users.c.org_id == group.org_id, users.c.id.in_(members))
+        async with self._database.transaction() as transaction:
+            await transaction.execute(delete(user_groups).where(*_of(group), user_groups.c.source == source))
+            ids = (await transaction.execute(known)).scalars().all() if members else []
+            rows = [{"user_id": key, "name": group.name, "source": source} for key in ids]
+            if rows:
+                await transaction.execute(insert(user_groups), rows)
+
+
+def _of(group: Group) -> list[ColumnElement[bool]]:
+    """The memberships of this group; another organisation may have one of the same name."""
+    own = select(users.c.id).where(users.c.org_id == group.org_id)
+    return [user_groups.c.name == group.name, user_groups.c.user_id.in_(own)]
+
+
+def _group_of(row: Row[Any]) -> Group:
+    return Group(row.id, row.org_id, row.name, row.created_at, row.external_id)
+
+
+def _taken(name: str) -> Conflict:
+    return Conflict(f"name: there is a group {name!r} already", field="name")

@@ -1,0 +1,96 @@
+"""Logins: who is logged in, from where, until when."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import RowMapping, bindparam, delete, insert, or_, select, update
+
+from postern.domain.login import ClientKind, Login, LoginMethod, Provided
+from postern.domain.principal import Account
+from postern.domain.secret import Secret
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.schema import logins, orgs, users
+from postern.store.sql.rows import account_of, groups_column, prefixed, role_groups_columns
+
+_PLAIN = (
+    *("id", "org_id", "user_id", "source", "user_agent", "created_at", "expires_at", "ends_at", "ended_at"),
+    *("method", "client"),
+)
+# Built once: every request of the API runs it.
+_STANDING = (
+    select(
+        *prefixed(logins, "login_"),
+        *prefixed(users, "user_"),
+        groups_column("user_"),
+        *role_groups_columns("user_"),
+    )
+    .select_from(logins)
+    .join(users, users.c.id == logins.c.user_id)
+    .join(orgs, orgs.c.id == users.c.org_id)
+    .where(logins.c.id == bindparam("login_id"))
+)
+
+
+class SqlLogins:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def add(self, login: Login) -> None:
+        values = {name: getattr(login, name) for name in _PLAIN} | self._provided(login.id, login.provided)
+        async with self._database.statement() as connection:
+            await connection.execute(insert(logins).values(values))
+
+    async def standing(self, login_id: UUID) -> tuple[Login, Account] | None:
+        async with self._database.statement() as connection:
+            row = (await connection.execute(_STANDING, {"login_id": login_id})).mappings().one_or_none()
+        return None if row is None else (self._login_of(row, "login_"), account_of(row, "user_"))
+
+    async def extend(self, login_id: UUID, expires_at: datetime, provided: Provided | None) -> None:
+        values = {"expires_at": expires_at} | self._provided(login_id, provided)
+        async with self._database.statement() as connection:
+            await connection.execute(update(logins).where(logins.c.id == login_id).values(values))
+
+    async def end(self, login_id: UUID, at: datetime) -> bool:
+        ended = update(logins).where(logins.c.id == login_id, logins.c.ended_at.is_(None)).values(ended_at=at)
+        async with self._database.statement() as connection:
+            return (await connection.execute(ended)).rowcount == 1
+
+    async def end_all(self, user_id: UUID, at: datetime, *, but: UUID | None = None) -> int:
+        ended = update(logins).where(logins.c.user_id == user_id, logins.c.ended_at.is_(None)).values(ended_at=at)
+        if but is not None:
+            ended = ended.where(logins.c.id != but)
+        async with self._database.statement() as connection:
+            return (await connection.execute(ended)).rowcount
+
+    async def live(self, user_id: UUID, now: datetime) -> list[Login]:
+        wanted = select(*logins.c).where(
+            logins.c.user_id == user_id, logins.c.ended_at.is_(None), logins.c.expires_at > now, logins.c.ends_at > now
+        )
+        async with self._database.statement() as connection:
+            rows = await connection.execute(wanted.order_by(logins.c.created_at.desc(), logins.c.id))
+            return [self._login_of(row) for row in rows.mappings()]
+
+    async def prune(self, before: datetime) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(delete(logins).where(or_(logins.c.ended_at < before, logins.c.ends_at < before)))
+
+    def _provided(self, login_id: UUID, provided: Provided | None) -> dict[str, Any]:
+        if provided is None:
+            return {"provider_expires_at": None, "provider_refresh": None}
+        refresh = provided.refresh
+        sealed = self._encryption.seal(refresh.reveal().encode(), row=f"logins/{login_id}") if refresh else None
+        return {"provider_expires_at": provided.expires_at, "provider_refresh": sealed}
+
+    def _login_of(self, row: RowMapping, prefix: str = "") -> Login:
+        plain: dict[str, Any] = {name: row[prefix + name] for name in _PLAIN}
+        plain |= {"method": LoginMethod(plain["method"]), "client": ClientKind(plain["client"])}
+        expires_at, sealed = row[f"{prefix}provider_expires_at"], row[f"{prefix}provider_refresh"]
+        if expires_at is None:
+            return Login(**plain)
+        clear = self._encryption.open(sealed, row=f"logins/{plain['id']}").decode() if sealed else None
+        return Login(**plain, provided=Provided(expires_at, Secret(clear) if clear else None))

@@ -1,0 +1,112 @@
+"""Organisations and their settings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Row, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.lists import Listed, Page
+from postern.domain.organisation import DEFAULT, Organisation
+from postern.domain.principal import RoleGroups
+from postern.errors import Conflict, NotFound
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.schema import org_settings, orgs
+from postern.store.sql.locking import one_at_a_time
+from postern.store.sql.principals import ensure_groups
+from postern.store.sql.rows import count_of
+
+
+class SqlOrganisations:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def default(self) -> Organisation:
+        found = await self.by_name(DEFAULT)
+        if found is None:
+            raise NotFound(f"the organisation {DEFAULT!r} is gone; restore it from a backup")
+        return found
+
+    async def get(self, org_id: UUID) -> Organisation | None:
+        return await self._one(orgs.c.id == org_id)
+
+    async def by_name(self, name: str) -> Organisation | None:
+        return await self._one(orgs.c.name == name)
+
+    async def _one(self, condition: ColumnElement[bool]) -> Organisation | None:
+        async with self._database.statement() as connection:
+            row = (await connection.execute(select(*orgs.c).where(condition))).one_or_none()
+        return None if row is None else _organisation_of(row)
+
+    async def find(self, page: Page) -> Listed[Organisation]:
+        wanted = select(*orgs.c).order_by(orgs.c.name).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).all()
+            total = (await connection.execute(count_of(orgs))).scalar_one()
+        return Listed([_organisation_of(row) for row in rows], total)
+
+    async def add(self, organisation: Organisation) -> None:
+        values = {"id": organisation.id, "created_at": organisation.created_at} | _changeable(organisation)
+        try:
+            async with self._database.transaction() as transaction:
+                await transaction.execute(insert(orgs).values(values))
+                roles = frozenset({organisation.role_groups.admin, organisation.role_groups.auditor})
+                await ensure_groups(transaction, organisation.id, roles, organisation.created_at)
+        except IntegrityError:
+            raise _taken(organisation) from None
+
+    async def update(self, organisation: Organisation) -> None:
+        changed = update(orgs).where(orgs.c.id == organisation.id).values(_changeable(organisation))
+        try:
+            async with self._database.statement() as connection:
+                await connection.execute(changed)
+        except IntegrityError:
+            raise _taken(organisation) from None
+
+
+class SqlSettings:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def get(self, org_id: UUID, name: str) -> Mapping[str, Any] | None:
+        wanted = select(org_settings.c.value).where(org_settings.c.org_id == org_id, org_settings.c.name == name)
+        async with self._database.statement() as connection:
+            sealed = (await connection.execute(wanted)).scalar_one_or_none()
+        if sealed is None:
+            return None
+        value: dict[str, Any] = json.loads(self._encryption.open(sealed, row=_row(org_id, name)))
+        return value
+
+    async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None:
+        sealed = self._encryption.seal(json.dumps(dict(value)).encode(), row=_row(org_id, name))
+        changed = update(org_settings).where(org_settings.c.org_id == org_id, org_settings.c.name == name)
+        async with self._database.transaction() as transaction:
+            await one_at_a_time(transaction)
+            if (await transaction.execute(changed.values(value=sealed, updated_at=at))).rowcount == 0:
+                await transaction.execute(
+                    insert(org_settings).values(org_id=org_id, name=name, value=sealed, updated_at=at)
+                )
+
+
+def _row(org_id: UUID, name: str) -> str:
+    return f"org_settings/{org_id}/{name}"
+
+
+def _organisation_of(row: Row[Any]) -> Organisation:
+    return Organisation(row.id, row.name, row.created_at, RoleGroups(row.admin_group, row.auditor_group))
+
+
+def _changeable(organisation: Organisation) -> dict[str, str]:
+    roles = organisation.role_groups
+    return {"name": organisation.name, "admin_group": roles.admin, "auditor_group": roles.auditor}
+
+
+def _taken(organisation: Organisation) -> Conflict:
+    return Conflict(f"name: there is an organisation {organisation.name!r} already", field="name")

@@ -1,0 +1,59 @@
+"""Second factors, sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import RowMapping, delete, insert, select, update
+
+from postern.domain.second_factor import FactorKind, SecondFactor
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.schema import second_factors
+
+_PLAIN = [column.name for column in second_factors.c if column.name != "material"]
+
+
+class SqlSecondFactors:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def of(self, user_id: UUID) -> Sequence[SecondFactor]:
+        wanted = select(*second_factors.c).where(second_factors.c.user_id == user_id)
+        async with self._database.statement() as connection:
+            rows = await connection.execute(wanted.order_by(second_factors.c.created_at, second_factors.c.id))
+            return [self._factor_of(row) for row in rows.mappings()]
+
+    async def add(self, factor: SecondFactor) -> None:
+        values: dict[str, Any] = {name: getattr(factor, name) for name in _PLAIN}
+        values["material"] = self._encryption.seal(factor.material, row=f"second_factors/{factor.id}")
+        async with self._database.statement() as connection:
+            await connection.execute(insert(second_factors).values(values))
+
+    async def confirm(self, factor_id: UUID, at: datetime) -> None:
+        changed = update(second_factors).where(second_factors.c.id == factor_id).values(confirmed_at=at)
+        async with self._database.statement() as connection:
+            await connection.execute(changed)
+
+    async def use(self, factor_id: UUID, counter: int, at: datetime) -> bool:
+        changed = (
+            update(second_factors)
+            .where(second_factors.c.id == factor_id, second_factors.c.counter < counter)
+            .values(counter=counter, last_used_at=at)
+        )
+        async with self._database.statement() as connection:
+            return (await connection.execute(changed)).rowcount == 1
+
+    async def remove(self, factor_id: UUID) -> bool:
+        async with self._database.statement() as connection:
+            gone = await connection.execute(delete(second_factors).where(second_factors.c.id == factor_id))
+            return gone.rowcount == 1
+
+    def _factor_of(self, row: RowMapping) -> SecondFactor:
+        values: dict[str, Any] = {name: row[name] for name in _PLAIN}
+        material = self._encryption.open(row["material"], row=f"second_factors/{row['id']}")
+        return SecondFactor(**values | {"kind": FactorKind(row["kind"]), "material": material})

@@ -1,0 +1,76 @@
+"""Vouchers: each is good once, and its payload is sealed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.login import VoucherPurpose
+from postern.errors import Conflict, TooMany
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.schema import vouchers
+
+MOST = 10_000  # outstanding vouchers of one purpose; strangers can ask for some of them
+
+
+class SqlVouchers:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def add(
+        self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any], at: datetime, expires_at: datetime
+    ) -> None:
+        outstanding = select(func.count()).where(vouchers.c.purpose == purpose, vouchers.c.expires_at > at)
+        values = {"digest": digest, "purpose": purpose, "payload": self._seal(digest, payload)}
+        try:
+            async with self._database.transaction() as transaction:
+                if (await transaction.execute(outstanding)).scalar_one() >= MOST:
+                    raise TooMany("too many logins are under way; try again in a few minutes")
+                await transaction.execute(insert(vouchers).values(**values, created_at=at, expires_at=expires_at))
+        except IntegrityError:
+            raise Conflict("this code is in use already; try again") from None
+
+    async def take(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
+        taken = (
+            delete(vouchers)
+            .where(vouchers.c.digest == digest, vouchers.c.purpose == purpose, vouchers.c.expires_at > now)
+            .returning(vouchers.c.payload)
+        )
+        async with self._database.transaction() as transaction:
+            return self._open(digest, (await transaction.execute(taken)).scalar_one_or_none())
+
+    async def peek(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
+        wanted = select(vouchers.c.payload).where(
+            vouchers.c.digest == digest, vouchers.c.purpose == purpose, vouchers.c.expires_at > now
+        )
+        async with self._database.statement() as connection:
+            return self._open(digest, (await connection.execute(wanted)).scalar_one_or_none())
+
+    async def change(self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any]) -> bool:
+        changed = (
+            update(vouchers)
+            .where(vouchers.c.digest == digest, vouchers.c.purpose == purpose)
+            .values(payload=self._seal(digest, payload))
+        )
+        async with self._database.statement() as connection:
+            return (await connection.execute(changed)).rowcount == 1
+
+    async def prune(self, now: datetime) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(delete(vouchers).where(vouchers.c.expires_at <= now))
+
+    def _seal(self, digest: bytes, payload: Mapping[str, Any]) -> bytes:
+        return self._encryption.seal(json.dumps(dict(payload)).encode(), row=f"vouchers/{digest.hex()}")
+
+    def _open(self, digest: bytes, sealed: bytes | None) -> Mapping[str, Any] | None:
+        if sealed is None:
+            return None
+        payload: dict[str, Any] = json.loads(self._encryption.open(sealed, row=f"vouchers/{digest.hex()}"))
+        return payload
