@@ -28,6 +28,7 @@ MAY: dict[str, set[str]] = {
     "transport": {"domain", "errors", "settings"},
     "services": {"domain", "errors", "store.ports", "settings"},
     "store": {"domain", "errors", "settings"},
+    "integrations": {"domain", "errors", "store.ports"},
     "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",
                 "store.ports", "process"},
     "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings"},

@@ -210,6 +210,7 @@ async def test_strangers_leave_no_entries_but_tries_to_log_in(api: Api) -> None:
 
 
 async def test_scripts_are_kept_with_their_session_only(api: Api) -> None:
+    api.world.clock.tick = timedelta(milliseconds=1)
     await api.make_connection(access_mode_exec="disabled")
     await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 'ä'"})
     found = await newest(api, 1)

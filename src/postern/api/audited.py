@@ -15,6 +15,7 @@ from fastapi.routing import APIRoute
 
 from postern.api.auth import address_of, services_of
 from postern.api.errors import status_of
+from postern.services.server.trail import Trail, follow
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _NAMED = {"login", "revoke", "kill"}  # last parts of a path that say what is done
@@ -32,18 +33,19 @@ class AuditedRoute(APIRoute):
             return handle
 
         async def audited(request: Request) -> Response:
-            try:
-                response = await handle(request)
-            except Exception as error:
-                await _record(request, self.path_format, status_of(error))
-                raise
-            await _record(request, self.path_format, response.status_code)
-            return response
+            with follow() as trail:
+                try:
+                    response = await handle(request)
+                except Exception as error:
+                    await _record(request, self.path_format, status_of(error), trail)
+                    raise
+                await _record(request, self.path_format, response.status_code, trail)
+                return response
 
         return audited
 
 
-async def _record(request: Request, route: str, status: int) -> None:
+async def _record(request: Request, route: str, status: int, trail: Trail) -> None:
     actor = getattr(request.state, "principal", None)
     if actor is None and not (route.endswith("/login") and status in (200, 401)):
         return
@@ -64,6 +66,7 @@ async def _record(request: Request, route: str, status: int) -> None:
         source=address_of(request),
         request_id=request.state.request_id,
         body=body,
+        trail=trail,
     )
 
 

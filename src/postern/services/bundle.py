@@ -14,10 +14,12 @@ from postern.services.identity.accounts import Accounts
 from postern.services.identity.authentication import Authentication
 from postern.services.identity.logins import Logins
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.sign_in import SignIn
 from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.audit import Audit
+from postern.services.server.auth_configs import AuthConfigs
 from postern.services.sessions import Sessions
 from postern.store.ports import Clock, Recordings, Signals, Stores
 
@@ -28,12 +30,14 @@ class Services:
     accounts: Accounts
     agents: Agents
     audit: Audit
+    auth_configs: AuthConfigs
     authentication: Authentication
     connections: Connections
     credentials: Credentials
     guardrails: GuardRails
     logins: Logins
     sessions: Sessions
+    sign_in: SignIn
     signals: Signals
     tokens: Tokens
     users: Users
@@ -64,6 +68,7 @@ def build_services(
         accounts=accounts,
         agents=Agents(stores.agents, stores.organisations, now),
         audit=Audit(stores.audit, stores.organisations, now),
+        auth_configs=AuthConfigs(stores.settings, signals, now),
         authentication=Authentication(tokens, logins),
         connections=Connections(
             stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
@@ -74,6 +79,7 @@ def build_services(
         ),
         logins=logins,
         sessions=Sessions(stores.sessions, stores.principals, access, recordings, signals, now, executable=enforceable),
+        sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,
         users=Users(stores.principals, accounts, logins, signals, now),

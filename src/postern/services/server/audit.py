@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from typing import Any
 from uuid import uuid4
 
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
+from postern.domain.secret import Secret
 from postern.errors import Denied
+from postern.services.server.trail import Trail
 from postern.store.ports import AuditEntry, AuditFilter, AuditStore, Clock, OrganisationStore
 
 _SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "authorization")
@@ -37,6 +40,7 @@ class Audit:
         source: str,
         request_id: str,
         body: object,
+        trail: Trail | None = None,
     ) -> None:
         """`claimed` is the e-mail that was given when nobody is known (`actor` is None)."""
         entry = AuditEntry(
@@ -56,6 +60,8 @@ class Audit:
             source=_storable(source)[:255],
             request_id=request_id,
             body=redact(body) if isinstance(body, Mapping) else {},
+            before=_shown(trail.before) if trail else None,
+            after=_shown(trail.after) if trail else None,
         )
         await self._store.add(entry)
 
@@ -72,18 +78,33 @@ def redact(body: Mapping[str, Any]) -> dict[str, Any]:
     return cleaned
 
 
+def _shown(resource: object) -> dict[str, Any] | None:
+    """A resource of the domain as JSON, without its secrets."""
+    if resource is None:
+        return None
+    if is_dataclass(resource) and not isinstance(resource, type):
+        resource = {spec.name: getattr(resource, spec.name) for spec in fields(resource)}
+    return redact(resource) if isinstance(resource, Mapping) else None
+
+
 def _clean(value: Any, depth: int) -> Any:
     if depth > _MAX_DEPTH:
         return "[…]"
     if isinstance(value, Mapping):
         items = list(value.items())[:_MAX_ITEMS]
         return {_storable(str(key))[:_MAX_TEXT]: _value(str(key), one, depth) for key, one in items}
+    if is_dataclass(value) and not isinstance(value, type):
+        return _clean({spec.name: getattr(value, spec.name) for spec in fields(value)}, depth)
+    if isinstance(value, set | frozenset):
+        return _clean(sorted(value, key=str), depth)
     if isinstance(value, list | tuple):
         return [_clean(one, depth + 1) for one in value[:_MAX_ITEMS]]
     if isinstance(value, str):
         text = _storable(value)
         return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
-    return value
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return _REDACTED if isinstance(value, Secret | bytes) else _clean(str(value), depth)
 
 
 def _value(key: str, value: Any, depth: int) -> Any:

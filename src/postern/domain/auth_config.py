@@ -1,0 +1,43 @@
+"""How people of an organisation prove who they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.domain.login import LoginMethod
+from postern.domain.secret import Secret
+
+DEFAULT_SCOPES = ("openid", "profile", "email")
+
+
+@dataclass(frozen=True, slots=True)
+class OidcConfig:
+    """`audience` is what access tokens of the provider are made out to, so that they are taken as bearer tokens of
+    this API; empty: they are not taken."""
+
+    issuer_url: str
+    client_id: str
+    client_secret: Secret
+    scopes: tuple[str, ...] = DEFAULT_SCOPES
+    audience: str = ""
+    groups_claim: str = "groups"
+
+
+@dataclass(frozen=True, slots=True)
+class SamlConfig:
+    """Metadata of the identity provider: by URL, or as XML text, which then wins."""
+
+    idp_metadata_url: str = ""
+    idp_metadata: str = ""
+    groups_claim: str = "groups"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthConfig:
+    """`method` is the one way in. `require_second_factor` is for local accounts; providers have their own."""
+
+    method: LoginMethod = LoginMethod.LOCAL
+    oidc: OidcConfig | None = None
+    saml: SamlConfig | None = None
+    provider_name: str = ""
+    require_second_factor: bool = False

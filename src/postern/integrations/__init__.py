@@ -1,0 +1,1 @@
+"""What speaks to other people's services: identity providers and key services, each behind a port."""

@@ -1,0 +1,1 @@
+"""Identity providers: OpenID Connect and SAML."""

@@ -1,0 +1,68 @@
+"""The authentication that each organisation set up, as it is in force."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID
+
+from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
+from postern.domain.login import LoginMethod
+from postern.domain.secret import Secret
+from postern.store.ports import Clock, SettingStore, Signals, Topic
+
+SETTING = "auth"
+
+
+class AuthConfigs:
+    """Keeps what it read until it is told of a change. `default` is in force where nothing is stored."""
+
+    def __init__(self, store: SettingStore, signals: Signals, now: Clock, default: AuthConfig | None = None) -> None:
+        self._store = store
+        self._signals = signals
+        self._now = now
+        self._default = default or AuthConfig()
+        self._known: dict[UUID, AuthConfig] = {}
+        signals.subscribe(Topic.SETTINGS_CHANGED, self._on_changed)
+        signals.subscribe(Topic.RESUMED, lambda _: self._known.clear())
+
+    async def of(self, org_id: UUID) -> AuthConfig:
+        known = self._known.get(org_id)
+        if known is None:
+            stored = await self._store.get(org_id, SETTING)
+            known = self._known[org_id] = self._default if stored is None else _config_of(stored)
+        return known
+
+    async def put(self, org_id: UUID, config: AuthConfig) -> None:
+        """The caller has checked it."""
+        await self._store.put(org_id, SETTING, _stored(config), self._now())
+        self._known.pop(org_id, None)
+        await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
+
+    def _on_changed(self, payload: Mapping[str, str]) -> None:
+        if payload.get("name") == SETTING:
+            self._known.clear()
+
+
+def _config_of(stored: Mapping[str, Any]) -> AuthConfig:
+    oidc, saml = stored.get("oidc"), stored.get("saml")
+    return AuthConfig(
+        method=LoginMethod(stored["method"]),
+        oidc=_oidc_of(oidc) if oidc else None,
+        saml=SamlConfig(**saml) if saml else None,
+        provider_name=stored["provider_name"],
+        require_second_factor=stored["require_second_factor"],
+    )
+
+
+def _oidc_of(stored: Mapping[str, Any]) -> OidcConfig:
+    return OidcConfig(**{**stored, "client_secret": Secret(stored["client_secret"]), "scopes": tuple(stored["scopes"])})
+
+
+def _stored(config: AuthConfig) -> dict[str, Any]:
+    """As JSON; the store seals it."""
+    values = asdict(config)
+    if config.oidc is not None:
+        values["oidc"]["client_secret"] = config.oidc.client_secret.reveal()
+    return values
