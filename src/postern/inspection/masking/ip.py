@@ -8,12 +8,16 @@ import re
 from postern.domain.masking import InfoType
 from postern.inspection.masking.detector import (
     BEHIND_EDGE,
+    EDGE,
+    EDGE_BEHIND,
     NOT_BEFORE_WORD,
     Detector,
     Form,
+    narrowed,
     starts_with,
     substitute_all,
     substitute_valid,
+    whole_columns,
 )
 
 MASK = b"***.***.***.***"
@@ -51,11 +55,17 @@ def _judge_v6(candidate: bytes) -> tuple[int, bytes] | None:
     return len(candidate), MASK
 
 
+_mask_v4 = whole_columns(
+    _OCTET + (rb"\." + _OCTET) * 3,
+    MASK,
+    narrowed(EDGE + rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}" + EDGE_BEHIND, substitute_all(_V4, MASK)),
+)
+
 # Version 6 first: it may end in an address of version 4.
 IP_ADDRESS = Detector(
     InfoType.IP_ADDRESS,
     (
         Form(rb"::|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]", substitute_valid(_V6, _judge_v6)),
-        Form(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", substitute_all(_V4, MASK)),
+        Form(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", _mask_v4),
     ),
 )
