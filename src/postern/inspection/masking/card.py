@@ -12,8 +12,7 @@ from postern.inspection.masking.detector import (
     NOT_BEFORE_WORD,
     Detector,
     Form,
-    Masked,
-    compile_column,
+    Whole,
     narrowed,
     starts_with,
     substitute_valid,
@@ -40,14 +39,12 @@ _ISSUED = re.compile(
     ).encode()
 )
 _CLASS = re.compile(r"\[[^]]*]")  # stands for one digit of a prefix
-_PLAIN_COLUMN = compile_column(
-    "|".join(
-        f"{prefix}[0-9]{{{length - len(_CLASS.sub('x', prefix))}}}"
-        for prefixes, lengths in _ISSUERS
-        for prefix in prefixes.split("|")
-        for length in lengths
-    ).encode()
-)
+_WHOLE = "|".join(
+    f"{prefix}[0-9]{{{length - len(_CLASS.sub('x', prefix))}}}"
+    for prefixes, lengths in _ISSUERS
+    for prefix in prefixes.split("|")
+    for length in lengths
+).encode()
 _LONGEST = 19
 _SEPARATORS = b" -"
 _DOUBLED = bytes.maketrans(b"0123456789", bytes(48 + sum(divmod(2 * digit, 10)) for digit in range(10)))
@@ -106,18 +103,19 @@ _LIKE = (
     + rb"[2-68](?:\d{11,18}|\d{3}[ -]\d{4}[ -]\d{4}[ -]\d{1,4}(?:[ -]\d{1,3})?|\d{3}[ -]\d{6}[ -]\d{4,5})"
     + EDGE_BEHIND
 )
-_mask_anywhere = narrowed(_LIKE, substitute_valid(_CANDIDATE, _judge))
 
 
-def _mask(text: bytes) -> Masked:
-    if _PLAIN_COLUMN.fullmatch(text):
-        cells = text.split(b"\x00")
-        if have_check_digits(cells):
-            return Masked(b"\x00".join([MASK + cell[-4:] for cell in cells]), len(cells), len(text) - len(cells) + 1)
-    return _mask_anywhere(text)
+def _mask_whole(cards: Sequence[bytes]) -> list[bytes] | None:
+    return [MASK + card[-4:] for card in cards] if have_check_digits(cards) else None
 
 
 CREDIT_CARD = Detector(
     InfoType.CREDIT_CARD,
-    (Form(rb"\d{12}|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d|\d{4}[ -]\d{6}[ -]\d{4}", _mask),),
+    (
+        Form(
+            rb"\d{12}|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d|\d{4}[ -]\d{6}[ -]\d{4}",
+            narrowed(_LIKE, substitute_valid(_CANDIDATE, _judge)),
+        ),
+    ),
+    Whole(_WHOLE, _mask_whole),
 )

@@ -56,11 +56,25 @@ class Form:
 
 
 @dataclass(frozen=True, slots=True)
+class Whole:
+    """A text that is one value from end to end, as most texts of a column of them are: there is nothing to search.
+
+    `value` is an RE2 expression. Of a text that it matches from end to end, the forms of this kind would replace all,
+    and those of the kinds before it nothing. `mask` gives what replaces such texts, or None when one of them is no
+    value after all.
+    """
+
+    value: bytes
+    mask: Callable[[Sequence[bytes]], list[bytes] | None]
+
+
+@dataclass(frozen=True, slots=True)
 class Detector:
     """A kind of information and its forms, in the order in which they are looked for."""
 
     type: InfoType
     forms: tuple[Form, ...]
+    whole: Whole
 
 
 def compile_linear(expression: bytes) -> Searcher:
@@ -68,9 +82,9 @@ def compile_linear(expression: bytes) -> Searcher:
     return Searcher(re2.compile(expression, _options()))
 
 
-def compile_set(expressions: Sequence[bytes]) -> Callable[[bytes], list[int] | None]:
-    """Answers which of several RE2 patterns match somewhere in a text, in one pass; None for none of them."""
-    patterns = re2.Set.SearchSet(_options())
+def compile_set(expressions: Sequence[bytes], *, whole: bool = False) -> Callable[[bytes], list[int] | None]:
+    """Answers which of several RE2 patterns match a text, somewhere in it or as a whole, in one pass; None: none."""
+    patterns = re2.Set.FullMatchSet(_options()) if whole else re2.Set.SearchSet(_options())
     for expression in expressions:
         patterns.Add(expression)
     patterns.Compile()
@@ -105,25 +119,9 @@ def narrowed(expression: bytes, mask: Mask) -> Mask:
     return apply
 
 
-def compile_column(value: bytes) -> Searcher:
-    """Matches a column of texts that are a value each, and nothing else."""
-    return compile_linear(rb"(?:(?:" + value + rb")\x00)*(?:" + value + rb")")
-
-
-def whole_columns(value: bytes, replacement: bytes, mask: Mask) -> Mask:
-    """`mask`, with a short way for columns whose every text is one `value`: there is nothing to cut.
-
-    `mask` must find the whole of such a text, and put `replacement` in its place.
-    """
-    fullmatch = compile_column(value).fullmatch
-
-    def apply(text: bytes) -> Masked:
-        if not fullmatch(text):
-            return mask(text)
-        hits = text.count(b"\x00") + 1
-        return Masked(b"\x00".join([replacement] * hits), hits, len(text) - hits + 1)
-
-    return apply
+def replaced_by(mask: bytes) -> Callable[[Sequence[bytes]], list[bytes]]:
+    """For kinds that the expression of a `Whole` alone decides and one text replaces."""
+    return lambda texts: [mask] * len(texts)
 
 
 def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Mask:
@@ -136,9 +134,7 @@ def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Mask:
     return apply
 
 
-def substitute_valid(
-    pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]
-) -> Mask:
+def substitute_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]) -> Mask:
     """For kinds whose candidates need a closer look.
 
     `judge(candidate)` answers how many of its bytes are the value and what replaces them, or None;

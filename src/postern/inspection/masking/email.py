@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from postern.domain.masking import InfoType
-from postern.inspection.masking.detector import Detector, Form, Masked, whole_columns
+from postern.inspection.masking.detector import Detector, Form, Masked, Whole, replaced_by
 
 MASK = b"****@****"
 
@@ -19,7 +19,7 @@ _AT_DOMAIN = re.compile(rb"(" + _DOMAIN % {b"atomic": b"++"} + rb")")
 _ADDRESS = rb"[" + _LOCAL + rb"]+" + _DOMAIN % {b"atomic": b"+"}
 
 
-def _mask_anywhere(text: bytes) -> Masked:
+def _mask(text: bytes) -> Masked:
     """Cuts at each `@domain`; what an address may hold at the end of the piece before it is its local part."""
     pieces = _AT_DOMAIN.split(text)
     if len(pieces) == 1:
@@ -58,6 +58,8 @@ def _without_local_part(piece: bytes) -> bytes:
 
 _NAME_BYTES = frozenset(bytes((code,)) for code in _LOCAL_BYTES)
 
-_mask = whole_columns(_ADDRESS, MASK, _mask_anywhere)
-
-EMAIL_ADDRESS = Detector(InfoType.EMAIL_ADDRESS, (Form(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask),))
+EMAIL_ADDRESS = Detector(
+    InfoType.EMAIL_ADDRESS,
+    (Form(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask),),
+    Whole(_ADDRESS, replaced_by(MASK)),
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Sequence
 
 from postern.domain.masking import InfoType
 from postern.inspection.masking.detector import (
@@ -11,8 +12,7 @@ from postern.inspection.masking.detector import (
     EDGE_BEHIND,
     Detector,
     Form,
-    Masked,
-    compile_column,
+    Whole,
     narrowed,
     starts_with,
     substitute_valid,
@@ -33,12 +33,14 @@ _CANDIDATE = re.compile(
     starts_with(rb"[A-Za-z]") + rb"[A-Za-z]\d\d(?:[0-9A-Za-z]{11,30}(?! ?[0-9A-Za-z])|(?: ?[0-9A-Za-z]){11,30})"
 )
 # Every country's own length, in RE2's words.
-_ACCOUNT = EDGE + rb"(?i:" + b"|".join(
-    country + rb"\d\d(?: ?[0-9A-Z]){%d}" % (length - 4) for country, length in LENGTHS.items()
-) + rb")" + EDGE_BEHIND
-_PLAIN_COLUMN = compile_column(
-    b"|".join(country + rb"\d\d[0-9A-Z]{%d}" % (length - 4) for country, length in LENGTHS.items())
+_ACCOUNT = (
+    EDGE
+    + rb"(?i:"
+    + b"|".join(country + rb"\d\d(?: ?[0-9A-Z]){%d}" % (length - 4) for country, length in LENGTHS.items())
+    + rb")"
+    + EDGE_BEHIND
 )
+_WHOLE = b"|".join(country + rb"\d\d[0-9A-Z]{%d}" % (length - 4) for country, length in LENGTHS.items())
 _VALUES = {ord(character): b"%d" % int(character, 36) for character in string.digits + string.ascii_uppercase}
 _COUNTRY_VALUES = {country: _VALUES[country[0]] + _VALUES[country[1]] for country in LENGTHS}
 _WORD = re.compile(rb"[0-9A-Za-z_]")
@@ -77,21 +79,20 @@ def _spell(text: bytes) -> bytes:
     return text if text.isdigit() else b"".join([_VALUES[character] for character in text])
 
 
-_mask_anywhere = narrowed(_ACCOUNT, substitute_valid(_CANDIDATE, _judge))
-
-
-def _mask(text: bytes) -> Masked:
-    if not _PLAIN_COLUMN.fullmatch(text):
-        return _mask_anywhere(text)
-    masked: list[bytes] = []
-    for account in text.split(b"\x00"):
+def _mask_whole(accounts: Sequence[bytes]) -> list[bytes] | None:
+    for account in accounts:
         if not has_check_digits(account):
-            return _mask_anywhere(text)
-        masked.append(account[:2] + MASK + account[-4:])
-    return Masked(b"\x00".join(masked), len(masked), len(text) - len(masked) + 1)
+            return None
+    return [account[:2] + MASK + account[-4:] for account in accounts]
 
 
 IBAN_CODE = Detector(
     InfoType.IBAN_CODE,
-    (Form(rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}", _mask),),
+    (
+        Form(
+            rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}",
+            narrowed(_ACCOUNT, substitute_valid(_CANDIDATE, _judge)),
+        ),
+    ),
+    Whole(_WHOLE, _mask_whole),
 )

@@ -13,11 +13,12 @@ from postern.inspection.masking.detector import (
     NOT_BEFORE_WORD,
     Detector,
     Form,
+    Whole,
     narrowed,
+    replaced_by,
     starts_with,
     substitute_all,
     substitute_valid,
-    whole_columns,
 )
 
 MASK = b"***.***.***.***"
@@ -55,17 +56,14 @@ def _judge_v6(candidate: bytes) -> tuple[int, bytes] | None:
     return len(candidate), MASK
 
 
-_mask_v4 = whole_columns(
-    _OCTET + (rb"\." + _OCTET) * 3,
-    MASK,
-    narrowed(EDGE + rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}" + EDGE_BEHIND, substitute_all(_V4, MASK)),
-)
+_V4_LIKE = EDGE + rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}" + EDGE_BEHIND
 
 # Version 6 first: it may end in an address of version 4.
 IP_ADDRESS = Detector(
     InfoType.IP_ADDRESS,
     (
         Form(rb"::|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]", substitute_valid(_V6, _judge_v6)),
-        Form(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", _mask_v4),
+        Form(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", narrowed(_V4_LIKE, substitute_all(_V4, MASK))),
     ),
+    Whole(_OCTET + (rb"\." + _OCTET) * 3, replaced_by(MASK)),
 )

@@ -14,11 +14,12 @@ from postern.inspection.masking.detector import (
     NOT_BEFORE_WORD,
     Detector,
     Form,
+    Whole,
     narrowed,
+    replaced_by,
     starts_with,
     substitute_all,
     substitute_valid,
-    whole_columns,
 )
 
 MASK = b"***-***-****"
@@ -27,8 +28,7 @@ MASK = b"***-***-****"
 _NOT_IN_CHAIN = rb"(?<!\d[./-]%s)"
 _CHAIN_ENDS = NOT_BEFORE_WORD + rb"(?![./-]\d)"
 
-_INTERNATIONAL_DIGITS = rb"[1-9](?:[ ()./-]{0,2}\d){7,14}"
-_INTERNATIONAL = re.compile(starts_with(rb"\+") + _INTERNATIONAL_DIGITS + NOT_BEFORE_WORD)
+_INTERNATIONAL = re.compile(starts_with(rb"\+") + rb"[1-9](?:[ ()./-]{0,2}\d){7,14}" + NOT_BEFORE_WORD)
 _NORTH_AMERICAN = re.compile(
     rb"(?:"
     + starts_with(rb"[1-9]") + _NOT_IN_CHAIN % b"."
@@ -36,10 +36,6 @@ _NORTH_AMERICAN = re.compile(
     + rb"|\([2-9]\d\d\)[ .-]?\d{3}[ .-]?"
     + rb")\d{4}" + _CHAIN_ENDS
 )  # fmt: skip
-# As RE2 can say it, for a look ahead of the close search and for columns of nothing else.
-_NORTH_AMERICAN_VALUE = (
-    rb"(?:(?:1[ .-]\(?[2-9]\d\d[ .)-]{1,2}|[2-9]\d\d[ .-])\d{3}[ .-]|\([2-9]\d\d\)[ .-]?\d{3}[ .-]?)\d{4}"
-)
 _NORTH_AMERICAN_LIKE = (
     rb"(?:" + EDGE + rb"(?:1[ .-]\(?[2-9]\d\d[ .)-]{1,2}|[2-9]\d\d[ .-])\d{3}[ .-]"
     rb"|\([2-9]\d\d\)[ .-]?\d{3}[ .-]?)\d{4}" + EDGE_BEHIND
@@ -65,21 +61,25 @@ def _judge_national(candidate: bytes) -> tuple[int, bytes] | None:
     return (len(candidate), MASK) if _FEWEST_DIGITS <= count <= _MOST_DIGITS else None
 
 
-_mask_international = whole_columns(
-    rb"\+" + _INTERNATIONAL_DIGITS, MASK, substitute_all(_INTERNATIONAL, MASK)
-)
-_mask_north_american = whole_columns(
-    _NORTH_AMERICAN_VALUE, MASK, narrowed(_NORTH_AMERICAN_LIKE, substitute_all(_NORTH_AMERICAN, MASK))
+# Of international numbers those in groups that are neither a card's nor an address's.
+_WHOLE = (
+    rb"\+[1-9]\d{0,2} (?:\(\d{3}\) |\d{3}[ -])\d{3}[ -]\d{4}"
+    rb"|(?:1-)?[2-9]\d\d[ .-]\d{3}[ .-]\d{4}"
+    rb"|\([2-9]\d\d\) ?\d{3}-\d{4}"
 )
 
 PHONE_NUMBER = Detector(
     InfoType.PHONE_NUMBER,
     (
-        Form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", _mask_international),
-        Form(rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}", _mask_north_american),
+        Form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", substitute_all(_INTERNATIONAL, MASK)),
+        Form(
+            rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}",
+            narrowed(_NORTH_AMERICAN_LIKE, substitute_all(_NORTH_AMERICAN, MASK)),
+        ),
         Form(
             rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){4}",
             substitute_valid(_NATIONAL, _judge_national),
         ),
     ),
+    Whole(_WHOLE, replaced_by(MASK)),
 )

@@ -11,10 +11,11 @@ from postern.inspection.masking.detector import (
     NOT_BEFORE_WORD,
     Detector,
     Form,
+    Whole,
     narrowed,
+    replaced_by,
     starts_with,
     substitute_all,
-    whole_columns,
 )
 
 MASK = b"***-**-****"
@@ -25,8 +26,10 @@ _WRITTEN = rb"\d{3}[ -]\d\d[ -]\d{4}"
 _AREA = rb"(?:00[1-9]|0[1-9]\d|[1-578]\d\d|6[0-57-9]\d|66[0-57-9])"
 _GROUP = rb"(?:0[1-9]|[1-9]\d)"
 _SERIAL = rb"(?:000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})"
-_VALUE = _AREA + rb"(?: " + _GROUP + rb" |-" + _GROUP + rb"-)" + _SERIAL
+_WHOLE = _AREA + rb"(?: " + _GROUP + rb" |-" + _GROUP + rb"-)" + _SERIAL
 
-_mask = whole_columns(_VALUE, MASK, narrowed(EDGE + _WRITTEN + EDGE_BEHIND, substitute_all(_NUMBER, MASK)))
-
-US_SSN = Detector(InfoType.US_SSN, (Form(_WRITTEN, _mask),))
+US_SSN = Detector(
+    InfoType.US_SSN,
+    (Form(_WRITTEN, narrowed(EDGE + _WRITTEN + EDGE_BEHIND, substitute_all(_NUMBER, MASK))),),
+    Whole(_WHOLE, replaced_by(MASK)),
+)
