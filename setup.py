@@ -16,18 +16,7 @@ from setuptools.command.build_ext import build_ext
 
 HOT = [
     "inspection/masking/card.py",
-    "inspection/masking/detector.py",
-    "inspection/masking/detectors.py",
-    "inspection/masking/email.py",
     "inspection/masking/iban.py",
-    "inspection/masking/interceptor.py",
-    "inspection/masking/ip.py",
-    "inspection/masking/json_documents.py",
-    "inspection/masking/lines.py",
-    "inspection/masking/phone.py",
-    "inspection/masking/scalars.py",
-    "inspection/masking/ssn.py",
-    "inspection/masking/texts.py",
     "interception/events.py",
     "interception/pipeline.py",
     "interception/verdicts.py",

@@ -15,12 +15,11 @@ from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Column, Kind, Rows
-from postern.protocols.framing import uint32
+from postern.protocols.framing import packed, uint32
 from postern.protocols.postgres.messages import Field, parse_row_description
 from postern.protocols.postgres.types import Codec, describe
 
 _NULL: Final = 0x80000000  # a size with this bit is -1
-_LENGTHS: Final = [size.to_bytes(4, "big") for size in range(1024)]
 
 
 class Layout:
@@ -108,20 +107,16 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
                     if copied < pos - 4:
                         out.append(block[copied : pos - 4])
                     grown += len(cell) - size
-                    out.append(_length(len(cell)))
+                    out.append(packed(len(cell)))
                     out.append(cell)
                     copied = pos + size
             pos += size
             column += 1
         if at >= 0:
-            out[at] = _length(uint32(block, head + 1) + grown)
+            out[at] = packed(uint32(block, head + 1) + grown)
         row += 1
     out.append(block[copied:])
     return b"".join(out)
-
-
-def _length(size: i64) -> bytes:
-    return _LENGTHS[size] if size < 1024 else int(size).to_bytes(4, "big")
 
 
 class DataRows(Rows):
