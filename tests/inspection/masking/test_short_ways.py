@@ -60,7 +60,8 @@ def columns(draw: st.DrawFn) -> list[bytes]:
     """Values of one kind, and among them, now and then, what is not quite one."""
     true = TRUE_VALUES[draw(st.sampled_from(InfoType))]()
     odd = draw(st.sampled_from([true, true | true.flatmap(nearly), true | SOUP | st.just("")]))
-    return [text.encode() for text in draw(st.lists(odd, min_size=1, max_size=5))]
+    before = draw(st.sampled_from(["", "", "+", "+1 ", "1-", "(", "0"]))
+    return [(before + text).encode() for text in draw(st.lists(odd, min_size=1, max_size=5))]
 
 
 def check(kinds: frozenset[InfoType], cells: list[bytes], found: list[bytes] | None, hits: Hits) -> None:
@@ -72,6 +73,9 @@ def check(kinds: frozenset[InfoType], cells: list[bytes], found: list[bytes] | N
 @settings(max_examples=1500, deadline=None)
 @given(columns() | st.lists(ANY_TEXT, min_size=1, max_size=5), KINDS)
 @example([b"+4111111111111111"], ALL)
+@example([b"+4222222222222"], ALL)
+@example([b"+1 123-45-6789", b"+1 4111 1111 1111 1111"], ALL)
+@example([b"+1.2.3.4567890", b"+121.212.121.2121", b"+1 212.12.12.12"], ALL)
 @example([b"+49 123-45-6789", b"+1 212-555-0142"], ALL)
 @example([b"+1 212-555-0142", b"(212)555-0142", b"1-212-555-0142", b"212.555.0142"], ALL)
 @example([b"4111111111111111", b"378282246310005", b"4111111111111112"], ALL)
