@@ -216,7 +216,7 @@ def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake) ->
             driver.lost(side)
     for side, data in early.items():
         if data:
-            driver.received(side, data)
+            endpoints[side].data_received(data)
 
 
 def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, Any]:
