@@ -19,7 +19,7 @@ from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.base import Side, Wire
 from postern.relay import endpoint
-from postern.relay.driver import Driver
+from postern.relay.driver import Driver, clock_since
 from postern.relay.handshake import StreamHandshake
 from postern.relay.link import Link
 from postern.relay.target import Dialer, Target
@@ -165,7 +165,7 @@ class Engine:
     def _live(self, opened: Opened, target: Target, cancel_key: bytes) -> LiveLink:
         permit = opened.permit
         wire = self._parts.wire(permit.connection.subtype, target.parameters)
-        clock = _clock(opened.started)
+        clock = clock_since(opened.started)
         link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
         driver = Driver(
             link,
@@ -183,7 +183,7 @@ class Engine:
             reason = EndReason.FAILED if exit_code else EndReason.COMPLETED
         try:
             if reason not in _QUIET:
-                recording.record([Note("session ended", {"reason": reason})], _clock(opened.started)())
+                recording.record([Note("session ended", {"reason": reason})], clock_since(opened.started)())
             await asyncio.get_running_loop().run_in_executor(None, recording.finish)
         except Exception:
             log.exception("the recording of session %s could not be finished", opened.id)
@@ -216,7 +216,7 @@ def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake) ->
             driver.lost(side)
     for side, data in early.items():
         if data:
-            driver.received(side, data)
+            endpoints[side].data_received(data)
 
 
 def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, Any]:
@@ -233,7 +233,3 @@ def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, 
         "event_size": recording.size,
         "truncated": recording.truncated,
     }
-
-
-def _clock(started: float) -> Callable[[], int]:
-    return lambda: int((time.monotonic() - started) * 1_000_000)

@@ -95,13 +95,13 @@ class LiveLinks:
                     link.driver.end(EndReason.EXPIRED, "this session reached its maximum duration")
                 elif expires is not None and wall >= expires:
                     link.driver.end(EndReason.EXPIRED, "this session's access has expired; issue a new credential")
-                elif self._is_idle(link, now):
+                elif self._is_idle(link):
                     link.driver.end(EndReason.IDLE, f"this session was idle for {self._idle_timeout:g} seconds")
 
-    def _is_idle(self, link: LiveLink, now: float) -> bool:
+    def _is_idle(self, link: LiveLink) -> bool:
         """A client that waits for an answer is not idle, however long the target is quiet."""
         limit = self._idle_timeout
-        return bool(limit) and not link.driver.link.busy and now - link.driver.last_activity >= limit
+        return bool(limit) and not link.driver.link.busy and link.driver.idle >= limit
 
     async def stop(self, grace: float) -> None:
         """Ends every link, and waits until they are closed or `grace` seconds have passed."""
