@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from postern.domain.permit import Permit
-from postern.domain.session import EndReason, Session
+from postern.domain.session import EndReason, Session, Verb
 from postern.errors import RecordingFailed, Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.interception.events import Event, Note
@@ -43,8 +43,8 @@ class SessionRecording(Protocol):
 
     def record(self, events: list[Event], micros: int) -> None: ...
 
-    def finish(self) -> None:
-        """Makes it durable and final. May block."""
+    def finish(self, *, soon: bool) -> Awaitable[None]:
+        """Makes it durable and final, together with others that end now unless somebody waits for this one: `soon`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ class Engine:
         try:
             if reason not in _QUIET:
                 recording.record([Note("session ended", {"reason": reason})], _clock(opened.started)())
-            await asyncio.get_running_loop().run_in_executor(None, recording.finish)
+            await recording.finish(soon=opened.permit.verb is Verb.EXEC)
         except Exception:
             log.exception("the recording of session %s could not be finished", opened.id)
         try:
