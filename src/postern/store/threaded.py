@@ -53,6 +53,15 @@ class ThreadedEngine:
             raise
         await asyncio.shield(self.run(lambda: _committed(connection)))
 
+    async def transact(self, work: Callable[[Connection], T], **options: Any) -> T:
+        """A whole transaction in one hop."""
+
+        def in_thread() -> T:
+            with self.sync_engine.connect() as connection, connection.execution_options(**options).begin():
+                return work(connection)
+
+        return await self.run(in_thread)
+
     async def dispose(self) -> None:
         await self.run(self.sync_engine.dispose)
         self._pool.shutdown(wait=False)

@@ -47,11 +47,9 @@ class SqlSessions:
         return await self._ends.add(_end_values(session_id, ended))
 
     async def _write_ends(self, ends: list[dict[str, Any]]) -> list[bool]:
-        if len(ends) == 1:
-            async with self._database.statement() as connection:
-                return [(await connection.execute(_END, ends[0])).rowcount == 1]
-        async with self._database.transaction() as connection:
-            return [(await connection.execute(_END, values)).rowcount == 1 for values in ends]
+        return await self._database.together(
+            lambda connection: [connection.execute(_END, values).rowcount == 1 for values in ends]
+        )
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
         async with self._database.statement() as connection:
