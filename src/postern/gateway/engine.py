@@ -15,6 +15,7 @@ from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session, Verb
 from postern.errors import RecordingFailed, Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
+from postern.gateway.opening import EndedEarly, Opening
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.base import Side, Wire
@@ -81,15 +82,26 @@ class Engine:
         self._max_duration = max_duration
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def dial(self, permit: Permit, database: str | None, parameters: Mapping[str, str]) -> Target:
-        return await self._dialer.dial(permit, database, parameters)
+    async def dial(
+        self, opening: Opening, permit: Permit, database: str | None, parameters: Mapping[str, str], *, since: int
+    ) -> Target:
+        """Raises what dialling raises, and EndedEarly."""
+        with self.links.dialling(opening, permit, since=since):
+            return await self._dialer.dial(permit, database, parameters)
 
     async def open(
-        self, permit: Permit, database: str | None, parameters: Mapping[str, str], metadata: Mapping[str, str]
+        self,
+        permit: Permit,
+        database: str | None,
+        parameters: Mapping[str, str],
+        metadata: Mapping[str, str],
+        *,
+        since: int,
     ) -> tuple[Opened, Target]:
         """A new session and its target: the row is written while the target is dialled.
 
-        Raises what dialling raises, and Unavailable; a session whose target could not be had is closed as failed.
+        `since` as for `run`, which must follow without a wait in between. Raises what dialling raises, EndedEarly
+        and Unavailable; a session whose target could not be had is closed as failed.
         """
         session_id = uuid4()
         row = asyncio.ensure_future(
@@ -97,14 +109,15 @@ class Engine:
         )
         target: Target | None = None
         try:
-            target = await self.dial(permit, database, parameters)
-            session = await row
+            with self.links.opening(session_id) as opening:
+                target = await self.dial(opening, permit, database, parameters, since=since)
+                session = await row
+                opening.check()
             return self.prepare(session_id, permit, session.start_date), target
         except BaseException as error:
             if target is not None:
                 target.stream.close()
-            reason = EndReason.RECORDING_FAILED if isinstance(error, RecordingFailed) else EndReason.FAILED
-            await asyncio.shield(self._give_up(row, session_id, reason))
+            await asyncio.shield(self._give_up(row, session_id, _reason(error)))
             raise
 
     async def _give_up(self, row: asyncio.Future[Session], session_id: UUID, reason: EndReason) -> None:
@@ -199,6 +212,12 @@ class Engine:
         task = asyncio.get_running_loop().create_task(self._dialer.cancel(permit, target))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _reason(error: BaseException) -> EndReason:
+    if isinstance(error, EndedEarly):
+        return error.reason
+    return EndReason.RECORDING_FAILED if isinstance(error, RecordingFailed) else EndReason.FAILED
 
 
 def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake) -> None:
