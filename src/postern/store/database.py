@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import logging
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ T = TypeVar("T")
 
 _DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 MIGRATIONS = Path(__file__).parent / "migrations"
+_SQLITE = (sqlite3.OperationalError, sqlite3.InterfaceError)  # of statements that are `Prepared`
 _BUSY_MILLISECONDS = 10_000
 _MIGRATION_LOCK = 0x506F_7374_6572_6E  # "Postern"; any number that is always the same
 
@@ -112,7 +114,7 @@ async def _answering() -> AsyncIterator[None]:
     """Turns "the store does not answer" into the one error that callers know; other errors pass."""
     try:
         yield
-    except (OperationalError, InterfaceError, PoolTimeout, OSError) as error:
+    except (OperationalError, InterfaceError, PoolTimeout, OSError, *_SQLITE) as error:
         log.exception("the store does not answer")
         raise Unavailable(
             "the store does not answer; try again, and look at the gateway's log if it stays so"

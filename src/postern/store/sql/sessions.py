@@ -12,11 +12,12 @@ from postern.domain.session import Session, SessionStatus
 from postern.store.batch import Batch
 from postern.store.database import Database
 from postern.store.ports import Ended, SessionFilter
+from postern.store.prepared import Prepared
 from postern.store.schema import sessions
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
-_ADD = insert(sessions)
+_ADD = Prepared(insert(sessions))
 _SET = update(sessions).where(sessions.c.id == bindparam("session"))
 _SET = _SET.values(
     {
@@ -24,7 +25,7 @@ _SET = _SET.values(
         for name in ("status", "end_date", "end_reason", "end_detail", "exit_code", "metrics", "event_size")
     }
 )
-_END = _SET.where(sessions.c.status != SessionStatus.DONE)
+_END = Prepared(_SET.where(sessions.c.status != SessionStatus.DONE))
 _END_READY = _SET.where(sessions.c.status == SessionStatus.READY)
 _TAKEN = {column.name for column in sessions.c} - {"principal_id", "source", "end_reason", "end_detail"}
 _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
@@ -41,14 +42,14 @@ class SqlSessions:
             values[name] = dict(values[name])
         values |= {"principal_id": principal_id, "source": source}
         async with self._database.statement() as connection:
-            await connection.execute(_ADD, values)
+            await connection.run_sync(lambda connection: _ADD.count(connection, values))
 
     async def end(self, session_id: UUID, ended: Ended) -> bool:
         return await self._ends.add(_end_values(session_id, ended))
 
     async def _write_ends(self, ends: list[dict[str, Any]]) -> list[bool]:
         return await self._database.together(
-            lambda connection: [connection.execute(_END, values).rowcount == 1 for values in ends]
+            lambda connection: [_END.count(connection, values) == 1 for values in ends]
         )
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
