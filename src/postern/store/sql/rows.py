@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, RowMapping, String, Table, cast, func, select
+from sqlalchemy import ColumnElement, Label, String, Table, cast, func, select
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
@@ -15,6 +15,7 @@ from postern.domain.principal import Principal, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.store.encryption import Encryption
+from postern.store.prepared import Row
 from postern.store.schema import connection_guardrails, connections, sessions, user_groups, users
 
 # Unit separator: cannot occur in a group name, whose characters are checked when it is saved.
@@ -51,7 +52,7 @@ def split(text: str | None) -> list[str]:
     return text.split(_SEPARATOR) if text else []
 
 
-def principal_of(row: RowMapping, prefix: str = "") -> Principal:
+def principal_of(row: Row, prefix: str = "") -> Principal:
     return Principal(
         id=row[f"{prefix}id"],
         org_id=row[f"{prefix}org_id"],
@@ -64,7 +65,7 @@ def principal_of(row: RowMapping, prefix: str = "") -> Principal:
     )
 
 
-def connection_of(row: RowMapping, encryption: Encryption, prefix: str = "") -> Connection:
+def connection_of(row: Row, encryption: Encryption, prefix: str = "") -> Connection:
     """With its secrets, decrypted."""
 
     def at(name: str) -> Any:
@@ -101,7 +102,7 @@ def open_secret(sealed: bytes, encryption: Encryption, connection_id: UUID) -> d
     return {key: Secret(value) for key, value in clear.items()}
 
 
-def guardrail_of(row: RowMapping, connection_ids: Sequence[UUID], prefix: str = "") -> GuardRail:
+def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> GuardRail:
     """Raises ValueError or KeyError for a rule that this version does not know."""
     return GuardRail(
         id=row[f"{prefix}id"],
@@ -132,7 +133,7 @@ def rules_values(rules: Sequence[Rule]) -> list[dict[str, Any]]:
 SESSION_COLUMNS: list[ColumnElement[Any]] = [column for column in sessions.c if column.name != "script"]
 
 
-def session_of(row: RowMapping) -> Session:
+def session_of(row: Row) -> Session:
     """How a session ended is shown in its metadata: `end_reason`, and `end_detail` when there is more to say."""
     ending = {name: row[name] for name in ("end_reason", "end_detail") if row[name] is not None}
     plain = {
