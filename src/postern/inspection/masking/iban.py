@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from postern.domain.masking import InfoType
 from postern.inspection.masking.detector import (
     EDGE,
-    EDGE_BEHIND,
     Detector,
     Form,
     Whole,
@@ -38,7 +37,7 @@ _ACCOUNT = (
     + rb"(?i:"
     + b"|".join(country + rb"\d\d(?: ?[0-9A-Z]){%d}" % (length - 4) for country, length in LENGTHS.items())
     + rb")"
-    + EDGE_BEHIND
+    + rb"(?:\b|_)"  # the close search takes an account number in front of `_`, too
 )
 _WHOLE = b"|".join(country + rb"\d\d[0-9A-Z]{%d}" % (length - 4) for country, length in LENGTHS.items())
 _VALUES = {ord(character): b"%d" % int(character, 36) for character in string.digits + string.ascii_uppercase}
