@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-from postern.services.principals import UserFields
+from postern.services.identity.users import UserFields
 from tests.support.gateway import Gateway, wait_until
 
 from postern.domain.connection import Toggle
