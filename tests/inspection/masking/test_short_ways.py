@@ -85,6 +85,7 @@ def check(kinds: frozenset[InfoType], cells: list[bytes], found: list[bytes] | N
 @example([b"DE89370400440532013000", b"DE88370400440532013000"], ALL)
 @example([b"666-12-3456", b"123-45-6789", b"123 45 6789"], ALL)
 @example([b"000-12-3456", b"123-00-6789", b"123-45 6789"], ALL)
+@example([b"04000 0000 x"], ALL)
 @example([b"ad6600000000000000000000_"], ALL)
 @example([b"1.2.3.4", b"255.255.255.255", b"001.002.003.004"], ALL)
 def test_columns(cells: list[bytes], kinds: frozenset[InfoType]) -> None:

@@ -77,7 +77,7 @@ PHONE_NUMBER = Detector(
             narrowed(_NORTH_AMERICAN_LIKE, substitute_all(_NORTH_AMERICAN, MASK)),
         ),
         Form(
-            rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){4}",
+            rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){3}",
             substitute_valid(_NATIONAL, _judge_national),
         ),
     ),
