@@ -11,9 +11,13 @@ from postern.services.connections import Connections
 from postern.services.credentials import Credentials
 from postern.services.guardrails import GuardRails
 from postern.services.identity.accounts import Accounts
+from postern.services.identity.api_keys import ApiKeys
 from postern.services.identity.authentication import Authentication
+from postern.services.identity.groups import Groups
 from postern.services.identity.logins import Logins
+from postern.services.identity.machines import Machines
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.sign_in import SignIn
 from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
@@ -29,13 +33,17 @@ class Services:
     access: Access
     accounts: Accounts
     agents: Agents
+    api_keys: ApiKeys
     audit: Audit
     auth_configs: AuthConfigs
     authentication: Authentication
     connections: Connections
     credentials: Credentials
+    groups: Groups
     guardrails: GuardRails
     logins: Logins
+    machines: Machines
+    service_accounts: ServiceAccounts
     sessions: Sessions
     sign_in: SignIn
     signals: Signals
@@ -62,27 +70,33 @@ def build_services(
     access = Access(stores.access, stores.connections, signals, now)
     tokens = Tokens(stores.signing_keys, signals, now)
     logins = Logins(stores.logins, tokens, now)
+    api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
+    credentials = Credentials(stores.credentials, stores.connections, signals, now, enforceable=enforceable)
     accounts = Accounts(stores.principals, stores.organisations, logins, now, passwords or Passwords())
     return Services(
         access=access,
         accounts=accounts,
         agents=Agents(stores.agents, stores.organisations, now),
+        api_keys=api_keys,
         audit=Audit(stores.audit, stores.organisations, now),
         auth_configs=AuthConfigs(stores.settings, signals, now),
-        authentication=Authentication(tokens, logins),
+        authentication=Authentication(tokens, logins, api_keys),
         connections=Connections(
             stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
-        credentials=Credentials(stores.credentials, stores.connections, signals, now, enforceable=enforceable),
+        credentials=credentials,
+        groups=Groups(stores.groups, signals, now),
         guardrails=GuardRails(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
         logins=logins,
+        machines=Machines(stores.machines, stores.principals, credentials, signals, now),
+        service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(stores.sessions, stores.principals, access, recordings, signals, now, executable=enforceable),
         sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,
-        users=Users(stores.principals, accounts, logins, signals, now),
+        users=Users(stores.principals, stores.organisations, accounts, logins, signals, now),
         vouchers=Vouchers(stores.vouchers, now),
         now=now,
     )

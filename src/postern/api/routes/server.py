@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from postern import __version__
 from postern.api.audited import AuditedRoute
-from postern.api.auth import Caller, Facts, Use
+from postern.api.auth import By, Caller, Facts, Use
 from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.users import (
@@ -68,7 +68,18 @@ async def server_info(_caller: Caller, info: Info) -> ServerInfoAnswer:
 
 
 @router.get("/userinfo", tags=["User Management"], responses=errors())
-async def user_info(caller: Caller, services: Use) -> UserInfoAnswer:
-    """Who the token belongs to."""
-    shown = UserAnswer.of(await services.users.own(caller)).model_dump()
-    return UserInfoAnswer(**shown, org_id=str(caller.org_id), is_admin=caller.is_admin)
+async def user_info(caller: Caller, by: By, services: Use) -> UserInfoAnswer:
+    """Who asks, by what, and where they are."""
+    profile = await services.users.profile(caller)
+    return UserInfoAnswer(
+        **UserAnswer.of(profile.account).model_dump(),
+        org_id=str(caller.org_id),
+        org_name=profile.organisation.name,
+        tenancy_type="selfhosted" if profile.alone else "multitenant",
+        is_multitenant=not profile.alone,
+        is_admin=caller.is_admin,
+        kind=caller.kind,
+        login_method=by.login.method if by.login else None,
+        login_expires_at=by.login.expires_at if by.login else None,
+        api_key=by.api_key.name if by.api_key else None,
+    )

@@ -92,6 +92,7 @@ def account_of(row: Row, prefix: str = "") -> Account:
         verified=row[f"{prefix}verified"],
         picture=row[f"{prefix}picture"],
         external_id=row[f"{prefix}external_id"],
+        user_name=row[f"{prefix}user_name"],
         created_at=row[f"{prefix}created_at"],
         last_login_at=row[f"{prefix}last_login_at"],
     )
