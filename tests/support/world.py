@@ -20,6 +20,7 @@ from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts
 from postern.services.identity.passwords import Passwords
+from postern.services.server.features import Features
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.signals import LocalSignals
@@ -80,6 +81,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     signals: HeardSignals = field(default_factory=HeardSignals)
     recordings: FakeRecordings = field(default_factory=FakeRecordings)
+    _features: Features | None = None
 
     @classmethod
     async def make(cls, database: Database) -> World:
@@ -113,6 +115,12 @@ class World:
         connection = Connection(id=uuid4(), org_id=self.org_id, name=name, agent_id=agent.id, **values)  # type: ignore[arg-type]
         await self.stores.connections.add(connection)
         return connection
+
+    def features(self) -> Features:
+        """The same each time, as a process has them."""
+        if self._features is None:
+            self._features = Features(self.stores.settings, self.signals, self.clock)
+        return self._features
 
     def services(self) -> Services:
         """All services over this store; `postgres` is enforceable, patterns are checked by `re`, hashing is cheap."""

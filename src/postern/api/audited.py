@@ -19,7 +19,7 @@ from postern.services.server.trail import Trail, follow
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _NAMED = {"login", "revoke", "kill"}  # last parts of a path that say what is done
-_IN_PATH = ("nameOrID", "session_id", "id", "credential_id")
+_IN_PATH = ("nameOrID", "emailOrID", "name", "session_id", "id", "credential_id")
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

@@ -14,6 +14,7 @@ from postern.errors import Denied, Invalid, NotFound
 from postern.services.identity.accounts import Accounts
 from postern.services.identity.logins import Logins
 from postern.services.identity.passwords import check_strength
+from postern.services.server.trail import changed as noted
 from postern.store.ports import Clock, PrincipalFilter, PrincipalStore, Signals, Topic
 
 __all__ = ["PrincipalFilter", "UserFields", "Users"]
@@ -82,7 +83,9 @@ class Users:
         await self._store.add(Account(user), self._now())
         if fields.password is not None:
             await self._accounts.set_password(user, fields.password, "password")
-        return await self.get(principal, user.subject)
+        made = await self.get(principal, user.subject)
+        noted(None, made)
+        return made
 
     async def update(self, principal: Principal, key: str, fields: UserFields) -> Account:
         """Raises Denied, NotFound, Invalid. A changed password ends the user's logins."""
@@ -107,7 +110,9 @@ class Users:
         if fields.groups is not None:
             await self._store.set_groups(changed.id, changed.groups, GroupSource.MANUAL)
         await self.stands_changed(changed)
-        return await self.get(principal, changed.subject)
+        after = await self.get(principal, changed.subject)
+        noted(account, after)
+        return after
 
     async def stands_changed(self, principal: Principal) -> None:
         """Status or groups are others now: who may not be here any more is out at once, with what they run."""
