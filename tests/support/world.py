@@ -21,6 +21,7 @@ from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts
 from postern.services.identity.passwords import Passwords
 from postern.services.server.features import Features
+from postern.services.server.machine import Machine
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.signals import LocalSignals
@@ -122,7 +123,7 @@ class World:
             self._features = Features(self.stores.settings, self.signals, self.clock)
         return self._features
 
-    def services(self) -> Services:
+    def services(self, machine: Machine | None = None) -> Services:
         """All services over this store; `postgres` is enforceable, patterns are checked by `re`, hashing is cheap."""
         return build_services(
             self.stores,
@@ -131,6 +132,7 @@ class World:
             self.clock,
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
+            machine=machine,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
         )
 
