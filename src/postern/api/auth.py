@@ -46,7 +46,7 @@ async def principal_of(
         raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
     token = Secret(given)
     caller = await services_of(request).authentication.caller(token, address=address_of(request))
-    request.state.caller, request.state.principal = caller, caller.principal
+    request.state.caller, request.state.principal, request.state.token = caller, caller.principal, token
     return caller.principal
 
 

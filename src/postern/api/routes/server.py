@@ -1,19 +1,14 @@
-"""What the server tells of itself, and login (spec 4.7)."""
+"""Login, and who is logged in (spec 4.7)."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from postern import __version__
 from postern.api.audited import AuditedRoute
 from postern.api.auth import By, Caller, Facts, Use
-from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.users import (
-    LivenessAnswer,
     LoginRequest,
-    PublicServerInfoAnswer,
-    ServerInfoAnswer,
     StatusAnswer,
     UserAnswer,
     UserInfoAnswer,
@@ -21,22 +16,8 @@ from postern.api.schemas.users import (
 from postern.domain.secret import Secret
 from postern.errors import Malformed
 
-_LOCAL = "local"
-
 open_router = APIRouter(route_class=AuditedRoute)
 router = APIRouter(route_class=AuditedRoute)
-
-
-@open_router.get("/healthz", tags=["Server Management"], responses=open_errors())
-async def healthz() -> LivenessAnswer:
-    """Whether the API process answers."""
-    return LivenessAnswer()
-
-
-@open_router.get("/publicserverinfo", tags=["Server Management"], responses=open_errors())
-async def public_server_info() -> PublicServerInfoAnswer:
-    """How to log in. The first admin is made at the first start, so no set-up is ever left to a stranger."""
-    return PublicServerInfoAnswer(auth_method=_LOCAL, setup_required=False)
 
 
 @open_router.get("/login", tags=["Authentication"], responses=open_errors())
@@ -51,20 +32,6 @@ async def local_login(body: LoginRequest, services: Use, facts: Facts, response:
     opened = await services.accounts.login(body.email, Secret(body.password), facts, organisation=body.organization)
     response.headers["Token"] = opened.token.reveal()
     return StatusAnswer()
-
-
-@router.get("/serverinfo", tags=["Server Management"], responses=errors())
-async def server_info(_caller: Caller, info: Info) -> ServerInfoAnswer:
-    """The configuration that clients need."""
-    return ServerInfoAnswer(
-        version=__version__,
-        auth_method=_LOCAL,
-        api_url=info.api_url,
-        postgres_host=info.postgres_host,
-        postgres_port=info.postgres_port,
-        tunnel_url=info.tunnel_url,
-        ca_certificate=info.ca_certificate,
-    )
 
 
 @router.get("/userinfo", tags=["User Management"], responses=errors())

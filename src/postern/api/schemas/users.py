@@ -1,4 +1,4 @@
-"""Users, login and what the server tells of itself (spec 2.6, 4.7)."""
+"""Users and login (spec 2.6, 4.7)."""
 
 from __future__ import annotations
 
@@ -23,25 +23,6 @@ class LoginRequest(Body):
 
 class StatusAnswer(Answer):
     status: str = "ok"
-
-
-class LivenessAnswer(Answer):
-    liveness: str = "OK"
-
-
-class PublicServerInfoAnswer(Answer):
-    auth_method: str
-    setup_required: bool
-
-
-class ServerInfoAnswer(Answer):
-    version: str
-    auth_method: str
-    api_url: str
-    postgres_host: str
-    postgres_port: int
-    tunnel_url: str = Field(description="Where the command line opens tunnels")
-    ca_certificate: str | None = Field(description="PEM; None when the certificates are publicly trusted")
 
 
 class UserAnswer(Answer):

@@ -24,9 +24,12 @@ from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
     AuditStore,
+    Follower,
     IdempotencyStore,
+    Journal,
     KeptAnswer,
     OrganisationStore,
+    SchemaStore,
     SettingStore,
 )
 from postern.store.ports.targets import (
@@ -55,9 +58,11 @@ __all__ = [
     "ConnectionStore",
     "CredentialStore",
     "Ended",
+    "Follower",
     "GroupStore",
     "GuardRailStore",
     "IdempotencyStore",
+    "Journal",
     "KeptAnswer",
     "LoginStore",
     "MachineStore",
@@ -65,6 +70,7 @@ __all__ = [
     "PrincipalFilter",
     "PrincipalStore",
     "Recordings",
+    "SchemaStore",
     "SecondFactorStore",
     "SessionFilter",
     "SessionStore",
@@ -108,6 +114,8 @@ class Stores(Protocol):
     def organisations(self) -> OrganisationStore: ...
     @property
     def principals(self) -> PrincipalStore: ...
+    @property
+    def schema(self) -> SchemaStore: ...
     @property
     def second_factors(self) -> SecondFactorStore: ...
     @property
