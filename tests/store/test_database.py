@@ -92,3 +92,14 @@ async def test_a_store_that_does_not_answer_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="does not answer"):
         async with database.statement() as connection:
             await connection.execute(select(orgs))
+
+
+async def test_more_transactions_at_once_than_there_are_connections_wait_and_all_go_through(database: Database) -> None:
+    async def add(number: int) -> None:
+        async with database.transaction() as transaction:
+            values = {"id": uuid4(), "name": f"org-{number}", "created_at": datetime.now(UTC)}
+            await transaction.execute(insert(orgs).values(values))
+            await transaction.execute(select(orgs.c.id))
+
+    async with asyncio.timeout(8):  # below the time that SQLite itself waits for a lock
+        await asyncio.gather(*(add(number) for number in range(30)))

@@ -86,8 +86,9 @@ class SpoolRecording:
         self._spool.close(sealed=True)
 
 
-def build_worker(settings: Settings, name: str, made: Services, commits: GroupCommit) -> Worker:
-    """A relay worker called `name`; its spool folder and the sessions in the store carry that name."""
+def build_worker(settings: Settings, name: str, made: Services, commits: GroupCommit, decoy_secret: bytes) -> Worker:
+    """A relay worker called `name`; its spool folder and the sessions in the store carry that name. `decoy_secret` is
+    what strangers are answered from, the same in every worker."""
 
     def recording(session: UUID, permit: Permit, started_at: datetime) -> SessionRecording:
         connection = permit.connection
@@ -110,7 +111,7 @@ def build_worker(settings: Settings, name: str, made: Services, commits: GroupCo
         engine,
         made.signals,
         require_tls=not settings.is_loopback,
-        decoy_secret=paths.encryption_key(settings).read_bytes(),
+        decoy_secret=decoy_secret,
     )
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
@@ -145,7 +146,7 @@ async def _serve_worker(settings: Settings, name: str) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     commits = GroupCommit(settings.recording_sync_interval)
     async with open_app(settings, signals) as app:
-        worker = build_worker(settings, name, app.services, commits)
+        worker = build_worker(settings, name, app.services, commits, await app.encryption.derive("decoy salts"))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)

@@ -20,6 +20,7 @@ from postern.store.ports.identity import (
     SigningKeyStore,
     VoucherStore,
 )
+from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey
 from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
@@ -54,6 +55,8 @@ __all__ = [
     "ConnectionFilter",
     "ConnectionStore",
     "CredentialStore",
+    "DataKey",
+    "DataKeyStore",
     "Ended",
     "GroupStore",
     "GuardRailStore",
@@ -61,6 +64,7 @@ __all__ = [
     "KeptAnswer",
     "LoginStore",
     "MachineStore",
+    "MasterKey",
     "OrganisationStore",
     "PrincipalFilter",
     "PrincipalStore",
