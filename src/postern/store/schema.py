@@ -340,7 +340,6 @@ idempotency_keys = Table(
     Column("digest", LargeBinary(32), primary_key=True),
     Column("fingerprint", LargeBinary(32), nullable=False),
     Column("status", Integer, nullable=False),
-    Column("headers", JSON, nullable=False),
     Column("body", LargeBinary, nullable=False),  # sealed
     Column("created_at", Utc, nullable=False, index=True),
 )

@@ -96,10 +96,17 @@ def _settle(finished: asyncio.Future[None], error: Exception | None) -> None:
 
 
 def build_worker(
-    settings: Settings, name: str, made: Services, commits: GroupCommit, *, owner: UUID | None = None
+    settings: Settings,
+    name: str,
+    made: Services,
+    commits: GroupCommit,
+    decoy_secret: bytes,
+    *,
+    owner: UUID | None = None,
 ) -> Worker:
     """A relay worker called `name`; its spool folder and the sessions in the store carry that name. `owner` is the
-    organisation that runs this machine."""
+    organisation that runs this machine. `decoy_secret` is what strangers are answered from, the same in every
+    worker."""
 
     def recording(session: UUID, permit: Permit, started_at: datetime) -> SessionRecording:
         connection = permit.connection
@@ -121,7 +128,7 @@ def build_worker(
         made.access,
         engine,
         made.signals,
-        decoy_secret=paths.encryption_key(settings).read_bytes(),
+        decoy_secret=decoy_secret,
     )
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
@@ -171,7 +178,8 @@ async def _serve_worker(settings: Settings, name: str) -> None:
     commits = GroupCommit(settings.recording_sync_interval)
     async with open_app(settings, signals) as app:
         owner = (await app.stores.organisations.default()).id
-        worker = build_worker(settings, name, app.services, commits, owner=owner)
+        decoy_secret = await app.encryption.derive("decoy salts")
+        worker = build_worker(settings, name, app.services, commits, decoy_secret, owner=owner)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)

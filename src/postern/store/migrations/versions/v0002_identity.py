@@ -171,7 +171,6 @@ def _programs() -> None:
         sa.Column("digest", sa.LargeBinary(32), nullable=False),
         sa.Column("fingerprint", sa.LargeBinary(32), nullable=False),
         sa.Column("status", sa.Integer(), nullable=False),
-        sa.Column("headers", sa.JSON(), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.ForeignKeyConstraint(
