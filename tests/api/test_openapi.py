@@ -55,7 +55,7 @@ async def test_the_description_is_complete(api: Api) -> None:
     assert description["openapi"].startswith("3.1")
     operations = [one for methods in description["paths"].values() for one in methods.values()]
     ids = [one["operationId"] for one in operations]
-    assert len(set(ids)) == len(ids) == 32
+    assert len(set(ids)) == len(ids) >= 32
     for one in operations:
         assert len(one["tags"]) == 1, one["operationId"]
         success = [status for status in one["responses"] if status < "300"]
@@ -148,6 +148,6 @@ def test_whatever_is_sent_is_answered_as_described(database_url: str, loop_threa
 
         with contextlib.suppress(Unsatisfiable):  # an operation without parameters cannot be called wrongly
             check()
-    assert checked == 2 * 32
+    assert checked == 2 * len(results) >= 64
     assert set(statuses) >= {200, 201, 202, 204, 400, 401, 404, 422}, statuses
     run(database.close())

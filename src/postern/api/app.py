@@ -9,7 +9,7 @@ from postern import __version__
 from postern.api import errors
 from postern.api.info import ServerInfo
 from postern.api.middleware import Envelope
-from postern.api.routes import agents, connections, credentials, guardrails, scripts, server, sessions, users
+from postern.api.routes import agents, connections, credentials, guardrails, logins, scripts, server, sessions, users
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
 
@@ -34,7 +34,7 @@ def create_app(services: Services, info: ServerInfo, *, exec_wait: float = EXEC_
     app.state.done = DoneSignals(services.signals)
     errors.install(app)
     api = APIRouter(prefix="/api")
-    for part in (server.open_router, server.router, users.router, agents.router, connections.router):
+    for part in (server.open_router, server.router, logins.router, users.router, agents.router, connections.router):
         api.include_router(part)
     for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
         api.include_router(part)

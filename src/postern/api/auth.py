@@ -1,20 +1,29 @@
-"""Who asks: a bearer token on every request but the open ones."""
+"""Who asks: a bearer token, or a browser's session cookie, on every request but the open ones."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
+from postern.api import cookies
+from postern.api.info import info_of
 from postern.domain.login import ClientKind
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import Unauthenticated
+from postern.errors import Malformed, Unauthenticated
 from postern.services.bundle import Services
+from postern.services.identity.authentication import Caller as WholeCaller
 from postern.services.identity.logins import ClientFacts
 
 _bearer = HTTPBearer(auto_error=False, description="The token that login answered with.")
+_cookie = APIKeyCookie(
+    name=cookies.SECURE_NAME,
+    auto_error=False,
+    description=f"A browser's session. Over plain HTTP on loopback the name is `{cookies.PLAIN_NAME}`. "
+    f"Writes need the header `{cookies.CSRF_HEADER}` too.",
+)
 
 
 def services_of(request: Request) -> Services:
@@ -28,18 +37,43 @@ def address_of(request: Request) -> str:
 
 
 async def principal_of(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    _described: Annotated[str | None, Depends(_cookie)],
 ) -> Principal:
-    """Raises Unauthenticated. The principal is also left in `request.state` for the log and the audit."""
-    if credentials is None:
+    """Raises Unauthenticated, Malformed, Denied, Unavailable. The principal is also left in `request.state` for the
+    log and the audit."""
+    info = info_of(request)
+    held = cookies.login_cookie(request, info)
+    if held is not None and "Authorization" in request.headers:
+        raise Malformed("a request has the session's cookie or the header Authorization, never both; leave one out")
+    token = held or (Secret(credentials.credentials) if credentials else None)
+    if token is None:
         raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
-    token = Secret(credentials.credentials)
     caller = await services_of(request).authentication.caller(token, address=address_of(request))
-    request.state.caller, request.state.principal = caller, caller.principal
+    if held is not None:
+        if caller.login is None:
+            raise Unauthenticated("only the token of a login may be in the session's cookie")
+        if request.method not in cookies.READS:
+            cookies.require_own_page(request, held, info)
+    request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, held
     return caller.principal
 
 
+async def caller_of(request: Request, _known: Annotated[Principal, Depends(principal_of)]) -> WholeCaller:
+    """Who asks, and by what."""
+    caller: WholeCaller = request.state.caller
+    return caller
+
+
+def session_token_of(request: Request) -> Secret | None:
+    """The token of the cookie by which the request came; None for a bearer token. After `principal_of`."""
+    held: Secret | None = request.state.session_token
+    return held
+
+
 Caller = Annotated[Principal, Depends(principal_of)]
+CallerInFull = Annotated[WholeCaller, Depends(caller_of)]
 
 
 def client_of(request: Request) -> ClientFacts:

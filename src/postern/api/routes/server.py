@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from postern import __version__
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Facts, Use
+from postern.api.hand_over import GivesLogin
 from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.users import (
@@ -45,11 +46,17 @@ async def login() -> StatusAnswer:
     raise Malformed("this gateway uses local login: POST /api/localauth/login with email and password")
 
 
-@open_router.post("/localauth/login", tags=["Authentication"], responses=open_errors(401, 413, 429))
-async def local_login(body: LoginRequest, services: Use, facts: Facts, response: Response) -> StatusAnswer:
-    """Answers the access token in the header `Token`; it is good for 12 hours."""
-    opened = await services.accounts.login(body.email, Secret(body.password), facts, organisation=body.organization)
-    response.headers["Token"] = opened.token.reveal()
+@open_router.post("/localauth/login", tags=["Authentication"], responses=open_errors(401, 403, 413, 429))
+async def local_login(
+    body: LoginRequest,
+    services: Use,
+    facts: Facts,
+    hand_over: GivesLogin,
+) -> StatusAnswer:
+    """Answers the access token in the header `Token`, or with `session=cookie` in a cookie; it is good for 12 hours."""
+    client = hand_over.client(facts)
+    opened = await services.accounts.login(body.email, Secret(body.password), client, organisation=body.organization)
+    hand_over(opened)
     return StatusAnswer()
 
 
