@@ -18,7 +18,7 @@ from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
-from postern.services.identity.logins import ClientFacts
+from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.passwords import Passwords
 from postern.store.database import Database
 from postern.store.encryption import Encryption
@@ -26,6 +26,7 @@ from postern.store.signals import LocalSignals
 from postern.store.sql import SqlStores
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
+API_URL = "http://localhost:7480"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -123,8 +124,18 @@ class World:
             self.clock,
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
+            api_url=API_URL,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
         )
+
+
+async def logged_in(
+    services: Services, email: str, password: Secret, *, client: ClientFacts = CLIENT, organisation: str | None = None
+) -> Opened:
+    """By password alone."""
+    opened = await services.local_login.login(email, password, client, organisation=organisation)
+    assert isinstance(opened, Opened)
+    return opened
 
 
 def compiles(pattern: str) -> str | None:

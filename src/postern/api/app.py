@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from postern import __version__
 from postern.api import errors
+from postern.api.addresses import Network
 from postern.api.info import ServerInfo
 from postern.api.middleware import Envelope
-from postern.api.routes import agents, connections, credentials, guardrails, logins, scripts, server, sessions, users
+from postern.api.routes import (
+    agents,
+    connections,
+    credentials,
+    guardrails,
+    local_auth,
+    logins,
+    scripts,
+    second_factors,
+    server,
+    sessions,
+    users,
+)
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
 
 EXEC_WAIT = 50.0  # seconds
 
 
-def create_app(services: Services, info: ServerInfo, *, exec_wait: float = EXEC_WAIT) -> FastAPI:
-    """`exec_wait` is how long, in seconds, a request waits for its script to end."""
+def create_app(
+    services: Services, info: ServerInfo, *, exec_wait: float = EXEC_WAIT, trusted_proxies: Sequence[Network] = ()
+) -> FastAPI:
+    """`exec_wait` is how long, in seconds, a request waits for its script to end. `trusted_proxies` are believed
+    about who their client is."""
     app = FastAPI(
         title="Postern API",
         version=__version__,
@@ -31,10 +49,13 @@ def create_app(services: Services, info: ServerInfo, *, exec_wait: float = EXEC_
     app.state.services = services
     app.state.info = info
     app.state.exec_wait = exec_wait
+    app.state.trusted_proxies = tuple(trusted_proxies)
     app.state.done = DoneSignals(services.signals)
     errors.install(app)
     api = APIRouter(prefix="/api")
-    for part in (server.open_router, server.router, logins.router, users.router, agents.router, connections.router):
+    for part in (local_auth.router, logins.router, second_factors.router):
+        api.include_router(part)
+    for part in (server.open_router, server.router, users.router, agents.router, connections.router):
         api.include_router(part)
     for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
         api.include_router(part)

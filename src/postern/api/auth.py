@@ -8,11 +8,12 @@ from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
 
 from postern.api import cookies
+from postern.api.addresses import client_address
 from postern.api.info import info_of
 from postern.domain.login import ClientKind
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import Malformed, Unauthenticated
+from postern.errors import Denied, Malformed, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity.authentication import Caller as WholeCaller
 from postern.services.identity.logins import ClientFacts
@@ -32,16 +33,19 @@ def services_of(request: Request) -> Services:
 
 
 def address_of(request: Request) -> str:
-    """The client's address; proxies are not believed."""
-    return request.client.host if request.client else "unknown"
+    """The client's address; what is in X-Forwarded-For counts only from a proxy that the settings name."""
+    peer = request.client.host if request.client else "unknown"
+    return client_address(peer, request.headers.getlist("X-Forwarded-For"), request.app.state.trusted_proxies)
 
 
-async def principal_of(
+async def authenticated(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
     _described: Annotated[str | None, Depends(_cookie)],
-) -> Principal:
-    """Raises Unauthenticated, Malformed, Denied, Unavailable. The principal is also left in `request.state` for the
+) -> WholeCaller:
+    """Who asks, also when they must enrol a second factor first: for the few routes that serves.
+
+    Raises Unauthenticated, Malformed, Denied, Unavailable. The principal is also left in `request.state` for the
     log and the audit."""
     info = info_of(request)
     held = cookies.login_cookie(request, info)
@@ -57,13 +61,18 @@ async def principal_of(
         if request.method not in cookies.READS:
             cookies.require_own_page(request, held, info)
     request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, held
-    return caller.principal
-
-
-async def caller_of(request: Request, _known: Annotated[Principal, Depends(principal_of)]) -> WholeCaller:
-    """Who asks, and by what."""
-    caller: WholeCaller = request.state.caller
     return caller
+
+
+async def caller_of(caller: Annotated[WholeCaller, Depends(authenticated)]) -> WholeCaller:
+    """Who asks, and by what. Raises Denied for one who must enrol a second factor first, and as `authenticated`."""
+    if caller.must_enrol:
+        raise Denied("your organisation requires a second factor: enrol one by POST /api/users/self/second-factors")
+    return caller
+
+
+async def principal_of(caller: Annotated[WholeCaller, Depends(caller_of)]) -> Principal:
+    return caller.principal
 
 
 def session_token_of(request: Request) -> Secret | None:
@@ -74,6 +83,7 @@ def session_token_of(request: Request) -> Secret | None:
 
 Caller = Annotated[Principal, Depends(principal_of)]
 CallerInFull = Annotated[WholeCaller, Depends(caller_of)]
+EnrollingCaller = Annotated[WholeCaller, Depends(authenticated)]
 
 
 def client_of(request: Request) -> ClientFacts:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 from fastapi import Depends, Query, Request, Response
 
-from postern.api.cookies import require_own_origin, set_login_cookie
+from postern.api.auth import EnrollingCaller, session_token_of
+from postern.api.cookies import csrf_token_of, require_own_origin, set_login_cookie
 from postern.api.info import ServerInfo, info_of
 from postern.domain.login import ClientKind
 from postern.services.identity.logins import ClientFacts, Opened
@@ -29,11 +30,13 @@ class HandOver:
         """As the login remembers it."""
         return replace(facts, kind=ClientKind.WEB) if self.kind is SessionKind.COOKIE else facts
 
-    def __call__(self, opened: Opened) -> None:
+    def __call__(self, opened: Opened) -> str | None:
+        """The CSRF token of a browser's session."""
         if self.kind is SessionKind.COOKIE:
             set_login_cookie(self.response, opened, self.info)
-        else:
-            self.response.headers["Token"] = opened.token.reveal()
+            return csrf_token_of(opened.token)
+        self.response.headers["Token"] = opened.token.reveal()
+        return None
 
 
 def hand_over_of(
@@ -50,4 +53,11 @@ def hand_over_of(
     return HandOver(session, info, response)
 
 
+def hand_back_of(request: Request, response: Response, _known: EnrollingCaller) -> HandOver:
+    """As the request itself came: by cookie or with a bearer token."""
+    kind = SessionKind.TOKEN if session_token_of(request) is None else SessionKind.COOKIE
+    return HandOver(kind, info_of(request), response)
+
+
 GivesLogin = Annotated[HandOver, Depends(hand_over_of)]
+RenewsLogin = Annotated[HandOver, Depends(hand_back_of)]

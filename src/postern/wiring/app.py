@@ -40,7 +40,9 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         yield App(
             database,
             stores,
-            build_services(stores, signals, recordings, now, compiles=compiles, enforceable=ENFORCEABLE),
+            build_services(
+                stores, signals, recordings, now, compiles=compiles, enforceable=ENFORCEABLE, api_url=settings.api_url
+            ),
         )
     finally:
         await database.close()

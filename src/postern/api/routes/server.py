@@ -6,20 +6,17 @@ from fastapi import APIRouter
 
 from postern import __version__
 from postern.api.audited import AuditedRoute
-from postern.api.auth import Caller, Facts, Use
-from postern.api.hand_over import GivesLogin
+from postern.api.auth import Caller, Use
 from postern.api.info import Info
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.users import (
     LivenessAnswer,
-    LoginRequest,
     PublicServerInfoAnswer,
     ServerInfoAnswer,
     StatusAnswer,
     UserAnswer,
     UserInfoAnswer,
 )
-from postern.domain.secret import Secret
 from postern.errors import Malformed
 
 _LOCAL = "local"
@@ -44,20 +41,6 @@ async def public_server_info() -> PublicServerInfoAnswer:
 async def login() -> StatusAnswer:
     """Where to go to log in at an identity provider; there is none with local login."""
     raise Malformed("this gateway uses local login: POST /api/localauth/login with email and password")
-
-
-@open_router.post("/localauth/login", tags=["Authentication"], responses=open_errors(401, 403, 413, 429))
-async def local_login(
-    body: LoginRequest,
-    services: Use,
-    facts: Facts,
-    hand_over: GivesLogin,
-) -> StatusAnswer:
-    """Answers the access token in the header `Token`, or with `session=cookie` in a cookie; it is good for 12 hours."""
-    client = hand_over.client(facts)
-    opened = await services.accounts.login(body.email, Secret(body.password), client, organisation=body.organization)
-    hand_over(opened)
-    return StatusAnswer()
 
 
 @router.get("/serverinfo", tags=["Server Management"], responses=errors())
