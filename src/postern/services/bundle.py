@@ -86,14 +86,12 @@ def build_services(
     *,
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
-    api_url: str,
     passwords: Passwords | None = None,
     machine: Machine | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
-    `compiles`: the check of a pattern, see GuardRails. `api_url`: where browsers find the API, without `/api`.
-    `machine`: what this machine is set up for.
+    `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
     """
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)
@@ -109,6 +107,7 @@ def build_services(
     accounts = Accounts(
         stores.principals, stores.organisations, auth_configs, logins, vouchers, now, passwords or Passwords()
     )
+    api_url = machine.config.api_url
     authenticators = Authenticators(api_url)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
