@@ -446,6 +446,27 @@ async def test_an_organisation_can_require_a_second_factor(scene: Scene) -> None
         await factors.remove(caller, own.id, KNOWN, "::1")
 
 
+async def test_a_factor_that_is_gone_is_missed_whatever_was_known_of_the_login(scene: Scene) -> None:
+    await scene.enrol_app()
+    await scene.require()
+    assert not (await scene.caller()).must_enrol
+    await scene.require(False)
+    (own,) = (one for one in await scene.services.second_factors.own(scene.ann) if one.kind is FactorKind.TOTP)
+    await scene.services.second_factors.remove(await scene.caller(), own.id, KNOWN, "::1")
+    await scene.require()
+    assert (await scene.caller()).must_enrol
+
+
+async def test_tickets_of_one_account_do_not_fill_the_store(scene: Scene) -> None:
+    await scene.enrol_app()
+    for _ in range(20):
+        await scene.ticket()
+    with pytest.raises(TooMany):
+        await scene.ticket()
+    scene.world.clock.forward(minutes=5)
+    assert await scene.ticket()
+
+
 async def test_an_old_login_that_must_enrol_needs_the_password_once_more(scene: Scene) -> None:
     await scene.require()
     scene.world.clock.forward(seconds=JUST_LOGGED_IN.total_seconds())
