@@ -10,9 +10,10 @@ from typing import Any
 import httpx
 import pyotp
 import pytest
-from tests.api.conftest import INFO, PASSWORD, Api, message
+from tests.api.conftest import PASSWORD, Api, message
 from tests.api.test_cookies import OWN, browser, csrf
 from tests.support.authenticator import Browser
+from tests.support.world import API_URL
 
 from postern.api.addresses import Network
 from postern.domain.auth_config import AuthConfig
@@ -91,7 +92,7 @@ async def test_a_login_in_two_steps(api: Api) -> None:
 
 
 async def test_a_browser_logs_in_with_an_authenticator(api: Api) -> None:
-    page, stick = await browser(api), Browser(INFO.api_url)
+    page, stick = await browser(api), Browser(API_URL)
     body = {"kind": "webauthn", "name": "stick", "current_password": PASSWORD}
     made = (await page.post("/users/self/second-factors", json=body, headers=await csrf(page))).json()
     confirm = f"/users/self/second-factors/{made['id']}/confirm"
@@ -160,7 +161,7 @@ async def test_a_set_up_link_lets_an_invited_user_in_once(api: Api) -> None:
     made = await api.as_admin.post("/users/new@example.com/setup-link")
     assert made.status_code == 201
     link = made.json()
-    assert link["url"] == f"{INFO.api_url}/setup#token={link['token']}"
+    assert link["url"] == f"{API_URL}/setup#token={link['token']}"
     message(await api.nobody.post("/localauth/setup", json={"token": older["token"], "password": NEW}), 401)
     for weak in ("short", "aaaaaaaaaaaaaaaa", "new@example.com", "NEW@example.com "):
         message(await api.nobody.post("/localauth/setup", json={"token": link["token"], "password": weak}), 422)

@@ -23,7 +23,7 @@ async def test_old_logins_vouchers_and_answers_go(world: World) -> None:
     await services.logins.open(await services.users.own(user), LoginMethod.LOCAL, CLIENT)
     payload = {"user_id": str(user.id)}
     await services.vouchers.make(VoucherPurpose.SETUP, payload, timedelta(hours=1))
-    assert await world.stores.idempotency.begin(user.id, b"d" * 32, b"f" * 32, world.clock()) is None
+    assert await world.stores.idempotency.begin(user, b"d" * 32, b"f" * 32, world.clock(), ANSWERS_STAY) is None
     world.clock.forward(seconds=(2 * LOGIN_LIFE + ANSWERS_STAY).total_seconds())
     recent = await services.vouchers.make(VoucherPurpose.SETUP, payload, timedelta(hours=1))
     task = asyncio.create_task(services.upkeep.forever(0.01))
@@ -34,7 +34,7 @@ async def test_old_logins_vouchers_and_answers_go(world: World) -> None:
     async with world.database.statement() as connection:
         assert (await connection.execute(select(func.count()).select_from(logins))).scalar_one() == 0
         assert (await connection.execute(select(func.count()).select_from(vouchers))).scalar_one() == 1
-    assert await world.stores.idempotency.begin(user.id, b"d" * 32, b"f" * 32, world.clock()) is None
+    assert await world.stores.idempotency.begin(user, b"d" * 32, b"f" * 32, world.clock(), ANSWERS_STAY) is None
     assert await services.vouchers.take(VoucherPurpose.SETUP, recent) == payload
 
 

@@ -19,10 +19,13 @@ from postern.services.server.trail import Trail, follow
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _NAMED = {
-    *("login", "second-factor", "setup", "logout", "refresh", "confirm", "setup-link", "rotate"),
-    *("revoke", "kill"),
+    *("login", "second-factor", "setup", "logout", "refresh", "confirm", "setup-link"),
+    *("revoke", "kill", "reactivate", "rotate"),
 }  # last parts of a path that say what is done
-_IN_PATH = ("nameOrID", "emailOrID", "session_id", "id", "credential_id", "factor_id", "login_id")
+_IN_PATH = (
+    *("nameOrID", "emailOrID", "subject", "connection", "name", "session_id", "id"),
+    *("credential_id", "factor_id", "login_id"),
+)
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

@@ -52,6 +52,10 @@ class Accounts:
         account = Account(admin, password_hash=await self._passwords.hash(password))
         return (FIRST_ADMIN, password) if await self._store.add_first(account, self._now()) else None
 
+    async def is_setup_required(self) -> bool:
+        """Whether the default organisation has no user yet."""
+        return not await self._store.count((await self._organisations.default()).id)
+
     async def prove(self, email: str, password: Secret, address: str, *, organisation: str | None = None) -> Account:
         """Whose password that is. Raises Unauthenticated, the same after the same work for unknown, inactive and
         wrong; TooMany; Denied where people log in at an identity provider."""
