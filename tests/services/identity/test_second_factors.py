@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -10,18 +10,19 @@ from uuid import uuid4
 import pyotp
 import pytest
 from tests.support.authenticator import Browser
-from tests.support.world import API_URL, CLIENT, World
+from tests.support.world import API_URL, CLIENT, MACHINE, World
 
 from postern.domain.auth_config import AuthConfig
 from postern.domain.login import LoginMethod
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.second_factor import FactorKind
 from postern.domain.secret import Secret
+from postern.domain.server import ServerConfig
 from postern.errors import Denied, Invalid, NotFound, TooMany, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity import recovery_codes, totp
 from postern.services.identity.authentication import Caller
-from postern.services.identity.authenticators import Authenticators, new_challenge
+from postern.services.identity.authenticators import Authenticators, Key, challenge_text, new_challenge
 from postern.services.identity.factor_check import FactorAnswer
 from postern.services.identity.local_login import SecondStep
 from postern.services.identity.logins import Opened
@@ -345,12 +346,28 @@ async def test_a_damaged_registration_is_refused(scene: Scene) -> None:
     await scene.services.second_factors.confirm(caller, enrolment.factor.id, None, good)
 
 
-def test_webauthn_needs_a_host_name() -> None:
+class At:
+    """A server at `url`."""
+
+    def __init__(self, url: str) -> None:
+        self.config = replace(MACHINE.config, api_url=url)
+
+    async def current(self) -> ServerConfig:
+        return self.config
+
+
+async def test_webauthn_needs_a_host_name() -> None:
     person = Principal(uuid4(), uuid4(), "x", "ann@example.com", "Ann")
     for url in ("https://192.0.2.1:7480", "https://[2001:db8::1]:7480"):
         with pytest.raises(Invalid, match="POSTERN_PUBLIC_HOST"):
-            Authenticators(url).creation(person, new_challenge(), [])
-    assert Authenticators("https://pg.example:443")._origin == "https://pg.example"
+            await Authenticators(At(url)).creation(person, new_challenge(), [])
+    options = await Authenticators(At("https://pg.example:443")).creation(person, new_challenge(), [])
+    assert options["rp"]["id"] == "pg.example"
+    challenge = new_challenge()
+    made = Browser("https://pg.example").create(options | {"challenge": challenge_text(challenge)})
+    key, counter = await Authenticators(At("https://pg.example:443")).created(made, challenge)
+    assert key == Key.load(key.dump())
+    assert counter == 0
 
 
 async def test_a_half_logged_in_session_can_neither_enrol_nor_regenerate(scene: Scene) -> None:

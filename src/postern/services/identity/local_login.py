@@ -127,7 +127,7 @@ class LocalLogin:
             "from_host": from_host,
         }
         ticket = await self._vouchers.make(VoucherPurpose.SECOND_FACTOR, payload, TICKET_LIFE)
-        request = self._authenticators.request(challenge, keys) if keys else None
+        request = await self._authenticators.request(challenge, keys) if keys else None
         return SecondStep(account, ticket, tuple(factors), request)
 
     async def _open(self, account: Account, client: ClientFacts) -> Opened:

@@ -129,7 +129,7 @@ class SecondFactors:
         else:
             challenge = new_challenge()
             known = [Key.load(one.material) for one in confirmed if one.kind is FactorKind.WEBAUTHN]
-            creation = self._authenticators.creation(principal, challenge, known)
+            creation = await self._authenticators.creation(principal, challenge, known)
             factor = replace(factor, material=challenge_text(challenge).encode())
             enrolment = Enrolment(factor, creation=creation)
         await self._store.add(factor)
@@ -229,7 +229,7 @@ class SecondFactors:
     async def _confirm_webauthn(self, factor: SecondFactor, credential: Mapping[str, Any] | None) -> None:
         if credential is None:
             raise Invalid("credential: is required", field="credential")
-        key, counter = self._authenticators.created(credential, challenge_of(factor.material.decode()))
+        key, counter = await self._authenticators.created(credential, challenge_of(factor.material.decode()))
         if not await self._store.remove(factor.id):  # somebody else was faster with this challenge
             raise NotFound(f"you have no second factor {factor.id} that waits to be confirmed")
         await self._store.add(replace(factor, material=key.dump(), counter=counter, confirmed_at=self._now()))
