@@ -31,7 +31,7 @@ from postern.store.sql.data_keys import SqlDataKeys
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
-MACHINE = Machine(config=ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432)), api_url=API_URL))
+MACHINE = Machine(ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432)), api_url=API_URL))
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 

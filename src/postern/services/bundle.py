@@ -107,8 +107,8 @@ def build_services(
     accounts = Accounts(
         stores.principals, stores.organisations, auth_configs, logins, vouchers, now, passwords or Passwords()
     )
-    api_url = machine.config.api_url
-    authenticators = Authenticators(api_url)
+    server_configs = ServerConfigs(stores.settings, stores.organisations, organisations, signals, now, machine)
+    authenticators = Authenticators(server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
     return Services(
@@ -140,13 +140,13 @@ def build_services(
         second_factors=SecondFactors(
             stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
         ),
-        server_configs=ServerConfigs(stores.settings, stores.organisations, organisations, signals, now, machine),
+        server_configs=server_configs,
         server_logs=ServerLogs(machine.journal, organisations),
         service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
-        setup_links=SetupLinks(stores.principals, vouchers, api_url, now),
+        setup_links=SetupLinks(stores.principals, vouchers, server_configs, now),
         sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,
