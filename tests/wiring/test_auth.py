@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -109,6 +110,12 @@ async def test_the_command_needs_a_gateway(tmp_path: Path) -> None:
     with pytest.raises(Misconfigured, match="no gateway in"):
         await auth_reset._reset(Settings(home=tmp_path))
     assert not any(tmp_path.iterdir())  # noqa: ASYNC240
+
+
+async def test_the_command_is_for_the_gateways_own_user(locked_out: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(Misconfigured, match="as that user"):
+        await auth_reset._reset(locked_out)
 
 
 def test_the_command_asks_first(tmp_path: Path) -> None:
