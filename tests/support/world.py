@@ -23,9 +23,10 @@ from postern.services.identity.passwords import Passwords
 from postern.services.server.features import Features
 from postern.services.server.machine import Machine
 from postern.store.database import Database
-from postern.store.encryption import Encryption
+from postern.store.encryption import Encryption, LocalMaster
 from postern.store.signals import LocalSignals
 from postern.store.sql import SqlStores
+from postern.store.sql.data_keys import SqlDataKeys
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -78,6 +79,7 @@ class HeardSignals(LocalSignals):
 class World:
     database: Database
     stores: SqlStores
+    encryption: Encryption
     org_id: UUID
     clock: FakeClock = field(default_factory=FakeClock)
     signals: HeardSignals = field(default_factory=HeardSignals)
@@ -86,8 +88,9 @@ class World:
 
     @classmethod
     async def make(cls, database: Database) -> World:
-        stores = SqlStores(database, Encryption(os.urandom(32)))
-        return cls(database, stores, (await stores.organisations.default()).id)
+        encryption = Encryption(SqlDataKeys(database), LocalMaster(os.urandom(32)))
+        stores = SqlStores(database, encryption)
+        return cls(database, stores, encryption, (await stores.organisations.default()).id)
 
     async def add_user(self, name: str, *groups: str, password_hash: str | None = None) -> Principal:
         key = uuid4()

@@ -11,16 +11,20 @@ from postern.api.info import ServerInfo
 from postern.api.middleware import Envelope
 from postern.api.routes import (
     agents,
+    api_keys,
     audit_logs,
     connections,
     credentials,
     features,
+    groups,
     guardrails,
+    machines,
     organisations,
     scripts,
     server,
     server_config,
     server_logs,
+    service_accounts,
     sessions,
     status,
     users,
@@ -54,7 +58,9 @@ def create_app(
     app.state.done = DoneSignals(services.signals)
     errors.install(app)
     api = APIRouter(prefix="/api")
-    for part in (server.open_router, server.router, users.router, agents.router, connections.router):
+    for part in (server.open_router, server.router, groups.router, users.router, agents.router, connections.router):
+        api.include_router(part)
+    for part in (service_accounts.router, api_keys.router, machines.router):
         api.include_router(part)
     for part in (status.open_router, status.router, organisations.router, features.router, audit_logs.router):
         api.include_router(part)

@@ -164,7 +164,12 @@ class Access:
         connection = await self._connections.get(permit.principal.org_id, str(permit.connection.id))
         if connection is None:
             raise Denied(f"connection {permit.connection.name!r} was deleted")
-        return replace(permit, connection=connection, policy=await self.policy_for(connection))
+        expires_at = permit.expires_at
+        if permit.credential_id is not None:  # a credential that is being rotated has a new end
+            standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
+            expires_at = standing.credential_expires_at
+        policy = await self.policy_for(connection)
+        return replace(permit, connection=connection, policy=policy, expires_at=expires_at)
 
 
 def masked_types(connection: Connection) -> frozenset[InfoType]:

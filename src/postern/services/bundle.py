@@ -11,9 +11,13 @@ from postern.services.connections import Connections
 from postern.services.credentials import Credentials
 from postern.services.guardrails import GuardRails
 from postern.services.identity.accounts import Accounts
+from postern.services.identity.api_keys import ApiKeys
 from postern.services.identity.authentication import Authentication
+from postern.services.identity.groups import Groups
 from postern.services.identity.logins import Logins
+from postern.services.identity.machines import Machines
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.sign_in import SignIn
 from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
@@ -36,16 +40,20 @@ class Services:
     access: Access
     accounts: Accounts
     agents: Agents
+    api_keys: ApiKeys
     audit: Audit
     auth_configs: AuthConfigs
     auth_settings: AuthSettings
     authentication: Authentication
     connections: Connections
     credentials: Credentials
+    groups: Groups
     features: Features
     guardrails: GuardRails
     health: Health
     logins: Logins
+    machines: Machines
+    service_accounts: ServiceAccounts
     organisations: Organisations
     server_configs: ServerConfigs
     server_logs: ServerLogs
@@ -82,39 +90,43 @@ def build_services(
     organisations = Organisations(stores.organisations, stores.principals, stores.agents, vouchers, now)
     tokens = Tokens(stores.signing_keys, signals, now)
     logins = Logins(stores.logins, tokens, now)
+    api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
+    credentials = Credentials(stores.credentials, stores.connections, features, signals, now, enforceable=enforceable)
     accounts = Accounts(stores.principals, stores.organisations, logins, now, passwords or Passwords())
     return Services(
         access=access,
         accounts=accounts,
         agents=agents,
+        api_keys=api_keys,
         audit=Audit(stores.audit, stores.organisations, now),
         auth_configs=auth_configs,
         auth_settings=AuthSettings(
             auth_configs, stores.organisations, stores.principals, stores.api_keys, now, machine.provider
         ),
-        authentication=Authentication(tokens, logins, features),
+        authentication=Authentication(tokens, logins, features, api_keys),
         connections=Connections(
             stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
-        credentials=Credentials(
-            stores.credentials, stores.connections, features, signals, now, enforceable=enforceable
-        ),
+        credentials=credentials,
         features=features,
+        groups=Groups(stores.groups, signals, now),
         guardrails=GuardRails(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
         health=Health(stores.schema, agents, signals, now),
         logins=logins,
+        machines=Machines(stores.machines, stores.principals, credentials, signals, now),
         organisations=organisations,
         server_configs=ServerConfigs(stores.settings, stores.organisations, organisations, signals, now, machine),
         server_logs=ServerLogs(machine.journal, organisations),
+        service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
         sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,
-        users=Users(stores.principals, accounts, logins, signals, now),
+        users=Users(stores.principals, stores.organisations, accounts, logins, signals, now),
         vouchers=vouchers,
         now=now,
     )

@@ -69,14 +69,7 @@ class Credentials:
 
         Raises NotFound, Invalid, Denied.
         """
-        target = await self._connection(principal, connection)
-        if target.access_mode_connect is not Toggle.ENABLED:
-            raise Denied(f"access mode connect is disabled on connection {target.name!r}; ask an administrator")
-        if target.subtype not in self._enforceable:
-            raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
-        if principal.is_auditor:
-            raise Denied("auditors read what others did, and do not connect themselves")
-        await self._features.require(principal.org_id, Feature.NATIVE_CREDENTIALS)
+        target = await self.check(principal, connection, seconds)
         life = _life(target, seconds)
         password = Secret(base64.urlsafe_b64encode(secrets.token_bytes(_PASSWORD_BYTES)).decode().rstrip("="))
         verifier = make_verifier(password)
@@ -100,6 +93,31 @@ class Credentials:
             break
         changed(None, credential)
         return Issued(credential, password, target)
+
+    async def check(self, principal: Principal, connection: str, seconds: int | None) -> Connection:
+        """The connection, for which `issue` would issue to that principal. Raises as `issue`."""
+        target = await self._connection(principal, connection)
+        if target.access_mode_connect is not Toggle.ENABLED:
+            raise Denied(f"access mode connect is disabled on connection {target.name!r}; ask an administrator")
+        if target.subtype not in self._enforceable:
+            raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
+        if principal.is_auditor:
+            raise Denied("auditors read what others did, and do not connect themselves")
+        await self._features.require(principal.org_id, Feature.NATIVE_CREDENTIALS)
+        _life(target, seconds)
+        return target
+
+    async def of_principal(self, principal: Principal) -> list[tuple[Credential, str]]:
+        """All of theirs, with the names of the connections; newest first. Who asks was checked."""
+        return await self._store.of_user(principal.org_id, principal.id)
+
+    async def retire(self, credential: Credential, overlap: timedelta) -> None:
+        """Ends it, with its links, once `overlap` is over. Who asks was checked."""
+        if overlap:
+            await self._store.expire(credential.id, self._now() + overlap)
+        else:
+            await self._store.revoke(credential.id, self._now())
+        await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 
     async def find(self, principal: Principal, connection: str) -> tuple[Connection, list[Credential]]:
         """One's own, newest first; those of everybody for admins and auditors."""

@@ -18,9 +18,9 @@ from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.journal import FileJournal
-from postern.store.ports import Signals
+from postern.store.ports import Signals, Topic
 from postern.store.sql import SqlStores
-from postern.wiring import paths, tls
+from postern.wiring import masters, paths, tls
 from postern.wiring.auth import default_auth
 
 ENFORCEABLE = frozenset({"postgres"})  # the subtypes that have a relay
@@ -30,21 +30,27 @@ ENFORCEABLE = frozenset({"postgres"})  # the subtypes that have a relay
 class App:
     database: Database
     stores: SqlStores
+    encryption: Encryption
     services: Services
 
 
 @asynccontextmanager
 async def open_app(settings: Settings, signals: Signals, *, migrate: bool = False) -> AsyncIterator[App]:
-    """Raises Misconfigured when the key is unusable, Unavailable when the store does not answer."""
+    """Raises Misconfigured when the master key is unusable or another one, Unavailable when the store is away."""
     database = Database(settings.url)
     try:
         if migrate:
             await database.migrate()
-        stores = SqlStores(database, Encryption.from_file(paths.encryption_key(settings)))
+        encryption = masters.open_encryption(settings, database)
+        await encryption.load()
+        for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
+            signals.subscribe(topic, lambda _payload: encryption.refresh())
+        stores = SqlStores(database, encryption)
         recordings = Library(settings.home, {"postgres": PostgresLens})
         yield App(
             database,
             stores,
+            encryption,
             build_services(
                 stores,
                 signals,

@@ -24,6 +24,7 @@ from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.logins import ClientFacts
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
+from postern.store.sql.resealing import reseal_direct
 from postern.wiring import demo_shop, paths, tls
 from postern.wiring.app import App, open_app
 
@@ -51,6 +52,7 @@ async def _prepare(settings: Settings) -> Prepared:
     certificate = tls.material(settings)
     certificate.server_context()  # one that cannot be used is said now, not by every worker
     async with open_app(settings, LocalSignals(), migrate=True) as app:
+        await reseal_direct(app.database, app.encryption)
         told = _read(settings)
         urls = frozenset({settings.api_url, told.get("api_url", settings.api_url)})
         await app.services.agents.ensure_embedded()

@@ -110,7 +110,7 @@ async def test_ways_of_an_administrator_that_count(world: World, way: str) -> No
         two = replace(two, status=PrincipalStatus.INVITED)
     elif way == "provider's":
         two = replace(two, status=PrincipalStatus.ACTIVE, issuer=ISSUER)
-        await world.stores.api_keys.update(replace(key, revoked_at=world.clock()))
+        await world.stores.api_keys.update(replace(key, revoked_at=world.clock()), world.clock())
     else:
         two = replace(two, status=PrincipalStatus.ACTIVE)
     await world.stores.principals.update(Account(two), world.clock())

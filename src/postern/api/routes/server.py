@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from postern.api.audited import AuditedRoute
-from postern.api.auth import Caller, Facts, Use
+from postern.api.auth import By, Caller, Facts, Use
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.users import (
     LoginRequest,
@@ -35,7 +35,18 @@ async def local_login(body: LoginRequest, services: Use, facts: Facts, response:
 
 
 @router.get("/userinfo", tags=["User Management"], responses=errors())
-async def user_info(caller: Caller, services: Use) -> UserInfoAnswer:
-    """Who the token belongs to."""
-    shown = UserAnswer.of(await services.users.own(caller)).model_dump()
-    return UserInfoAnswer(**shown, org_id=str(caller.org_id), is_admin=caller.is_admin)
+async def user_info(caller: Caller, by: By, services: Use) -> UserInfoAnswer:
+    """Who asks, by what, and where they are."""
+    profile = await services.users.profile(caller)
+    return UserInfoAnswer(
+        **UserAnswer.of(profile.account).model_dump(),
+        org_id=str(caller.org_id),
+        org_name=profile.organisation.name,
+        tenancy_type="selfhosted" if profile.alone else "multitenant",
+        is_multitenant=not profile.alone,
+        is_admin=caller.is_admin,
+        kind=caller.kind,
+        login_method=by.login.method if by.login else None,
+        login_expires_at=by.login.expires_at if by.login else None,
+        api_key=by.api_key.name if by.api_key else None,
+    )

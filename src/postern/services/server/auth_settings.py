@@ -163,9 +163,8 @@ class AuthSettings:
         offset, total = 0, 1
         while offset < total:
             found = await self._api_keys.find(org_id, Page(MAX_LIMIT, offset))
-            for key in found.items:
-                owner = await self._principals.get(org_id, key.principal_id) if key.is_live(now) else None
-                if owner is not None and owner.principal.is_active and owner.principal.is_admin:
+            for key, owner in found.items:
+                if key.is_live(now) and owner.principal.is_active and owner.principal.is_admin:
                     return True
             offset, total = offset + MAX_LIMIT, found.total
         return False

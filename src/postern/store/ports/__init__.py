@@ -20,6 +20,7 @@ from postern.store.ports.identity import (
     SigningKeyStore,
     VoucherStore,
 )
+from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey
 from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
@@ -57,6 +58,8 @@ __all__ = [
     "ConnectionFilter",
     "ConnectionStore",
     "CredentialStore",
+    "DataKey",
+    "DataKeyStore",
     "Ended",
     "Follower",
     "GroupStore",
@@ -66,6 +69,7 @@ __all__ = [
     "KeptAnswer",
     "LoginStore",
     "MachineStore",
+    "MasterKey",
     "OrganisationStore",
     "PrincipalFilter",
     "PrincipalStore",

@@ -20,6 +20,7 @@ class Topic:
     SETTINGS_CHANGED = "settings.changed"
     POLICY_CHANGED = "policy.changed"
     CANCEL = "cancel"
+    DATA_KEYS_CHANGED = "data_keys.changed"
     # Told by the signals client itself, never sent: the hub was lost and found again, so messages
     # may have been missed. Drop what is cached and check what is live.
     RESUMED = "signals.resumed"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import Organisation
+from postern.domain.principal import Principal
 from postern.domain.server_log import LogFilter, LogLine
 
 
@@ -126,12 +127,15 @@ class KeptAnswer:
 
 
 class IdempotencyStore(Protocol):
-    async def begin(self, principal_id: UUID, digest: bytes, fingerprint: bytes, at: datetime) -> KeptAnswer | None:
-        """None for the one caller that may go on; else what is known of the request that came before."""
+    async def begin(
+        self, principal: Principal, digest: bytes, fingerprint: bytes, at: datetime, kept_for: timedelta
+    ) -> KeptAnswer | None:
+        """None for the one caller that may go on; else what is known of the request that came before. One that is
+        older than `kept_for` is forgotten."""
 
-    async def finish(self, principal_id: UUID, digest: bytes, answer: KeptAnswer) -> None: ...
+    async def finish(self, principal: Principal, digest: bytes, answer: KeptAnswer) -> None: ...
 
-    async def forget(self, principal_id: UUID, digest: bytes) -> None:
+    async def forget(self, principal: Principal, digest: bytes) -> None:
         """The request came to nothing: it may be tried again."""
 
     async def prune(self, before: datetime) -> None: ...

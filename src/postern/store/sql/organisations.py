@@ -88,11 +88,13 @@ class SqlSettings:
             sealed = (await connection.execute(wanted)).scalar_one_or_none()
         if sealed is None:
             return None
-        value: dict[str, Any] = json.loads(self._encryption.open(sealed, row=_row(org_id, name)))
+        clear = await self._encryption.open(sealed, row=_row(org_id, name), org_id=org_id)
+        value: dict[str, Any] = json.loads(clear)
         return value
 
     async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None:
-        sealed = self._encryption.seal(json.dumps(dict(value)).encode(), row=_row(org_id, name))
+        clear = json.dumps(dict(value)).encode()
+        sealed = await self._encryption.seal(clear, row=_row(org_id, name), org_id=org_id)
         changed = update(org_settings).where(org_settings.c.org_id == org_id, org_settings.c.name == name)
         async with self._database.transaction() as transaction:
             await one_at_a_time(transaction)
