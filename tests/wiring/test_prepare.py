@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from tests.support.world import CLIENT
@@ -13,7 +14,7 @@ from tests.support.world import CLIENT
 from postern.client.psql import user_of
 from postern.demo import target as demo
 from postern.demo.target import Target
-from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unavailable
 from postern.services.credentials import DEFAULT_LIFE
@@ -120,6 +121,8 @@ async def test_an_inactive_first_admin_is_given_no_token(settings: Settings) -> 
         org_id = (await app.stores.organisations.default()).id
         account = await app.stores.principals.by_email(org_id, "admin@localhost")
         assert account is not None
+        other = replace(account.principal, id=uuid4(), subject="other", email="other@localhost")
+        await app.stores.principals.add(Account(other), app.services.now())  # the last one could not be deactivated
         inactive = replace(account.principal, status=PrincipalStatus.INACTIVE)
         await app.stores.principals.update(replace(account, principal=inactive), app.services.now())
     assert (await prepare._prepare(settings)).token is None

@@ -59,7 +59,7 @@ class SqlVouchers:
         changed = (
             update(vouchers)
             .where(vouchers.c.digest == digest, vouchers.c.purpose == purpose)
-            .values(payload=self._seal(digest, payload))
+            .values(payload=await self._seal(digest, payload))
         )
         async with self._database.statement() as connection:
             return (await connection.execute(changed)).rowcount == 1
