@@ -46,18 +46,17 @@ async def _reset(settings: Settings) -> Reset:
 
 
 def _require_own_gateway(settings: Settings) -> None:
-    """Raises Misconfigured: a store that this command made, or files in it that the gateway cannot open,
-    help nobody."""
-    try:
-        owner = paths.first_run_file(settings).stat().st_uid
-    except OSError:
+    """Raises Misconfigured: neither a store that this command made nor files that the gateway cannot open help
+    anybody."""
+    home = settings.home
+    is_there = (home / "postern.db").exists() or (settings.database_url and home.is_dir())
+    if not is_there:
         raise Misconfigured(
-            f"there is no gateway in {settings.home}; give its data folder with --home or POSTERN_HOME", field="home"
-        ) from None
-    if owner != os.geteuid():
-        raise Misconfigured(
-            f"the gateway in {settings.home} runs as user {owner}; run this command as that user", field="home"
+            f"there is no gateway in {home}; give its data folder with --home or POSTERN_HOME", field="home"
         )
+    owner = home.stat().st_uid
+    if owner != os.geteuid():
+        raise Misconfigured(f"the gateway in {home} runs as user {owner}; run this command as that user", field="home")
 
 
 async def _reach(signals: SocketSignals) -> None:
