@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.support.world import CLIENT
+from tests.support.world import logged_in
 
 from postern.client.psql import user_of
 from postern.demo import target as demo
@@ -58,7 +58,7 @@ async def test_the_first_start_makes_everything(settings: Settings) -> None:
     assert f"@localhost:3333/shop?sslmode=verify-full&sslrootcert={settings.home}/tls/ca.crt" in first["psql"]
     async with open_app(settings, LocalSignals()) as app:
         password = Secret(first["admin_password"])
-        opened = await app.services.accounts.login(first["admin_email"], password, CLIENT)
+        opened = await logged_in(app.services, first["admin_email"], password)
         admin = await who(app, opened.token)
         assert admin.is_admin
         assert prepared.token is not None
