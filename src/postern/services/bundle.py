@@ -101,7 +101,8 @@ def build_services(
     agents = Agents(stores.agents, stores.organisations, now)
     auth_configs = AuthConfigs(stores.settings, stores.organisations, signals, now, machine.auth)
     vouchers = Vouchers(stores.vouchers, now)
-    organisations = Organisations(stores.organisations, stores.principals, stores.agents, vouchers, now)
+    setup_links = SetupLinks(stores.principals, vouchers, api_url, now)
+    organisations = Organisations(stores.organisations, stores.principals, stores.agents, setup_links, now)
     tokens = Tokens(stores.signing_keys, signals, now)
     logins = Logins(stores.logins, tokens, now)
     api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
@@ -147,7 +148,7 @@ def build_services(
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
-        setup_links=SetupLinks(stores.principals, vouchers, api_url, now),
+        setup_links=setup_links,
         sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,

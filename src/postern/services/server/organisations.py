@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from postern.domain.agent import Agent
 from postern.domain.lists import Listed, Page
-from postern.domain.login import VoucherPurpose
 from postern.domain.organisation import DEFAULT, Organisation
 from postern.domain.principal import Account, Principal, PrincipalStatus, RoleGroups
-from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.agents import EMBEDDED
+from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email, checked_groups
-from postern.services.identity.vouchers import Vouchers
 from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, OrganisationStore, PrincipalStore
 
-SETUP_LIFE = timedelta(days=3)
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
 
@@ -35,12 +31,11 @@ class OrganisationFields:
 
 @dataclass(frozen=True, slots=True)
 class NewOrganisation:
-    """`setup_token` is shown this once: who has it sets the first administrator's password."""
+    """`setup` is shown this once: who has it sets the first administrator's password."""
 
     organisation: Organisation
     admin: Principal
-    setup_token: Secret
-    setup_expires_at: datetime
+    setup: SetupLink
 
 
 class Organisations:
@@ -49,13 +44,13 @@ class Organisations:
         store: OrganisationStore,
         principals: PrincipalStore,
         agents: AgentStore,
-        vouchers: Vouchers,
+        setup_links: SetupLinks,
         now: Clock,
     ) -> None:
         self._store = store
         self._principals = principals
         self._agents = agents
-        self._vouchers = vouchers
+        self._setup_links = setup_links
         self._now = now
         self._default: UUID | None = None
 
@@ -115,10 +110,9 @@ class Organisations:
         await self._principals.add(Account(admin), now)
         if embedded_agent:
             await self._agents.add(Agent(uuid4(), organisation.id, EMBEDDED, EMBEDDED, None, now))
-        payload = {"org_id": str(organisation.id), "user_id": str(admin.id)}
-        token = await self._vouchers.make(VoucherPurpose.SETUP, payload, SETUP_LIFE)
+        setup = await self._setup_links.make_for(Account(admin))
         changed(None, {"organisation": organisation, "admin": admin.email, "embedded_agent": embedded_agent})
-        return NewOrganisation(organisation, admin, token, now + SETUP_LIFE)
+        return NewOrganisation(organisation, admin, setup)
 
     async def update(self, principal: Principal, given: OrganisationFields) -> Organisation:
         """The caller's own. Who is an administrator or auditor now stays one, by whatever name.
