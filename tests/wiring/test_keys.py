@@ -19,10 +19,11 @@ from sqlalchemy import select
 from tests.support.kms import kms
 
 from postern.cli.main import cli
+from postern.domain.lists import Page
 from postern.errors import Misconfigured
 from postern.settings import Settings
 from postern.store.database import Database
-from postern.store.ports import DataKey
+from postern.store.ports import AuditEntry, AuditFilter, DataKey
 from postern.store.schema import org_settings
 from postern.store.signals import LocalSignals
 from postern.store.sql.data_keys import SqlDataKeys
@@ -204,3 +205,23 @@ def test_the_commands(settings: Settings) -> None:
     refused = runner.invoke(cli, ["keys", "status"])
     assert (refused.exit_code, "cannot be read" in refused.stdout) == (0, True)
     assert runner.invoke(cli, ["keys", "renew", "--organisation", "nobody"], env=env).exit_code == 5
+
+
+def test_what_the_commands_did_is_in_the_audit_log(settings: Settings) -> None:
+    to = master_file(settings.home)
+    keys.rotate(settings, to)
+    keys.renew(replace(settings, master_key=to), None)
+
+    async def entries() -> list[AuditEntry]:
+        async with open_app(replace(settings, master_key=to), LocalSignals()) as app:
+            org = await app.stores.organisations.default()
+            return list((await app.stores.audit.find(org.id, AuditFilter(method="COMMAND"), Page())).items)
+
+    found = {entry.action: entry for entry in asyncio.run(entries())}
+    assert {action: entry.path for action, entry in found.items()} == {
+        "rotate": "postern keys rotate",
+        "renew": "postern keys renew",
+    }
+    assert found["rotate"].after is not None
+    assert found["rotate"].after["wrapped"] == 2
+    assert all(entry.actor_subject.startswith("host:") for entry in found.values())

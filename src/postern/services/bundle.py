@@ -34,6 +34,7 @@ from postern.services.server.auth_settings import AuthSettings
 from postern.services.server.features import Features
 from postern.services.server.health import Health
 from postern.services.server.machine import Machine
+from postern.services.server.operators import Operators
 from postern.services.server.organisations import Organisations
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
@@ -99,7 +100,9 @@ def build_services(
     agents = Agents(stores.agents, stores.organisations, now)
     auth_configs = AuthConfigs(stores.settings, stores.organisations, signals, now, machine.auth)
     vouchers = Vouchers(stores.vouchers, now)
-    organisations = Organisations(stores.organisations, stores.principals, stores.agents, vouchers, now)
+    operators = Operators(stores.organisations)
+    server_configs = ServerConfigs(stores.settings, stores.organisations, operators, signals, now, machine)
+    setup_links = SetupLinks(stores.principals, vouchers, server_configs, now)
     tokens = Tokens(stores.signing_keys, signals, now)
     logins = Logins(stores.logins, tokens, now)
     api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
@@ -107,7 +110,6 @@ def build_services(
     accounts = Accounts(
         stores.principals, stores.organisations, auth_configs, logins, vouchers, now, passwords or Passwords()
     )
-    server_configs = ServerConfigs(stores.settings, stores.organisations, organisations, signals, now, machine)
     authenticators = Authenticators(server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
@@ -135,18 +137,20 @@ def build_services(
         local_login=LocalLogin(stores.principals, accounts, logins, vouchers, check, authenticators, now),
         logins=logins,
         machines=Machines(stores.machines, stores.principals, credentials, signals, now),
-        organisations=organisations,
+        organisations=Organisations(
+            stores.organisations, stores.principals, stores.agents, setup_links, operators, now
+        ),
         own_logins=OwnLogins(stores.principals, stores.organisations, accounts, logins, tokens),
         second_factors=SecondFactors(
             stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
         ),
         server_configs=server_configs,
-        server_logs=ServerLogs(machine.journal, organisations),
+        server_logs=ServerLogs(machine.journal, operators),
         service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
-        setup_links=SetupLinks(stores.principals, vouchers, server_configs, now),
+        setup_links=setup_links,
         sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,

@@ -37,7 +37,7 @@ async def test_who_runs_the_server_makes_organisations(world: World) -> None:
     made = await services.organisations.create(runner, "Acme & Sons", "Boss@acme.example")
     assert made.admin.status is PrincipalStatus.INVITED
     assert (made.admin.email, made.admin.role) == ("boss@acme.example", Role.ADMIN)
-    payload = await services.vouchers.take(VoucherPurpose.SETUP, made.setup_token)
+    payload = await services.vouchers.take(VoucherPurpose.SETUP, made.setup.token)
     assert payload["user_id"] == str(made.admin.id)
     assert payload["org_id"] == str(made.organisation.id)
     groups = await world.stores.groups.find(made.organisation.id, Page())
