@@ -22,6 +22,7 @@ from postern.errors import (
     Unavailable,
 )
 
+_PAGE = 100  # items; the most that the API answers at once
 TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
 
 _ERRORS: Mapping[int, type[PosternError]] = {
@@ -72,6 +73,19 @@ class Http:
         """The answer's JSON; None for an answer without a body. Query values that are None are left out."""
         answer = self.send(method, path, body=body, query=query)
         return self._json(answer) if answer.content else None
+
+    def all(self, path: str, *, query: Mapping[str, Any] | None = None) -> list[Any]:
+        """The items of a list, over all its pages."""
+        found: list[Any] = []
+        while True:
+            page = self.call("GET", path, query={**(query or {}), "limit": _PAGE, "offset": len(found)})
+            try:
+                items, more = list(page["data"]), page["has_next_page"]
+            except (KeyError, TypeError):
+                raise Unavailable(f"{self.api_url} answers a list that this version cannot read; update it") from None
+            found += items
+            if not more or not items:
+                return found
 
     def send(
         self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None
