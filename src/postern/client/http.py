@@ -10,31 +10,10 @@ from typing import Any, Self
 import httpx
 
 from postern.domain.secret import Secret
-from postern.errors import (
-    Conflict,
-    Denied,
-    Invalid,
-    Malformed,
-    NotFound,
-    PosternError,
-    TooMany,
-    Unauthenticated,
-    Unavailable,
-)
+from postern.errors import Invalid, Unavailable, error_of
 
 _PAGE = 100  # items; the most that the API answers at once
 TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
-
-_ERRORS: Mapping[int, type[PosternError]] = {
-    400: Malformed,
-    401: Unauthenticated,
-    403: Denied,
-    404: NotFound,
-    409: Conflict,
-    413: Malformed,
-    422: Invalid,
-    429: TooMany,
-}
 
 
 class Http:
@@ -102,7 +81,7 @@ class Http:
             raise Unavailable(f"the gateway at {self.api_url} cannot be reached: {_why(error)}") from None
         if answer.is_success:
             return answer
-        raise _ERRORS.get(answer.status_code, Unavailable)(self._message(answer))
+        raise error_of(answer.status_code)(self._message(answer))
 
     def _json(self, answer: httpx.Response) -> Any:
         try:
