@@ -11,7 +11,10 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from postern.domain.secret import Secret
 from postern.errors import Misconfigured
+
+_NO_SECRET = Secret("")
 
 
 def _setting(default: Any, meaning: str) -> Any:
@@ -52,6 +55,19 @@ class Settings:
     recording_output_limit: int = _setting(16 * 1024 * 1024, "bytes of output that are kept of one session")
     recording_sync_interval: float = _setting(0.05, "seconds between two writes of recordings to disk")
 
+    auth_method: str = _setting("local", "how people log in until an administrator chooses: local, oidc or saml")
+    auth_provider_name: str = _setting("", "what the identity provider is called where people log in")
+    oidc_issuer: str = _setting("", "issuer URL of the OpenID provider")
+    oidc_client_id: str = _setting("", "this gateway's client id at the OpenID provider")
+    oidc_client_secret: Secret = _setting(  # noqa: RUF009 - a Secret never changes
+        _NO_SECRET, "its client secret, by environment only"
+    )
+    oidc_scopes: str = _setting("openid profile email", "scopes that are asked for, separated by blanks")
+    oidc_audience: str = _setting("", "audience of the provider's access tokens, so that this API takes them")
+    oidc_groups_claim: str = _setting("groups", "claim that holds a person's groups")
+    saml_metadata_url: str = _setting("", "URL of the SAML identity provider's metadata")
+    saml_groups_claim: str = _setting("groups", "attribute that holds a person's groups")
+
     @property
     def url(self) -> str:
         return self.database_url or f"sqlite:///{self.home / 'postern.db'}"
@@ -78,7 +94,11 @@ class Settings:
 
     def environment(self) -> dict[str, str]:
         """These settings as the environment variables that `load` reads: what a child process is given."""
-        return {f"POSTERN_{spec.name.upper()}": str(getattr(self, spec.name)) for spec in fields(self)}
+        return {f"POSTERN_{spec.name.upper()}": _as_text(getattr(self, spec.name)) for spec in fields(self)}
+
+
+def _as_text(value: object) -> str:
+    return value.reveal() if isinstance(value, Secret) else str(value)
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
@@ -87,6 +107,11 @@ def default_home(environ: Mapping[str, str]) -> Path:
         return Path("/var/lib/postern")
     base = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(base) / "postern"
+
+
+def secret_names() -> frozenset[str]:
+    """The fields that hold secrets: never a flag, since everybody on a machine sees the arguments of its processes."""
+    return frozenset(name for name, kind in get_type_hints(Settings).items() if kind is Secret)
 
 
 def load(environ: Mapping[str, str], **flags: object) -> Settings:

@@ -22,9 +22,7 @@ from postern.services.identity.users import UserFields
 from postern.store.database import Database
 
 INFO = ServerInfo(
-    api_url="http://localhost:7480",
-    postgres_host="localhost",
-    postgres_port=7432,
+    host="localhost",
     tunnel_url="wss://localhost:7443",
     ca_certificate="-----BEGIN CERTIFICATE-----",
 )
@@ -66,10 +64,10 @@ class Api:
         return made
 
 
-async def make_api(database: Database, *, exec_wait: float = 5.0) -> Api:
+async def make_api(database: Database, *, exec_wait: float = 5.0, stream_life: float = 5.0) -> Api:
     world = await World.make(database)
     services = world.services()
-    app = create_app(services, INFO, exec_wait=exec_wait)
+    app = create_app(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
     first = await services.accounts.ensure_first_admin()
     assert first is not None
     token = (await services.accounts.login(*first, CLIENT)).token

@@ -20,6 +20,8 @@ from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts
 from postern.services.identity.passwords import Passwords
+from postern.services.server.features import Features
+from postern.services.server.machine import Machine
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
 from postern.store.signals import LocalSignals
@@ -82,6 +84,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     signals: HeardSignals = field(default_factory=HeardSignals)
     recordings: FakeRecordings = field(default_factory=FakeRecordings)
+    _features: Features | None = None
 
     @classmethod
     async def make(cls, database: Database) -> World:
@@ -117,7 +120,13 @@ class World:
         await self.stores.connections.add(connection)
         return connection
 
-    def services(self) -> Services:
+    def features(self) -> Features:
+        """The same each time, as a process has them."""
+        if self._features is None:
+            self._features = Features(self.stores.settings, self.signals, self.clock)
+        return self._features
+
+    def services(self, machine: Machine | None = None) -> Services:
         """All services over this store; `postgres` is enforceable, patterns are checked by `re`, hashing is cheap."""
         return build_services(
             self.stores,
@@ -126,6 +135,7 @@ class World:
             self.clock,
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
+            machine=machine,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
         )
 

@@ -18,8 +18,8 @@ from postern.api.errors import status_of
 from postern.services.server.trail import Trail, follow
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
-_NAMED = {"login", "revoke", "kill"}  # last parts of a path that say what is done
-_IN_PATH = ("nameOrID", "session_id", "id", "credential_id")
+_NAMED = {"login", "revoke", "kill", "reactivate", "rotate"}  # last parts of a path that say what is done
+_IN_PATH = ("nameOrID", "emailOrID", "subject", "connection", "name", "session_id", "id", "credential_id")
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
+from postern.domain.api_key import PREFIX
 from postern.domain.login import ClientKind
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.services.bundle import Services
+from postern.services.identity import authentication
 from postern.services.identity.logins import ClientFacts
 
 _bearer = HTTPBearer(auto_error=False, description="The token that login answered with.")
+
+_api_key = APIKeyHeader(name="Api-Key", auto_error=False, description="An API key; `Authorization` takes it, too.")
 
 
 def services_of(request: Request) -> Services:
@@ -28,18 +32,32 @@ def address_of(request: Request) -> str:
 
 
 async def principal_of(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+    request: Request,
+    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    api_key: Annotated[str | None, Depends(_api_key)],
 ) -> Principal:
     """Raises Unauthenticated. The principal is also left in `request.state` for the log and the audit."""
-    if credentials is None:
+    if credentials is not None and api_key is not None:
+        raise Unauthenticated("send `Authorization` or `Api-Key`, not both: they may be of two callers")
+    if api_key is not None and not api_key.startswith(PREFIX):
+        raise Unauthenticated("the header Api-Key holds no API key; send tokens as `Authorization: Bearer <token>`")
+    given = api_key if credentials is None else credentials.credentials
+    if given is None:
         raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
-    token = Secret(credentials.credentials)
+    token = Secret(given)
     caller = await services_of(request).authentication.caller(token, address=address_of(request))
-    request.state.caller, request.state.principal = caller, caller.principal
+    request.state.caller, request.state.principal, request.state.token = caller, caller.principal, token
     return caller.principal
 
 
+def caller_of(request: Request, _principal: Annotated[Principal, Depends(principal_of)]) -> authentication.Caller:
+    """Also by what they ask: a login, or an API key."""
+    caller: authentication.Caller = request.state.caller
+    return caller
+
+
 Caller = Annotated[Principal, Depends(principal_of)]
+By = Annotated[authentication.Caller, Depends(caller_of)]
 
 
 def client_of(request: Request) -> ClientFacts:

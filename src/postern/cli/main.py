@@ -17,6 +17,7 @@ COMMANDS = {
     "sessions": Lazy("postern.cli.commands.sessions:sessions", "List sessions, show what happened in one, end one."),
     "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
+    "auth": Lazy("postern.cli.commands.auth:auth", "Get back in, on the gateway's own machine."),
     "keys": Lazy("postern.cli.commands.keys:keys", "Rotate the keys that secrets are encrypted with, on the host."),
     "version": Lazy("postern.cli.commands.version:version", "Show the version."),
     # What the supervisor starts; nobody types these.

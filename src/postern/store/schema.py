@@ -87,10 +87,12 @@ users = Table(
     Column("verified", Boolean, nullable=False, server_default=false()),
     Column("picture", Text, nullable=False, server_default=""),
     Column("external_id", String(255)),
+    Column("user_name", String(255)),  # of a provisioning system
     Column("last_login_at", Utc),
     UniqueConstraint("org_id", "email"),
     UniqueConstraint("org_id", "subject"),
 )
+Index("uq_users_org_id_user_name", users.c.org_id, users.c.user_name, unique=True)
 
 groups = Table(
     "groups",

@@ -31,9 +31,7 @@ def run(settings: Settings) -> None:
 def build_api(settings: Settings, app: App) -> FastAPI:
     authority = tls.authority(settings)
     info = ServerInfo(
-        api_url=settings.api_url,
-        postgres_host=settings.address,
-        postgres_port=settings.postgres_port,
+        host=settings.address,
         tunnel_url=f"wss://{settings.authority_of(settings.tunnel_port)}",
         ca_certificate=authority.read_text() if authority else None,
     )

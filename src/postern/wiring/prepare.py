@@ -75,10 +75,12 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
         return known
     setter = await _setter(app)
     target = demo.load(settings.home)
+    config = await app.services.server_configs.current()
+    host, port = config.told_host(settings.address), config.postgres.endpoint.port
     if known:
         await demo_shop.follow(app.services, setter, target)
         if not await _has_expired(app, known):
-            return moved(known, settings.address, settings.postgres_port)
+            return moved(known, host, port)
     else:
         await demo_shop.make(app.services, setter, target)
     account = await app.stores.principals.by_email(setter.org_id, FIRST_ADMIN)
@@ -89,8 +91,8 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
     return psql_line(
         issued.credential.username,
         issued.password,
-        settings.address,
-        settings.postgres_port,
+        host,
+        port,
         target.database,
         tls.authority(settings),
     )

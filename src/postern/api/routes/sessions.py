@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -13,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from postern.api import streams
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
+from postern.api.moments import Moment
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.sessions import SessionAnswer, StreamFormat
@@ -41,8 +41,8 @@ async def list_sessions(
     type: str | None = None,  # noqa: A002 - the API's name
     verb: Verb | None = None,
     status: SessionStatus | None = None,
-    start_date: Annotated[datetime | None, Query(description="Started at or after")] = None,
-    end_date: Annotated[datetime | None, Query(description="Started at or before")] = None,
+    start_date: Annotated[Moment | None, Query(description="Started at or after")] = None,
+    end_date: Annotated[Moment | None, Query(description="Started at or before")] = None,
 ) -> ListAnswer[SessionAnswer]:
     """Newest first, without scripts and events. Who is neither admin nor auditor finds their own."""
     wanted = SessionFilter(
@@ -51,14 +51,14 @@ async def list_sessions(
         type=type,
         verb=verb,
         status=status,
-        start=_in_utc(start_date),
-        end=_in_utc(end_date),
+        start=start_date,
+        end=end_date,
     )
     found = await services.sessions.find(caller, wanted, page)
     return listed([SessionAnswer.of(session) for session in found.items], found, page)
 
 
-@router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(404), 200: _FILE})
+@router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(403, 404), 200: _FILE})
 async def get_session(
     session_id: str,
     caller: Caller,
@@ -77,6 +77,7 @@ async def get_session(
     expanded = _words("expand", expand, _EXPANDABLE)
     session = await services.sessions.get(caller, session_id)
     if extension is not None:
+        await services.sessions.require_download(caller)
         wanted = kinds or frozenset({"o", "e"})
         return _file(services, session, extension, wanted, event_time=event_time == "1", new_line=new_line == "1")
     if "event_stream" not in expanded and event_stream is None:
@@ -112,10 +113,3 @@ def _words(name: str, given: list[str] | None, known: tuple[str, ...]) -> list[s
         if word not in known:
             raise Invalid(f"{name}: {word!r} is not one of {', '.join(known)}", field=name)
     return words
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    """A moment without time zone is taken as UTC."""
-    if moment is None or moment.tzinfo is not None:
-        return moment
-    return moment.replace(tzinfo=UTC)

@@ -12,6 +12,7 @@ from postern.domain.secret import Secret
 from postern.errors import Denied, Unauthenticated
 from postern.services.identity.logins import ClientFacts, Logins, Opened
 from postern.services.identity.passwords import Passwords, Throttle, check_strength
+from postern.services.server.trail import changed
 from postern.store.ports import Clock, OrganisationStore, PrincipalStore
 
 FIRST_ADMIN = "admin@localhost"
@@ -52,6 +53,10 @@ class Accounts:
         account = Account(admin, password_hash=await self._passwords.hash(password))
         return (FIRST_ADMIN, password) if await self._store.add_first(account, self._now()) else None
 
+    async def is_setup_required(self) -> bool:
+        """Whether the default organisation has no user yet."""
+        return not await self._store.count((await self._organisations.default()).id)
+
     async def login(
         self, email: str, password: Secret, client: ClientFacts, *, organisation: str | None = None
     ) -> Opened:
@@ -82,6 +87,7 @@ class Accounts:
         check_strength(password, field)
         await self._store.set_password(principal.id, await self._passwords.hash(password), self._now())
         await self._logins.end_all(principal.id)
+        changed(None, {"id": principal.id, "email": principal.email, "changed": "how to log in"})
 
     async def _find(self, email: str, organisation: str | None) -> Account | None:
         if organisation is None:

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from postern.domain.api_key import PREFIX, ApiKey
+from postern.domain.features import Feature
 from postern.domain.login import Login
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
 from postern.services.identity.logins import Logins
 from postern.services.identity.tokens import Tokens
+from postern.services.server.features import Features
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +41,16 @@ class ProviderDoor(Protocol):
 
 class Authentication:
     def __init__(
-        self, tokens: Tokens, logins: Logins, api_keys: KeyDoor | None = None, provider: ProviderDoor | None = None
+        self,
+        tokens: Tokens,
+        logins: Logins,
+        features: Features,
+        api_keys: KeyDoor | None = None,
+        provider: ProviderDoor | None = None,
     ) -> None:
         self._tokens = tokens
         self._logins = logins
+        self._features = features
         self._api_keys = api_keys
         self._provider = provider
 
@@ -50,6 +58,8 @@ class Authentication:
         """`address` is the client's. Raises Unauthenticated, Unavailable."""
         if token.reveal().startswith(PREFIX) and self._api_keys is not None:
             key, principal = await self._api_keys.authenticate(token, address)
+            if not await self._features.enabled(principal.org_id, Feature.API_KEYS):
+                raise Unauthenticated("API keys are switched off in this organisation; ask an administrator")
             return Caller(_active(principal), api_key=key)
         if self._provider is not None and not await self._tokens.is_ours(token):
             return Caller(_active(await self._provider.authenticate(token)))

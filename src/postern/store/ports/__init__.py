@@ -25,9 +25,12 @@ from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
     AuditStore,
+    Follower,
     IdempotencyStore,
+    Journal,
     KeptAnswer,
     OrganisationStore,
+    SchemaStore,
     SettingStore,
 )
 from postern.store.ports.targets import (
@@ -58,9 +61,11 @@ __all__ = [
     "DataKey",
     "DataKeyStore",
     "Ended",
+    "Follower",
     "GroupStore",
     "GuardRailStore",
     "IdempotencyStore",
+    "Journal",
     "KeptAnswer",
     "LoginStore",
     "MachineStore",
@@ -69,6 +74,7 @@ __all__ = [
     "PrincipalFilter",
     "PrincipalStore",
     "Recordings",
+    "SchemaStore",
     "SecondFactorStore",
     "SessionFilter",
     "SessionStore",
@@ -112,6 +118,8 @@ class Stores(Protocol):
     def organisations(self) -> OrganisationStore: ...
     @property
     def principals(self) -> PrincipalStore: ...
+    @property
+    def schema(self) -> SchemaStore: ...
     @property
     def second_factors(self) -> SecondFactorStore: ...
     @property

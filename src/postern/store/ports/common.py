@@ -27,6 +27,10 @@ class Topic:
 
 
 class Signals(Protocol):
+    @property
+    def connected(self) -> bool:
+        """Whether other processes are reached, if there are any."""
+
     async def publish(self, topic: str, **payload: str) -> None:
         """Tells every process, this one too. Never waits for a slow subscriber."""
 

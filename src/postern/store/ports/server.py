@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
@@ -11,6 +11,7 @@ from uuid import UUID
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Principal
+from postern.domain.server_log import LogFilter, LogLine
 
 
 class OrganisationStore(Protocol):
@@ -27,7 +28,8 @@ class OrganisationStore(Protocol):
         """Raises Conflict when the name is taken."""
 
     async def update(self, organisation: Organisation) -> None:
-        """Name and role groups. Raises Conflict when the name is taken."""
+        """Name and role groups. Who is in a group that gave a role is in its successor from then on, in the same
+        transaction. Raises Conflict when the name is taken."""
 
 
 class SettingStore(Protocol):
@@ -88,6 +90,30 @@ class AuditStore(Protocol):
 
     async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         """Newest first."""
+
+    async def get(self, org_id: UUID, entry_id: UUID) -> AuditEntry | None: ...
+
+
+class Follower(Protocol):
+    """Gives log lines as they are written."""
+
+    def read(self) -> Sequence[LogLine]:
+        """What came since the last time, a bounded number; nothing is waited for. Blocks on files."""
+
+
+class Journal(Protocol):
+    """The last log lines of every process of this machine."""
+
+    def last(self, wanted: LogFilter, limit: int) -> list[LogLine]:
+        """Oldest first. Blocks on files: call it from a thread."""
+
+    def follow(self, after: str | None) -> Follower:
+        """From the line after that id on, as far as it is still there; from now on without one. Blocks on files."""
+
+
+class SchemaStore(Protocol):
+    async def is_current(self) -> bool:
+        """Whether the store has the tables that this version needs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ def _columns() -> None:
     op.add_column("users", sa.Column("verified", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("users", sa.Column("picture", sa.Text(), nullable=False, server_default=""))
     op.add_column("users", sa.Column("external_id", sa.String(255)))
+    op.add_column("users", sa.Column("user_name", sa.String(255)))
+    op.create_index("uq_users_org_id_user_name", "users", ["org_id", "user_name"], unique=True)
     op.add_column("users", sa.Column("last_login_at", _MOMENT))
     op.execute("ALTER TABLE users DROP COLUMN token_generation")  # a token belongs to a login now, which can be ended
     op.add_column("audit_log", sa.Column("actor_subject", sa.String(255), nullable=False, server_default=""))
