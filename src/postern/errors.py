@@ -1,7 +1,8 @@
 """The error tree: one class for each reaction that a caller can have.
 
 A message says what happened, why, and what to do next; it is shown to people as it is, so it never
-carries a secret. `field` names the part of the caller's input that is wrong, where there is one.
+carries a secret. `field` names the part of the caller's input that is wrong, where there is one;
+`retry_after` is after how many seconds the same call may go through, where that is known.
 Every outer surface (HTTP API, CLI, each wire protocol) renders these classes in its own tongue.
 """
 
@@ -13,10 +14,11 @@ from collections.abc import Mapping
 class PosternError(Exception):
     """Root of all errors that Postern raises on purpose."""
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
+    def __init__(self, message: str, *, field: str | None = None, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
+        self.retry_after = retry_after
 
 
 class Malformed(PosternError):

@@ -36,6 +36,15 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(HTTPException, _on_http_error)
 
 
+async def response_of(request: Request, error: Exception) -> JSONResponse | None:
+    """What the handlers answer for this error; None for one that nobody raised on purpose."""
+    if isinstance(error, RequestValidationError):
+        return await _on_validation_error(request, error)
+    if isinstance(error, HTTPException):
+        return await _on_http_error(request, error)
+    return await _on_postern_error(request, error) if isinstance(error, PosternError) else None
+
+
 def answer(status: int, message: str) -> JSONResponse:
     headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
     return JSONResponse({"message": message}, status_code=status, headers=headers)
@@ -43,7 +52,10 @@ def answer(status: int, message: str) -> JSONResponse:
 
 async def _on_postern_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PosternError)
-    return answer(status_of(error), error.message)
+    response = answer(status_of(error), error.message)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 async def _on_validation_error(_request: Request, error: Exception) -> JSONResponse:

@@ -27,6 +27,7 @@ from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.auth_settings import AuthSettings
 from postern.services.server.features import Features
 from postern.services.server.health import Health
+from postern.services.server.idempotency import Idempotency
 from postern.services.server.machine import Machine
 from postern.services.server.organisations import Organisations
 from postern.services.server.server_configs import ServerConfigs
@@ -51,6 +52,7 @@ class Services:
     features: Features
     guardrails: GuardRails
     health: Health
+    idempotency: Idempotency
     logins: Logins
     machines: Machines
     service_accounts: ServiceAccounts
@@ -114,6 +116,7 @@ def build_services(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
         health=Health(stores.schema, agents, signals, now),
+        idempotency=Idempotency(stores.idempotency, now),
         logins=logins,
         machines=Machines(stores.machines, stores.principals, credentials, signals, now),
         organisations=organisations,
