@@ -204,3 +204,8 @@ def test_the_commands(settings: Settings) -> None:
     refused = runner.invoke(cli, ["keys", "status"])
     assert (refused.exit_code, "cannot be read" in refused.stdout) == (0, True)
     assert runner.invoke(cli, ["keys", "renew", "--organisation", "nobody"], env=env).exit_code == 5
+
+
+def test_which_variables_hold_master_keys() -> None:
+    settings = Settings(home=Path("/x"), master_key="env:OURS", master_key_old="file:/k")
+    assert masters.variables(settings) == {"OURS"}
