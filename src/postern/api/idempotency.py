@@ -12,10 +12,12 @@ from typing import Annotated, Any, get_type_hints
 
 from fastapi import Depends, Header, Request, Response, params
 
-from postern.api.auth import Caller, principal_of, services_of
+from postern.api.auth import EnrollingCaller, authenticated
+from postern.api.depends import services_of
 from postern.services.server.idempotency import KeptAnswer, Ticket
 
 REPLAYED = "Idempotency-Replayed"
+_COOKIES = "set-cookie"  # the one header that may be there several times
 _KEPT_HEADERS = ("content-type", "location", "token")
 
 Key = Annotated[
@@ -38,17 +40,21 @@ class Replay(Exception):
         self._answer = answer
 
     def response(self) -> Response:
-        headers = {**self._answer.headers, REPLAYED: "true"}
-        return Response(self._answer.body, self._answer.status, headers)
+        headers = dict(self._answer.headers)
+        cookies = headers.pop(_COOKIES, "")
+        response = Response(self._answer.body, self._answer.status, {**headers, REPLAYED: "true"})
+        for cookie in cookies.splitlines():
+            response.headers.append(_COOKIES, cookie)
+        return response
 
 
-async def begin(request: Request, caller: Caller, key: Key = None) -> None:
+async def begin(request: Request, caller: EnrollingCaller, key: Key = None) -> None:
     """Raises Replay, and as `services.server.idempotency`."""
     if key is None:
         return
     target = f"{request.url.path}?{request.url.query}"
     service = services_of(request).idempotency
-    found = await service.begin(caller, key, request.method, target, await request.body())
+    found = await service.begin(caller.principal, key, request.method, target, await request.body())
     if isinstance(found, KeptAnswer):
         raise Replay(found)
     request.state.idempotency = found
@@ -65,12 +71,14 @@ async def end(request: Request, response: Response | None) -> None:
         await service.forget(ticket)
         return
     headers = {name: response.headers[name] for name in _KEPT_HEADERS if name in response.headers}
+    if cookies := response.headers.getlist(_COOKIES):
+        headers[_COOKIES] = "\n".join(cookies)
     await service.finish(ticket, response.status_code, headers, bytes(body))
 
 
 def asks_who(call: Callable[..., Any]) -> bool:
     """Whether this endpoint, or something that it depends on, wants to know the caller."""
-    if call is principal_of:
+    if call is authenticated:
         return True
     if not inspect.isroutine(call):
         return False

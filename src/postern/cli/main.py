@@ -11,6 +11,8 @@ COMMANDS = {
     "gateway": Lazy("postern.cli.commands.run:gateway", "Run the gateway."),
     "login": Lazy("postern.cli.commands.login:login", "Log in to a gateway."),
     "logout": Lazy("postern.cli.commands.login:logout", "Forget the login."),
+    "setup": Lazy("postern.cli.commands.setup:setup", "Set your password by a set-up link."),
+    "setup-link": Lazy("postern.cli.commands.setup:setup_link", "Make a set-up link, on the gateway's machine."),
     "connect": Lazy("postern.cli.commands.connect:connect", "Reach a connection with a native client."),
     "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
     "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
