@@ -166,7 +166,7 @@ async def test_a_failure_inside_shows_nothing_but_a_request_id(
     async def fail(*_: object) -> None:
         raise RuntimeError("the password is hunter2")
 
-    monkeypatch.setattr(api.services.guardrails, "all", fail)
+    monkeypatch.setattr(api.services.guardrails, "find", fail)
     answer = await api.as_admin.get("/guardrails")
     said = message(answer, 500)
     assert "hunter2" not in said

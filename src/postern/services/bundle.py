@@ -33,6 +33,7 @@ from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.auth_settings import AuthSettings
 from postern.services.server.features import Features
 from postern.services.server.health import Health
+from postern.services.server.idempotency import Idempotency
 from postern.services.server.machine import Machine
 from postern.services.server.operators import Operators
 from postern.services.server.organisations import Organisations
@@ -59,6 +60,7 @@ class Services:
     groups: Groups
     guardrails: GuardRails
     health: Health
+    idempotency: Idempotency
     local_login: LocalLogin
     logins: Logins
     machines: Machines
@@ -134,6 +136,7 @@ def build_services(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
         health=Health(stores.schema, agents, signals, now),
+        idempotency=Idempotency(stores.idempotency, now),
         local_login=LocalLogin(stores.principals, accounts, logins, vouchers, check, authenticators, now),
         logins=logins,
         machines=Machines(stores.machines, stores.principals, credentials, signals, now),
