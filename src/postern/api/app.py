@@ -23,6 +23,9 @@ from postern.api.routes import (
     sessions,
     users,
 )
+from postern.api.scim import routes as scim
+from postern.api.scim import shaped
+from postern.api.scim.resources import PREFIX
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
 
@@ -46,11 +49,13 @@ def create_app(services: Services, info: ServerInfo, *, exec_wait: float = EXEC_
     app.state.exec_wait = exec_wait
     app.state.done = DoneSignals(services.signals)
     errors.install(app)
+    shaped.install(app, PREFIX)
     api = APIRouter(prefix="/api")
     for part in (server.open_router, server.router, groups.router, users.router, agents.router, connections.router):
         api.include_router(part)
     for part in (service_accounts.router, api_keys.router, machines.router):
         api.include_router(part)
+    api.include_router(scim.router)
     for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
         api.include_router(part)
     app.include_router(api)

@@ -17,6 +17,7 @@ from postern.services.identity.groups import Groups
 from postern.services.identity.logins import Logins
 from postern.services.identity.machines import Machines
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.provisioning import Provisioning
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.sign_in import SignIn
 from postern.services.identity.tokens import Tokens
@@ -43,6 +44,7 @@ class Services:
     guardrails: GuardRails
     logins: Logins
     machines: Machines
+    provisioning: Provisioning
     service_accounts: ServiceAccounts
     sessions: Sessions
     sign_in: SignIn
@@ -73,6 +75,7 @@ def build_services(
     api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
     credentials = Credentials(stores.credentials, stores.connections, signals, now, enforceable=enforceable)
     accounts = Accounts(stores.principals, stores.organisations, logins, now, passwords or Passwords())
+    users = Users(stores.principals, stores.organisations, accounts, logins, signals, now)
     return Services(
         access=access,
         accounts=accounts,
@@ -91,12 +94,13 @@ def build_services(
         ),
         logins=logins,
         machines=Machines(stores.machines, stores.principals, credentials, signals, now),
+        provisioning=Provisioning(stores.principals, stores.groups, users, signals, now),
         service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(stores.sessions, stores.principals, access, recordings, signals, now, executable=enforceable),
         sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,
-        users=Users(stores.principals, stores.organisations, accounts, logins, signals, now),
+        users=users,
         vouchers=Vouchers(stores.vouchers, now),
         now=now,
     )
