@@ -27,16 +27,25 @@ class Executor(Protocol):
 
 
 class ThreadedEngine:
-    """`sync_engine` on a few threads of its own."""
+    """`sync_engine` on a few threads of its own.
+
+    SQLite has one writer at a time. Transactions wait for each other here, and have a thread of their own: if all
+    threads were waiting for the database's lock, the one that holds it could not go on to its end.
+    """
 
     def __init__(self, url: URL, threads: int) -> None:
         self.sync_engine: Engine = create_engine(
-            url, pool_size=threads, max_overflow=0, hide_parameters=True, connect_args={"check_same_thread": False}
+            url, pool_size=threads + 1, max_overflow=0, hide_parameters=True, connect_args={"check_same_thread": False}
         )
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="store")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-writer")
+        self._writing = asyncio.Lock()
 
     async def run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+    async def run_in_transaction(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work)
 
     def connect(self) -> Executor:
         """For single statements, each committed by itself."""
@@ -45,17 +54,19 @@ class ThreadedEngine:
     @asynccontextmanager
     async def begin(self, **options: Any) -> AsyncIterator[Executor]:
         """A transaction; `options` are execution options of its connection."""
-        connection = await self.run(lambda: _begun(self.sync_engine.connect(), options))
-        try:
-            yield _Transaction(self, connection)
-        except BaseException:
-            await asyncio.shield(self.run(connection.close))  # which rolls back
-            raise
-        await asyncio.shield(self.run(lambda: _committed(connection)))
+        async with self._writing:
+            connection = await self.run_in_transaction(lambda: _begun(self.sync_engine.connect(), options))
+            try:
+                yield _Transaction(self, connection)
+            except BaseException:
+                await asyncio.shield(self.run_in_transaction(connection.close))  # which rolls back
+                raise
+            await asyncio.shield(self.run_in_transaction(lambda: _committed(connection)))
 
     async def dispose(self) -> None:
         await self.run(self.sync_engine.dispose)
         self._pool.shutdown(wait=False)
+        self._writer.shutdown(wait=False)
 
 
 class _Statements:
@@ -82,7 +93,7 @@ class _Transaction:
         return await self.run_sync(lambda connection: _whole(connection.execute(statement, parameters)))
 
     async def run_sync(self, work: Callable[[Connection], T]) -> T:
-        return await self._engine.run(lambda: work(self._connection))
+        return await self._engine.run_in_transaction(lambda: work(self._connection))
 
 
 def _whole(result: CursorResult[Any]) -> CursorResult[Any]:

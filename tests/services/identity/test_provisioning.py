@@ -138,12 +138,12 @@ async def test_provisioning_cannot_take_the_last_administrator(
         with pytest.raises(Invalid, match="last active administrator"):
             await deed
     admins = (await services.provisioning.find_groups(as_robot, Page(), name="admin")).items[0].group
-    for deed in (
+    for change in (
         services.provisioning.remove_group(as_robot, admins.id),
         services.provisioning.change_group(as_robot, admins.id, "others", None, added=frozenset(), removed=frozenset()),
     ):
         with pytest.raises(Invalid, match="gives a role"):
-            await deed
+            await change
 
 
 async def test_user_names_differ_in_more_than_case(services: Services, root: Principal) -> None:
