@@ -65,11 +65,20 @@ async def test_server_info(api: Api) -> None:
     assert shown == {
         "version": __version__,
         "auth_method": "local",
-        "api_url": INFO.api_url,
+        "idp_provider_name": "",
+        "api_url": "",
+        "tenancy_type": "selfhosted",
         "postgres_host": "localhost",
         "postgres_port": 7432,
+        "postgres_proxy_enabled": True,
         "tunnel_url": "wss://localhost:7443",
         "ca_certificate": INFO.ca_certificate,
+        "feature_flags": {
+            "api-keys": True,
+            "native-credentials": True,
+            "script-runs": True,
+            "session-download": True,
+        },
     }
 
 

@@ -17,6 +17,7 @@ from postern.domain.principal import Principal
 from postern.domain.session import Verb
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway.engine import Engine
+from postern.gateway.opening import EndedEarly
 from postern.protocols.postgres import login
 from postern.protocols.postgres.messages import PROTOCOL_3_2
 from postern.relay.handshake import StreamHandshake
@@ -31,19 +32,16 @@ SUBTYPE = "postgres"
 class PostgresGate:
     """`decoy_secret` makes unknown user names look like wrong passwords, the same after a restart."""
 
-    def __init__(
-        self, access: Access, engine: Engine, signals: Signals, *, require_tls: bool, decoy_secret: bytes
-    ) -> None:
+    def __init__(self, access: Access, engine: Engine, signals: Signals, *, decoy_secret: bytes) -> None:
         self._access = access
         self._engine = engine
         self._signals = signals
-        self._require_tls = require_tls
         self._decoy_secret = decoy_secret
 
-    async def native(self, stream: StreamHandshake) -> Awaitable[None] | None:
+    async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
         """A client on the PostgreSQL port: it logs in with a connection credential."""
         try:
-            startup = await self._greet(stream, self._require_tls)
+            startup = await self._greet(stream, require_tls)
             if startup is None:
                 return None
             since = self._engine.links.changes
@@ -91,7 +89,7 @@ class PostgresGate:
         database = None if startup.database == own_name else startup.database
         parameters = {"application_name": f"postern {permit.principal.email}", **startup.parameters}
         session, target = await self._engine.open(
-            permit, database, parameters, _metadata(startup, stream.peer, database)
+            permit, database, parameters, _metadata(startup, stream.peer, database), since=since
         )
         key = secrets.token_bytes(36 if startup.protocol >= PROTOCOL_3_2 else 8)
         # The process id of a cancel key is a signed number for some drivers: keep it positive.
@@ -119,6 +117,8 @@ def _turn_away(stream: StreamHandshake, error: PosternError) -> None:
         if code.startswith("28"):
             code, text = "08006", "the target did not accept the gateway's own login"
             hint = "An administrator must check the connection's secret."
+    elif isinstance(error, EndedEarly):
+        code = "57P01"
     elif isinstance(error, Unauthenticated):
         code = "28P01"
     elif isinstance(error, Denied):

@@ -7,15 +7,18 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Verifier
+from postern.domain.features import Feature
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.services.server.features import Features
+from postern.services.server.trail import changed
 from postern.store.ports import Clock, ConnectionStore, CredentialStore, Signals, Topic
 
 DEFAULT_LIFE = timedelta(days=30)
@@ -47,6 +50,7 @@ class Credentials:
         self,
         store: CredentialStore,
         connections: ConnectionStore,
+        features: Features,
         signals: Signals,
         now: Clock,
         *,
@@ -54,6 +58,7 @@ class Credentials:
     ) -> None:
         self._store = store
         self._connections = connections
+        self._features = features
         self._signals = signals
         self._now = now
         self._enforceable = enforceable
@@ -86,6 +91,7 @@ class Credentials:
                     raise
                 continue  # the random part was taken
             break
+        changed(None, credential)
         return Issued(credential, password, target)
 
     async def check(self, principal: Principal, connection: str, seconds: int | None) -> Connection:
@@ -97,6 +103,7 @@ class Credentials:
             raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
         if principal.is_auditor:
             raise Denied("auditors read what others did, and do not connect themselves")
+        await self._features.require(principal.org_id, Feature.NATIVE_CREDENTIALS)
         _life(target, seconds)
         return target
 
@@ -125,7 +132,9 @@ class Credentials:
         own = credential is not None and credential.user_id == principal.id
         if credential is None or credential.connection_id != target.id or not (own or principal.is_admin):
             raise NotFound(f"connection {target.name!r} has no credential {credential_id}, or it is not yours")
-        await self._store.revoke(credential.id, self._now())
+        revoked_at = self._now()
+        if await self._store.revoke(credential.id, revoked_at):
+            changed(credential, replace(credential, revoked_at=revoked_at))
         # Also when it was revoked before: that signal may have been missed.
         await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import functools
 import logging
 import os
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, event, make_url, text
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -23,8 +26,11 @@ from postern.store.threaded import Executor, ThreadedEngine
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 MIGRATIONS = Path(__file__).parent / "migrations"
+_SQLITE = (sqlite3.OperationalError, sqlite3.InterfaceError)  # of statements that are `Prepared`
 _BUSY_MILLISECONDS = 10_000
 _MIGRATION_LOCK = 0x506F_7374_6572_6E  # "Postern"; any number that is always the same
 
@@ -66,6 +72,15 @@ class Database:
                 async with self.engine.begin() as connection:
                     yield cast("Executor", connection)
 
+    async def together(self, work: Callable[[Connection], T]) -> T:
+        """What `work` does, all or none, in one hand-over: on SQLite nobody waits for its lock while it waits for a
+        thread."""
+        async with _answering():
+            if isinstance(self.engine, ThreadedEngine):
+                return await self.engine.transact(work, postern_transaction=True)
+            async with self.engine.begin() as connection:
+                return await connection.run_sync(work)
+
     async def migrate(self) -> None:
         """Brings the schema to the newest version. Safe when several processes start at once.
 
@@ -75,6 +90,15 @@ class Database:
             if not self.is_sqlite:
                 await transaction.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             await transaction.run_sync(_upgrade)
+
+    async def is_current(self) -> bool:
+        """Whether the schema is at the version that this code brings. Raises Unavailable."""
+        async with self.statement() as statement:
+            try:
+                found = (await statement.execute(text("select version_num from alembic_version"))).scalars().all()
+            except ProgrammingError:  # there is no such table, on PostgreSQL
+                return False
+        return set(found) == set(_script().get_heads())
 
     async def close(self) -> None:
         await self.engine.dispose()
@@ -101,7 +125,7 @@ async def _answering() -> AsyncIterator[None]:
     """Turns "the store does not answer" into the one error that callers know; other errors pass."""
     try:
         yield
-    except (OperationalError, InterfaceError, PoolTimeout, OSError) as error:
+    except (OperationalError, InterfaceError, PoolTimeout, OSError, *_SQLITE) as error:
         log.exception("the store does not answer")
         raise Unavailable(
             "the store does not answer; try again, and look at the gateway's log if it stays so"
@@ -109,10 +133,21 @@ async def _answering() -> AsyncIterator[None]:
 
 
 def _upgrade(connection: Connection) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    return config
+
+
+@functools.cache
+def _script() -> ScriptDirectory:
+    """The migrations of this version; they do not change while it runs."""
+    return ScriptDirectory.from_config(_config())
 
 
 def _with_driver(url: str) -> URL:

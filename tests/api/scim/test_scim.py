@@ -62,6 +62,7 @@ async def made(scim: httpx.AsyncClient, body: dict[str, Any], path: str = "/User
 
 async def test_a_user_is_made_found_and_deleted(api: Api, scim: httpx.AsyncClient) -> None:
     eve = await made(scim, user())
+    base = (await api.as_bob.get("/serverinfo")).json()["api_url"]
     assert eve == {
         "schemas": [f"{CORE}:User"],
         "id": eve["id"],
@@ -73,7 +74,7 @@ async def test_a_user_is_made_found_and_deleted(api: Api, scim: httpx.AsyncClien
         "meta": {
             "resourceType": "User",
             "created": "2026-01-02T03:04:05Z",
-            "location": f"http://localhost:7480/api/scim/v2/Users/{eve['id']}",
+            "location": f"{base}/api/scim/v2/Users/{eve['id']}",
         },
     }
     assert (await api.as_admin.get("/users/eve@example.com")).json()["status"] == "invited"

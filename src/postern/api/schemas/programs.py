@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pydantic import Field
 
-from postern.api.info import ServerInfo
+from postern.api.info import Told
 from postern.api.schemas.common import Answer, Body
 from postern.api.schemas.connections import IssuedCredentialAnswer
 from postern.domain.credential import Credential
@@ -235,7 +235,7 @@ class RotationRequest(Body):
     access_duration_seconds: int | None = Field(None, description="Life of the new one; 30 days when left out")
 
 
-def issued_answer(issued: Issued, info: ServerInfo) -> IssuedCredentialAnswer:
+def issued_answer(issued: Issued, info: Told) -> IssuedCredentialAnswer:
     """Where and how to log in with it, password included."""
     credential: Credential = issued.credential
     names = ("id", "username", "created_at", "expires_at", "revoked_at")

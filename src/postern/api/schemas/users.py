@@ -1,4 +1,4 @@
-"""Users, login and what the server tells of itself (spec 2.6, 4.7)."""
+"""Users and login (spec 2.6, 4.7)."""
 
 from __future__ import annotations
 
@@ -15,33 +15,8 @@ from postern.domain.secret import Secret
 from postern.services.identity.users import UserFields
 
 
-class LoginRequest(Body):
-    email: str
-    password: str
-    organization: str | None = Field(None, description="Where the account is; the default organisation when left out")
-
-
 class StatusAnswer(Answer):
     status: str = "ok"
-
-
-class LivenessAnswer(Answer):
-    liveness: str = "OK"
-
-
-class PublicServerInfoAnswer(Answer):
-    auth_method: str
-    setup_required: bool
-
-
-class ServerInfoAnswer(Answer):
-    version: str
-    auth_method: str
-    api_url: str
-    postgres_host: str
-    postgres_port: int
-    tunnel_url: str = Field(description="Where the command line opens tunnels")
-    ca_certificate: str | None = Field(description="PEM; None when the certificates are publicly trusted")
 
 
 class UserAnswer(Answer):

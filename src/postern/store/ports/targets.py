@@ -174,4 +174,8 @@ class AgentStore(Protocol):
     async def add(self, agent: Agent) -> None:
         """Raises Conflict when the name is taken."""
 
-    async def touch(self, agent_id: UUID, at: datetime) -> None: ...
+    async def touch_all(self, mode: str, at: datetime) -> None:
+        """All agents of that mode, whatever their organisation: those that live in one process live together."""
+
+    async def last_seen(self, mode: str) -> datetime | None:
+        """When any agent of that mode was last heard of."""

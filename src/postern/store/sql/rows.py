@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, RowMapping, Select, String, Table, cast, func, select
+from sqlalchemy import ColumnElement, Label, Select, String, Table, cast, func, select
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
@@ -15,6 +15,7 @@ from postern.domain.principal import Account, Principal, PrincipalKind, Principa
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.store.encryption import Encryption
+from postern.store.prepared import Row
 from postern.store.schema import connection_guardrails, connections, orgs, sessions, user_groups, users
 
 # Unit separator: cannot occur in a group name, whose characters are checked when it is saved.
@@ -69,7 +70,7 @@ def split(text: str | None) -> list[str]:
     return text.split(_SEPARATOR) if text else []
 
 
-def principal_of(row: RowMapping, prefix: str = "") -> Principal:
+def principal_of(row: Row, prefix: str = "") -> Principal:
     return Principal(
         id=row[f"{prefix}id"],
         org_id=row[f"{prefix}org_id"],
@@ -84,7 +85,7 @@ def principal_of(row: RowMapping, prefix: str = "") -> Principal:
     )
 
 
-def account_of(row: RowMapping, prefix: str = "") -> Account:
+def account_of(row: Row, prefix: str = "") -> Account:
     return Account(
         principal_of(row, prefix),
         password_hash=row[f"{prefix}password_hash"],
@@ -97,7 +98,7 @@ def account_of(row: RowMapping, prefix: str = "") -> Account:
     )
 
 
-def connection_of(row: RowMapping, encryption: Encryption, prefix: str = "") -> Connection:
+async def connection_of(row: Row, encryption: Encryption, prefix: str = "") -> Connection:
     """With its secrets, decrypted."""
 
     def at(name: str) -> Any:
@@ -110,31 +111,32 @@ def connection_of(row: RowMapping, encryption: Encryption, prefix: str = "") -> 
         **fields,
         type=ConnectionType(at("type")),
         guardrail_rules=tuple(sorted(str(UUID(key)) for key in split(at("guardrail_rules")))),
-        secret=open_secret(at("secret"), encryption, at("id")),
+        secret=await open_secret(at("secret"), encryption, at("org_id"), at("id")),
     )
 
 
-def connection_values(connection: Connection, encryption: Encryption) -> dict[str, Any]:
-    """The columns of a connection's row; guard rails are kept in their own table."""
+async def connection_values(connection: Connection, encryption: Encryption) -> dict[str, Any]:
+    """The columns of a connection's row; guard rails are kept in their own table. Not inside a transaction."""
     names = [column.name for column in connections.c if column.name not in (*_CONNECTION_LISTS, "secret")]
     values: dict[str, Any] = {name: getattr(connection, name) for name in names}
     values |= {name: list(getattr(connection, name)) for name in _CONNECTION_LISTS}
     values["connection_tags"] = dict(connection.connection_tags)
-    values["secret"] = seal_secret(connection.secret, encryption, connection.id)
+    values["secret"] = await seal_secret(connection, encryption)
     return values
 
 
-def seal_secret(secret: Mapping[str, Secret], encryption: Encryption, connection_id: UUID) -> bytes:
-    clear = json.dumps({key: value.reveal() for key, value in secret.items()})
-    return encryption.seal(clear.encode(), row=f"connections/{connection_id}")
+async def seal_secret(connection: Connection, encryption: Encryption) -> bytes:
+    clear = json.dumps({key: value.reveal() for key, value in connection.secret.items()})
+    return await encryption.seal(clear.encode(), row=f"connections/{connection.id}", org_id=connection.org_id)
 
 
-def open_secret(sealed: bytes, encryption: Encryption, connection_id: UUID) -> dict[str, Secret]:
-    clear: dict[str, str] = json.loads(encryption.open(sealed, row=f"connections/{connection_id}"))
+async def open_secret(sealed: bytes, encryption: Encryption, org_id: UUID, connection_id: UUID) -> dict[str, Secret]:
+    opened = await encryption.open(sealed, row=f"connections/{connection_id}", org_id=org_id)
+    clear: dict[str, str] = json.loads(opened)
     return {key: Secret(value) for key, value in clear.items()}
 
 
-def guardrail_of(row: RowMapping, connection_ids: Sequence[UUID], prefix: str = "") -> GuardRail:
+def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> GuardRail:
     """Raises ValueError or KeyError for a rule that this version does not know."""
     return GuardRail(
         id=row[f"{prefix}id"],
@@ -165,7 +167,7 @@ def rules_values(rules: Sequence[Rule]) -> list[dict[str, Any]]:
 SESSION_COLUMNS: list[ColumnElement[Any]] = [column for column in sessions.c if column.name != "script"]
 
 
-def session_of(row: RowMapping) -> Session:
+def session_of(row: Row) -> Session:
     """How a session ended is shown in its metadata: `end_reason`, and `end_detail` when there is more to say."""
     ending = {name: row[name] for name in ("end_reason", "end_detail") if row[name] is not None}
     plain = {
