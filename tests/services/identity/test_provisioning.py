@@ -15,7 +15,7 @@ from postern.domain.login import LoginMethod
 from postern.domain.principal import GroupSource, Principal, PrincipalKind, PrincipalStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unauthenticated
 from postern.services.bundle import Services
-from postern.services.identity.provisioning import PrincipalFilter, ProvisionedUser
+from postern.services.identity.provisioning import MAX_MEMBERS, PrincipalFilter, ProvisionedUser
 from postern.store.ports import Topic
 
 ANN = ProvisionedUser("ann", "Ann", "ann@example.com", True, "ext-1")
@@ -159,6 +159,9 @@ async def test_user_names_differ_in_more_than_case(services: Services, root: Pri
 
 
 async def test_a_group_that_cannot_be_filled_is_not_made(services: Services, root: Principal) -> None:
+    too_many = frozenset(uuid4() for _ in range(MAX_MEMBERS + 1))
+    with pytest.raises(Invalid, match="at most"):
+        await services.provisioning.create_group(robot(root), "sre", None, too_many)
     with pytest.raises(Invalid, match="there is no user"):
         await services.provisioning.create_group(robot(root), "sre", None, frozenset({uuid4()}))
     assert (await services.provisioning.find_groups(root, Page(), name="sre")).total == 0

@@ -130,7 +130,10 @@ async def scim_groups(caller: Caller, services: Use, info: Info, given: Wanted) 
     if "id" in wanted:
         group = await _found(services.provisioning.get_group, caller, wanted["id"])
         return listed(Group, [group_of(one, info.api_url) for one in group], len(group), given)
-    found = await services.provisioning.find_groups(caller, given.page, **wanted)
+    left_out = (given.excluded or "").lower().replace(" ", "").split(",")
+    found = await services.provisioning.find_groups(
+        caller, given.page, **wanted, with_members="members" not in left_out
+    )
     return listed(Group, [group_of(one, info.api_url) for one in found.items], found.total, given)
 
 

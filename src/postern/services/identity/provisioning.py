@@ -20,6 +20,7 @@ from postern.store.ports import Clock, GroupStore, PrincipalFilter, PrincipalSto
 
 __all__ = ["PrincipalFilter", "ProvisionedGroup", "ProvisionedUser", "Provisioning"]
 
+MAX_MEMBERS = 10_000  # that one request adds or removes
 _DEED = "provision users and groups"
 
 
@@ -98,11 +99,19 @@ class Provisioning:
         await self._users.remove(principal, account.principal.subject)
 
     async def find_groups(
-        self, principal: Principal, page: Page, *, name: str | None = None, external_id: str | None = None
+        self,
+        principal: Principal,
+        page: Page,
+        *,
+        name: str | None = None,
+        external_id: str | None = None,
+        with_members: bool = True,
     ) -> Listed[ProvisionedGroup]:
-        """Raises Denied for all but admins and auditors."""
+        """Raises Denied for all but admins and auditors. Each group's members are one more question."""
         require_reader(principal, "what is provisioned")
         found = await self._groups.find(principal.org_id, page, name=name, external_id=external_id)
+        if not with_members:
+            return Listed([ProvisionedGroup(group, []) for group in found.items], found.total)
         return Listed([await self._with_members(group) for group in found.items], found.total)
 
     async def get_group(self, principal: Principal, group_id: UUID) -> ProvisionedGroup:
@@ -187,6 +196,8 @@ class Provisioning:
         return ProvisionedGroup(group, await self._groups.members(group, GroupSource.SCIM))
 
     async def _change_members(self, group: Group, added: frozenset[UUID], removed: frozenset[UUID]) -> None:
+        if len(added) + len(removed) > MAX_MEMBERS:
+            raise Invalid(f"members: at most {MAX_MEMBERS} may change in one request", field="members")
         if added or removed:
             await self._groups.change_members(group, added, removed, GroupSource.SCIM)
             await self._tell(added | removed)
