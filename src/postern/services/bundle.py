@@ -88,14 +88,12 @@ def build_services(
     *,
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
-    api_url: str,
     passwords: Passwords | None = None,
     machine: Machine | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
-    `compiles`: the check of a pattern, see GuardRails. `api_url`: where browsers find the API, without `/api`.
-    `machine`: what this machine is set up for.
+    `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
     """
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)
@@ -111,7 +109,8 @@ def build_services(
     accounts = Accounts(
         stores.principals, stores.organisations, auth_configs, logins, vouchers, now, passwords or Passwords()
     )
-    authenticators = Authenticators(api_url)
+    server_configs = ServerConfigs(stores.settings, stores.organisations, organisations, signals, now, machine)
+    authenticators = Authenticators(server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
     users = Users(stores.principals, stores.organisations, accounts, logins, signals, now)
@@ -145,13 +144,13 @@ def build_services(
         second_factors=SecondFactors(
             stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
         ),
-        server_configs=ServerConfigs(stores.settings, stores.organisations, organisations, signals, now, machine),
+        server_configs=server_configs,
         server_logs=ServerLogs(machine.journal, organisations),
         service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
-        setup_links=SetupLinks(stores.principals, vouchers, api_url, now),
+        setup_links=SetupLinks(stores.principals, vouchers, server_configs, now),
         sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,
