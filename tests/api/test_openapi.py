@@ -91,6 +91,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "Agents",
         "Guard Rails",
         "Sessions",
+        "SCIM",
         "Organization Management",
         "Features",
     }

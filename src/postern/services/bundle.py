@@ -21,6 +21,7 @@ from postern.services.identity.logins import Logins
 from postern.services.identity.machines import Machines
 from postern.services.identity.own_logins import OwnLogins
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.provisioning import Provisioning
 from postern.services.identity.second_factors import RequiredFactors, SecondFactors
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
@@ -64,6 +65,7 @@ class Services:
     local_login: LocalLogin
     logins: Logins
     machines: Machines
+    provisioning: Provisioning
     organisations: Organisations
     own_logins: OwnLogins
     second_factors: SecondFactors
@@ -115,6 +117,7 @@ def build_services(
     authenticators = Authenticators(server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
+    users = Users(stores.principals, stores.organisations, accounts, logins, signals, now)
     return Services(
         access=access,
         accounts=accounts,
@@ -143,6 +146,7 @@ def build_services(
         organisations=Organisations(
             stores.organisations, stores.principals, stores.agents, setup_links, operators, now
         ),
+        provisioning=Provisioning(stores.principals, stores.groups, users, signals, now),
         own_logins=OwnLogins(stores.principals, stores.organisations, accounts, logins, tokens),
         second_factors=SecondFactors(
             stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
@@ -158,7 +162,7 @@ def build_services(
         signals=signals,
         tokens=tokens,
         upkeep=Upkeep(logins, vouchers, stores.idempotency, now),
-        users=Users(stores.principals, stores.organisations, accounts, logins, signals, now),
+        users=users,
         vouchers=vouchers,
         now=now,
     )
