@@ -69,7 +69,16 @@ async def test_the_description_is_complete(api: Api) -> None:
                 schema = response["content"]["application/json"]["schema"]
                 assert schema == {"$ref": "#/components/schemas/Error"}, (one["operationId"], status)
     secured = {one["operationId"] for one in operations if one.get("security")}
-    open_to_all = {"healthz", "public_server_info", "login", "local_login", "register", "second_factor", "set_up"}
+    open_to_all = {
+        "healthz",
+        "readyz",
+        "public_server_info",
+        "login",
+        "local_login",
+        "register",
+        "second_factor",
+        "set_up",
+    }
     assert set(ids) - secured == open_to_all
     tags = {one["tags"][0] for one in operations}
     assert tags == {

@@ -14,6 +14,7 @@ from postern.domain.principal import Account
 from postern.errors import Denied, NotFound
 from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.setup_links import SetupLink
+from postern.services.server.trail import follow
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import paths
@@ -43,7 +44,17 @@ def _require_gateway(settings: Settings) -> None:
 
 async def _make(settings: Settings, email: str, organisation: str | None) -> SetupLink:
     async with open_app(settings, LocalSignals()) as app:
-        return await app.services.setup_links.make_for(await _account(app, email, organisation), from_host=True)
+        account = await _account(app, email, organisation)
+        with follow() as trail:
+            link = await app.services.setup_links.make_for(account, from_host=True)
+        await app.services.audit.on_host(
+            "postern setup-link",
+            action="create",
+            resource_type="setup-link",
+            resource=account.principal.email,
+            trail=trail,
+        )
+        return link
 
 
 async def _account(app: App, email: str, organisation: str | None) -> Account:
