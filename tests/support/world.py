@@ -19,6 +19,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts
+from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.store.database import Database
 from postern.store.encryption import Encryption
@@ -80,6 +81,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     signals: HeardSignals = field(default_factory=HeardSignals)
     recordings: FakeRecordings = field(default_factory=FakeRecordings)
+    openid: OpenId | None = None
 
     @classmethod
     async def make(cls, database: Database) -> World:
@@ -124,6 +126,7 @@ class World:
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
+            openid=self.openid,
         )
 
 

@@ -9,7 +9,19 @@ from postern import __version__
 from postern.api import errors
 from postern.api.info import ServerInfo
 from postern.api.middleware import Envelope
-from postern.api.routes import agents, connections, credentials, guardrails, logins, scripts, server, sessions, users
+from postern.api.routes import (
+    agents,
+    connections,
+    credentials,
+    device,
+    guardrails,
+    login,
+    logins,
+    scripts,
+    server,
+    sessions,
+    users,
+)
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
 
@@ -37,6 +49,8 @@ def create_app(services: Services, info: ServerInfo, *, exec_wait: float = EXEC_
     for part in (server.open_router, server.router, logins.router, users.router, agents.router, connections.router):
         api.include_router(part)
     for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
+        api.include_router(part)
+    for part in (login.router, device.router):
         api.include_router(part)
     app.include_router(api)
     app.add_middleware(Envelope)

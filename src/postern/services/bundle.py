@@ -12,8 +12,14 @@ from postern.services.credentials import Credentials
 from postern.services.guardrails import GuardRails
 from postern.services.identity.accounts import Accounts
 from postern.services.identity.authentication import Authentication
+from postern.services.identity.device_login import DeviceLogin
+from postern.services.identity.handover import Handover
 from postern.services.identity.logins import Logins
+from postern.services.identity.oidc_login import OidcLogin
+from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.provider_door import OidcDoor
+from postern.services.identity.renewal import OidcRenewal
 from postern.services.identity.sign_in import SignIn
 from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
@@ -34,8 +40,11 @@ class Services:
     authentication: Authentication
     connections: Connections
     credentials: Credentials
+    device_login: DeviceLogin
     guardrails: GuardRails
+    handover: Handover
     logins: Logins
+    oidc_login: OidcLogin
     sessions: Sessions
     sign_in: SignIn
     signals: Signals
@@ -54,6 +63,7 @@ def build_services(
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
     passwords: Passwords | None = None,
+    openid: OpenId | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
@@ -61,28 +71,37 @@ def build_services(
     """
     access = Access(stores.access, stores.connections, signals, now)
     tokens = Tokens(stores.signing_keys, signals, now)
-    logins = Logins(stores.logins, tokens, now)
+    configs = AuthConfigs(stores.settings, signals, now)
+    sign_in = SignIn(stores.principals, stores.organisations, signals, now)
+    vouchers = Vouchers(stores.vouchers, now)
+    renewal = OidcRenewal(openid, configs, sign_in) if openid else None
+    logins = Logins(stores.logins, tokens, now, renewal)
+    handover = Handover(stores.principals, logins, vouchers)
+    door = OidcDoor(openid, configs, stores.organisations, stores.principals, signals, now) if openid else None
     accounts = Accounts(stores.principals, stores.organisations, logins, now, passwords or Passwords())
     return Services(
         access=access,
         accounts=accounts,
         agents=Agents(stores.agents, stores.organisations, now),
         audit=Audit(stores.audit, stores.organisations, now),
-        auth_configs=AuthConfigs(stores.settings, signals, now),
-        authentication=Authentication(tokens, logins),
+        auth_configs=configs,
+        authentication=Authentication(tokens, logins, provider=door),
         connections=Connections(
             stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
         credentials=Credentials(stores.credentials, stores.connections, signals, now, enforceable=enforceable),
+        device_login=DeviceLogin(stores.principals, logins, vouchers, now),
         guardrails=GuardRails(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
+        handover=handover,
         logins=logins,
+        oidc_login=OidcLogin(openid, configs, stores.organisations, vouchers, sign_in, handover),
         sessions=Sessions(stores.sessions, stores.principals, access, recordings, signals, now, executable=enforceable),
-        sign_in=SignIn(stores.principals, stores.organisations, signals, now),
+        sign_in=sign_in,
         signals=signals,
         tokens=tokens,
         users=Users(stores.principals, accounts, logins, signals, now),
-        vouchers=Vouchers(stores.vouchers, now),
+        vouchers=vouchers,
         now=now,
     )
