@@ -10,7 +10,6 @@ from contextlib import suppress
 
 import psycopg
 import pytest
-from postern.services.identity.users import UserFields
 from tests.support.gateway import Gateway, wait_until
 
 from postern.domain.connection import Toggle
@@ -18,6 +17,7 @@ from postern.domain.principal import PrincipalStatus
 from postern.domain.session import Session, SessionStatus
 from postern.protocols.postgres import messages as m
 from postern.services.credentials import Issued
+from postern.services.identity.users import UserFields
 
 DELAY = 1.5
 PROMPT = 1.0  # far below the deadline for a target to answer, and below DELAY
