@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -20,7 +21,6 @@ from postern.domain.organisation import Organisation
 from postern.domain.principal import PrincipalStatus
 
 AUDIENCE = "https://postern.example/api"
-NOW = int(time.time())
 
 
 async def status(site: Site, token: str) -> int:
@@ -62,9 +62,9 @@ BAD: dict[str, dict[str, Any]] = {
     "for another service": {"aud": "https://other.example"},
     "for our client: an ID token": {"aud": "postern-client", "nonce": "x"},
     "an ID token with the right audience": {"typ": "JWT", "nonce": "x"},
-    "expired": {"exp": NOW - 120},
-    "of the future": {"iat": NOW + 900},
-    "not valid yet": {"nbf": NOW + 900},
+    "expired": {"exp": timedelta(seconds=-120)},
+    "of the future": {"iat": timedelta(minutes=15)},
+    "not valid yet": {"nbf": timedelta(minutes=15)},
     "of another issuer": {"iss": "https://evil.example"},
     "of somebody who never logged in": {"sub": "stranger"},
     "of nobody": {"sub": ""},
@@ -75,14 +75,20 @@ BAD: dict[str, dict[str, Any]] = {
 async def test_access_tokens_that_are_not_good(site: Site, case: str) -> None:
     await site.configure(audience=AUDIENCE)
     await site.cli()
-    token = site.provider.access_token("ann", AUDIENCE, **BAD[case])
+    now = time.time()
+    given = {
+        name: int(now + value.total_seconds()) if isinstance(value, timedelta) else value
+        for name, value in BAD[case].items()
+    }
+    token = site.provider.access_token("ann", AUDIENCE, **given)
     message(await site.client(token).get("/userinfo"), 401)
 
 
 async def test_unsigned_and_wrongly_signed_access_tokens(site: Site) -> None:
     await site.configure(audience=AUDIENCE)
     await site.cli()
-    claims = {"iss": site.provider.issuer, "sub": "subject-of-ann", "aud": AUDIENCE, "iat": NOW, "exp": NOW + 600}
+    now = int(time.time())
+    claims = {"iss": site.provider.issuer, "sub": "subject-of-ann", "aud": AUDIENCE, "iat": now, "exp": now + 600}
     for algorithm in ("none", "HS256"):
         assert await status(site, site.provider.sign(claims, algorithm=algorithm)) == 401
     good = site.provider.sign(claims, typ="at+jwt")
