@@ -17,8 +17,9 @@ import click
 from postern.api.app import create_app
 from postern.api.info import ServerInfo
 from postern.cli.main import cli
+from postern.domain.secret import Secret
 from postern.services.bundle import Services
-from postern.settings import Settings
+from postern.settings import Settings, secret_names
 from postern.store.signals import LocalSignals
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -50,7 +51,7 @@ def commands(context: click.Context) -> Iterator[click.Context]:
 def api_page() -> str:
     """Every operation and every schema of the OpenAPI description."""
     services = cast("Services", SimpleNamespace(signals=LocalSignals()))
-    description = create_app(services, ServerInfo("", "", 0, "", "")).openapi()
+    description = create_app(services, ServerInfo("", "", "")).openapi()
     parts = [
         "# API reference",
         "",
@@ -116,7 +117,7 @@ def _type(schema: dict[str, Any]) -> str:
 def settings_table() -> str:
     rows = ["| Variable | Flag | Default | Meaning |", "|---|---|---|---|"]
     for spec in fields(Settings):
-        flag = f"`--{spec.name.replace('_', '-')}`"
+        flag = "" if spec.name in secret_names() else f"`--{spec.name.replace('_', '-')}`"
         default = "see below" if spec.default is MISSING else _shown(spec.default)
         rows.append(f"| `POSTERN_{spec.name.upper()}` | {flag} | {default} | {spec.metadata['meaning']} |")
     return "\n".join(rows)
@@ -125,7 +126,7 @@ def settings_table() -> str:
 def _shown(default: object) -> str:
     if isinstance(default, bool):
         return "yes" if default else "no"
-    return f"`{default}`" if default != "" else ""
+    return "" if default == "" or isinstance(default, Secret) else f"`{default}`"
 
 
 def operations_page(current: str) -> str:

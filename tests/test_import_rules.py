@@ -16,7 +16,7 @@ ROOMS = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists
 MAY: dict[str, set[str]] = {
     "errors": set(),
     "domain": {"errors"},
-    "settings": {"errors"},
+    "settings": {"domain", "errors"},
     "process": set(),
     "logs": {"domain", "errors"},
     "demo": {"domain", "errors", "settings", "process"},

@@ -5,13 +5,18 @@ Every field `x` is set by the environment variable `POSTERN_X`. Nothing else rea
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, get_type_hints
 
+from postern.domain.secret import Secret
 from postern.errors import Misconfigured
+
+_NO_SECRET = Secret("")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def _setting(default: Any, meaning: str) -> Any:
@@ -33,12 +38,19 @@ class Settings:
     demo_port: int = _setting(7433, "port of the demo database, on loopback; 0 picks a free one")
     workers: int = _setting(1, "relay workers; one for each core is enough")
     database_url: str = _setting("", "SQLAlchemy URL of the store; SQLite in the data folder when empty")
+    trusted_proxies: str = _setting(
+        "", "addresses or networks of proxies, with commas between, whose X-Forwarded-For is believed"
+    )
     log_level: str = _setting("info", "debug, info, warning or error")
     log_format: str = _setting("text", "text or json, one line for each event")
     tls_cert: str = _setting("", "PEM chain of your own server certificate; Postern makes one when empty")
     tls_key: str = _setting("", "PEM private key of that certificate")
     tls_ca: str = _setting("", "PEM of the CA that issued it, for clients; empty when it is publicly trusted")
     provider_networks: str = _setting("", "private networks with identity providers, such as 10.0.0.0/8, with commas")
+    master_key: str = _setting(
+        "", "what wraps the data keys: file:PATH, env:NAME or aws-kms:KEY_ARN; keys/encryption.key when empty"
+    )
+    master_key_old: str = _setting("", "the master key before it, while `postern keys rotate` is not finished")
     handshake_timeout: float = _setting(30.0, "seconds that a client has to log in")
     dial_timeout: float = _setting(10.0, "seconds that a target has to answer")
     idle_timeout: float = _setting(0.0, "seconds without traffic or work that end a session; 0 for no limit")
@@ -48,6 +60,19 @@ class Settings:
     max_statement: int = _setting(32 * 1024 * 1024, "bytes of the largest statement or value that is judged")
     recording_output_limit: int = _setting(16 * 1024 * 1024, "bytes of output that are kept of one session")
     recording_sync_interval: float = _setting(0.05, "seconds between two writes of recordings to disk")
+
+    auth_method: str = _setting("local", "how people log in until an administrator chooses: local, oidc or saml")
+    auth_provider_name: str = _setting("", "what the identity provider is called where people log in")
+    oidc_issuer: str = _setting("", "issuer URL of the OpenID provider")
+    oidc_client_id: str = _setting("", "this gateway's client id at the OpenID provider")
+    oidc_client_secret: Secret = _setting(  # noqa: RUF009 - a Secret never changes
+        _NO_SECRET, "its client secret, by environment only"
+    )
+    oidc_scopes: str = _setting("openid profile email", "scopes that are asked for, separated by blanks")
+    oidc_audience: str = _setting("", "audience of the provider's access tokens, so that this API takes them")
+    oidc_groups_claim: str = _setting("groups", "claim that holds a person's groups")
+    saml_metadata_url: str = _setting("", "URL of the SAML identity provider's metadata")
+    saml_groups_claim: str = _setting("groups", "attribute that holds a person's groups")
 
     @property
     def url(self) -> str:
@@ -69,13 +94,26 @@ class Settings:
         """Where clients find the API, without `/api`. Plain HTTP on loopback only."""
         return f"{'http' if self.is_loopback else 'https'}://{self.authority_of(self.api_port)}"
 
+    @property
+    def proxies(self) -> tuple[Network, ...]:
+        """`trusted_proxies`, parsed. Raises Misconfigured."""
+        given = [text.strip() for text in self.trusted_proxies.split(",") if text.strip()]
+        try:
+            return tuple(ipaddress.ip_network(text) for text in given)
+        except ValueError as error:
+            raise Misconfigured(f"POSTERN_TRUSTED_PROXIES: {error}", field="trusted_proxies") from None
+
     def authority_of(self, port: int) -> str:
         """`host:port` as it stands in a URL."""
         return f"[{self.address}]:{port}" if ":" in self.address else f"{self.address}:{port}"
 
     def environment(self) -> dict[str, str]:
         """These settings as the environment variables that `load` reads: what a child process is given."""
-        return {f"POSTERN_{spec.name.upper()}": str(getattr(self, spec.name)) for spec in fields(self)}
+        return {f"POSTERN_{spec.name.upper()}": _as_text(getattr(self, spec.name)) for spec in fields(self)}
+
+
+def _as_text(value: object) -> str:
+    return value.reveal() if isinstance(value, Secret) else str(value)
 
 
 def default_home(environ: Mapping[str, str]) -> Path:
@@ -84,6 +122,11 @@ def default_home(environ: Mapping[str, str]) -> Path:
         return Path("/var/lib/postern")
     base = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(base) / "postern"
+
+
+def secret_names() -> frozenset[str]:
+    """The fields that hold secrets: never a flag, since everybody on a machine sees the arguments of its processes."""
+    return frozenset(name for name, kind in get_type_hints(Settings).items() if kind is Secret)
 
 
 def load(environ: Mapping[str, str], **flags: object) -> Settings:

@@ -15,7 +15,7 @@ import pytest
 from fastapi import FastAPI
 from tests.support.oidc_site import Site, make_site, provider_for_site
 from tests.support.openid import OpenIdProvider
-from tests.support.world import CLIENT, World
+from tests.support.world import World, logged_in
 
 from postern.api.app import create_app
 from postern.api.info import ServerInfo
@@ -27,9 +27,7 @@ from postern.services.identity.users import UserFields
 from postern.store.database import Database
 
 INFO = ServerInfo(
-    api_url="http://localhost:7480",
-    postgres_host="localhost",
-    postgres_port=7432,
+    host="localhost",
     tunnel_url="wss://localhost:7443",
     ca_certificate="-----BEGIN CERTIFICATE-----",
 )
@@ -71,19 +69,19 @@ class Api:
         return made
 
 
-async def make_api(database: Database, *, exec_wait: float = 5.0) -> Api:
+async def make_api(database: Database, *, exec_wait: float = 5.0, stream_life: float = 5.0) -> Api:
     world = await World.make(database)
     services = world.services()
-    app = create_app(services, INFO, exec_wait=exec_wait)
+    app = create_app(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
     first = await services.accounts.ensure_first_admin()
     assert first is not None
-    token = (await services.accounts.login(*first, CLIENT)).token
+    token = (await logged_in(services, *first)).token
     admin = (await services.authentication.caller(token, address="::1")).principal
     users, tokens = {"admin": admin}, {"admin": token}
     for name, groups in (("auditor", ("auditor",)), ("ann", ("dba",)), ("bob", ())):
         fields = UserFields(email=f"{name}@example.com", name=name, groups=groups, password=Secret(PASSWORD))
         users[name] = (await services.users.create(admin, fields)).principal
-        tokens[name] = (await services.accounts.login(users[name].email, Secret(PASSWORD), CLIENT)).token
+        tokens[name] = (await logged_in(services, users[name].email, Secret(PASSWORD))).token
 
     def client(name: str | None = None) -> httpx.AsyncClient:
         headers = {"Authorization": f"Bearer {tokens[name].reveal()}"} if name else {}

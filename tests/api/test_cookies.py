@@ -8,14 +8,17 @@ from http.cookies import SimpleCookie
 import httpx
 import pytest
 from fastapi import Response
-from tests.api.conftest import INFO, PASSWORD, Api, message
-from tests.support.world import CLIENT
+from tests.api.conftest import PASSWORD, Api, message
+from tests.support.world import API_URL, CLIENT
 
 from postern.api.cookies import PLAIN_NAME, SECURE_NAME, clear_login_cookie, set_login_cookie
+from postern.api.info import Told
 from postern.domain.login import LoginMethod
 from postern.domain.secret import Secret
+from postern.services.server.server_configs import ServerFields
 
-OWN = {"Origin": INFO.api_url, "Sec-Fetch-Site": "same-origin"}
+OWN = {"Origin": API_URL, "Sec-Fetch-Site": "same-origin"}
+TOLD = Told(API_URL, True, "localhost", 7432, "wss://localhost:7443", None)
 CHANGE = {"current_password": PASSWORD, "new_password": "another long password"}
 
 
@@ -37,8 +40,8 @@ async def csrf(page: httpx.AsyncClient) -> dict[str, str]:
 async def test_the_cookie_is_out_of_reach_of_scripts_and_other_sites(api: Api) -> None:
     """Case 63: session cookie without Secure, HttpOnly, SameSite."""
     opened = await api.services.logins.open(await api.services.users.own(api.users["ann"]), LoginMethod.LOCAL, CLIENT)
-    for url, name, secure in (("https://pg.example:7480", SECURE_NAME, True), (INFO.api_url, PLAIN_NAME, False)):
-        info = replace(INFO, api_url=url)
+    for url, name, secure in (("https://pg.example:7480", SECURE_NAME, True), (API_URL, PLAIN_NAME, False)):
+        info = replace(TOLD, api_url=url)
         given, cleared = Response(), Response()
         set_login_cookie(given, opened, info)
         clear_login_cookie(cleared, info)
@@ -122,7 +125,8 @@ async def test_on_https_only_the_cookie_with_the_host_prefix_counts(api: Api) ->
     """A sibling domain can set a cookie of any name but one that begins with `__Host-`."""
     page = await browser(api)
     token = page.cookies[PLAIN_NAME]
-    api.app.state.info = replace(INFO, api_url="https://localhost:7480")
+    wanted = ServerFields(api_url="https://localhost:7480")
+    await api.services.server_configs.put(api.users["admin"], wanted)
     message(await page.get("/userinfo"), 401)
     tossed = await api.nobody.get("/userinfo", headers={"Cookie": f"{SECURE_NAME}={token}"})
     assert tossed.status_code == 200

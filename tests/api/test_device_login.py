@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import httpx
 import pytest
-from tests.api.conftest import INFO, PASSWORD, Api, message
+from tests.api.conftest import PASSWORD, Api, message
+from tests.support.world import API_URL
 
 from postern.domain.lists import Page
 from postern.services.identity.device_login import LIFE
@@ -17,7 +18,7 @@ OWN = {"Origin": "null", "Sec-Fetch-Site": "same-origin"}  # what browsers send 
 
 
 async def browser(api: Api, name: str = "ann") -> httpx.AsyncClient:
-    headers = {"Origin": INFO.api_url, "Sec-Fetch-Site": "same-origin"}
+    headers = {"Origin": API_URL, "Sec-Fetch-Site": "same-origin"}
     transport = httpx.ASGITransport(api.app, client=("192.0.2.7", 1))
     page = httpx.AsyncClient(transport=transport, base_url="http://localhost/api", headers=headers)
     body = {"email": f"{name}@example.com", "password": PASSWORD}
@@ -59,7 +60,7 @@ async def confirm(page: httpx.AsyncClient, html: str, answer: str = "allow") -> 
 async def test_a_device_is_logged_in_by_who_confirms_its_code(api: Api) -> None:
     begun = await begin(api)
     assert re.fullmatch(r"[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}", begun["user_code"])
-    assert begun["verification_url"] == f"{INFO.api_url}/api/login/device"
+    assert begun["verification_url"] == f"{API_URL}/api/login/device"
     assert begun["verification_url_complete"].endswith(f"?user_code={begun['user_code']}")
     waiting = await poll(api, begun)
     assert (waiting.status_code, waiting.json()) == (202, {"status": "authorization_pending"})

@@ -352,6 +352,7 @@ async def test_organisations_that_log_in_otherwise_cannot_be_told_from_unknown_o
 
 
 async def test_inactive_users_are_told_so(site: Site) -> None:
+    await site.world.add_user("admin", "admin")  # an organisation keeps one
     await site.cli()
     store = site.world.stores.principals
     account = await store.by_email(site.world.org_id, "ann@example.com")

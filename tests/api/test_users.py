@@ -27,8 +27,19 @@ async def test_login_answers_a_token(api: Api) -> None:
         "status": "active",
         "groups": ["dba"],
         "role": "standard",
+        "verified": True,
+        "picture": "",
+        "created_at": "2026-01-02T03:04:05Z",
+        "last_login_at": "2026-01-02T03:04:05Z",
         "org_id": str(api.world.org_id),
+        "org_name": "default",
+        "tenancy_type": "selfhosted",
+        "is_multitenant": False,
         "is_admin": False,
+        "kind": "user",
+        "login_method": "local",
+        "login_expires_at": "2026-01-02T15:04:05Z",
+        "api_key": None,
     }
     api.world.clock.forward(hours=12, seconds=1)
     message(await api.nobody.get("/userinfo", headers=headers), 401)
@@ -54,11 +65,20 @@ async def test_server_info(api: Api) -> None:
     assert shown == {
         "version": __version__,
         "auth_method": "local",
-        "api_url": INFO.api_url,
+        "idp_provider_name": "",
+        "api_url": "",
+        "tenancy_type": "selfhosted",
         "postgres_host": "localhost",
         "postgres_port": 7432,
+        "postgres_proxy_enabled": True,
         "tunnel_url": "wss://localhost:7443",
         "ca_certificate": INFO.ca_certificate,
+        "feature_flags": {
+            "api-keys": True,
+            "native-credentials": True,
+            "script-runs": True,
+            "session-download": True,
+        },
     }
 
 
@@ -69,7 +89,7 @@ async def test_admins_manage_users(api: Api) -> None:
     assert "password" not in made.json()
     eve = made.json()
     assert (await api.as_admin.get("/users/eve@example.com")).json() == eve
-    assert eve in (await api.as_auditor.get("/users")).json()
+    assert eve in (await api.as_auditor.get("/users")).json()["data"]
     put = await api.as_admin.put(f"/users/{eve['id']}", json=eve | {"name": "Eva", "groups": []})
     assert put.json() == eve | {"name": "Eva", "groups": []}
     message(await api.as_admin.post("/users", json=body), 409)
@@ -109,12 +129,15 @@ async def test_admins_cannot_lock_themselves_out(api: Api) -> None:
 
 
 async def test_others_see_and_change_only_themselves(api: Api) -> None:
-    assert [user["email"] for user in (await api.as_ann.get("/users")).json()] == ["ann@example.com"]
+    seen = (await api.as_ann.get("/users")).json()
+    assert [user["email"] for user in seen["data"]] == ["ann@example.com"]
+    assert (seen["total"], seen["has_next_page"]) == (1, False)
     assert (await api.as_ann.get("/users/ann@example.com")).status_code == 200
     message(await api.as_ann.get("/users/bob@example.com"), 404)
     for client in (api.as_ann, api.as_auditor):
         message(await client.post("/users", json={"email": "x@y"}), 403)
         message(await client.put("/users/ann@example.com", json={"groups": ["admin"]}), 403)
+        message(await client.delete("/users/bob@example.com"), 403)
 
 
 async def test_changing_the_own_password_ends_all_tokens(api: Api) -> None:

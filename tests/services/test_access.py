@@ -28,7 +28,7 @@ from postern.store.ports import Topic
 
 @pytest.fixture
 def access(world: World) -> Access:
-    return Access(world.stores.access, world.stores.connections, world.signals, world.clock)
+    return Access(world.stores.access, world.stores.connections, world.features(), world.signals, world.clock)
 
 
 @pytest.fixture
@@ -40,6 +40,7 @@ async def grant_for(world: World, access: Access, principal: Principal, seconds:
     credentials = Credentials(
         world.stores.credentials,
         world.stores.connections,
+        world.features(),
         world.signals,
         world.clock,
         enforceable=frozenset({"postgres"}),
@@ -111,6 +112,7 @@ async def test_opening_a_native_session_takes_three_statements(world: World, acc
         world.stores.principals,
         access,
         world.recordings,
+        world.features(),
         world.signals,
         world.clock,
         executable=frozenset({"postgres"}),

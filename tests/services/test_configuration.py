@@ -114,7 +114,7 @@ async def test_agents_live_for_15_seconds(services: Services, admin: Principal, 
         return (await services.connections.get(admin, "shop")).status
 
     assert await status() is ConnectionStatus.OFFLINE
-    await services.agents.touch(agent)
+    await services.agents.beat()
     world.clock.forward(seconds=14)
     assert await status() is ConnectionStatus.ONLINE
     world.clock.forward(seconds=1)

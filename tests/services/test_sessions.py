@@ -21,7 +21,7 @@ from postern.store.ports import SessionFilter, Topic
 
 @pytest.fixture
 def access(world: World) -> Access:
-    return Access(world.stores.access, world.stores.connections, world.signals, world.clock)
+    return Access(world.stores.access, world.stores.connections, world.features(), world.signals, world.clock)
 
 
 @pytest.fixture
@@ -31,6 +31,7 @@ def sessions(world: World, access: Access) -> Sessions:
         world.stores.principals,
         access,
         world.recordings,
+        world.features(),
         world.signals,
         world.clock,
         executable=frozenset({"postgres"}),

@@ -114,3 +114,14 @@ async def test_statements_that_wait_for_the_lock_do_not_starve_the_transaction_t
 async def _in_transaction(database: Database, name: str) -> None:
     async with database.transaction() as transaction:
         await transaction.execute(insert(orgs).values(id=uuid4(), name=name, created_at=datetime.now(UTC)))
+
+
+async def test_more_transactions_at_once_than_there_are_connections_wait_and_all_go_through(database: Database) -> None:
+    async def add(number: int) -> None:
+        async with database.transaction() as transaction:
+            values = {"id": uuid4(), "name": f"org-{number}", "created_at": datetime.now(UTC)}
+            await transaction.execute(insert(orgs).values(values))
+            await transaction.execute(select(orgs.c.id))
+
+    async with asyncio.timeout(8):  # below the time that SQLite itself waits for a lock
+        await asyncio.gather(*(add(number) for number in range(30)))

@@ -1,55 +1,265 @@
 from __future__ import annotations
 
+import asyncio
+import base64
+import hashlib
 import os
 import stat
+import time
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID, uuid4
 
 import pytest
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from sqlalchemy import insert, select, update
+from tests.support.world import World
 
+from postern.domain.secret import Secret
 from postern.errors import Misconfigured
-from postern.store.encryption import Encryption
+from postern.store.database import Database
+from postern.store.encryption import Encryption, LocalMaster, environment_key, file_key, make_file_key
+from postern.store.ports import DataKey
+from postern.store.schema import connections, data_keys, orgs
+from postern.store.sql.data_keys import SqlDataKeys
+from postern.store.sql.resealing import count_by_key, reseal, reseal_direct
+
+KEY = os.urandom(32)
 
 
-def test_opens_what_it_sealed_and_only_in_its_row() -> None:
-    encryption = Encryption(os.urandom(32))
-    sealed = encryption.seal(b"secret", row="connections/1")
+def opened(
+    database: Database, key: bytes = KEY, *, old: bytes | None = None, direct: bytes | None = None
+) -> Encryption:
+    masters = [LocalMaster(old)] if old else []
+    return Encryption(SqlDataKeys(database), LocalMaster(key), old=masters, direct=direct)
+
+
+async def organisation(database: Database, name: str) -> UUID:
+    key = uuid4()
+    async with database.statement() as connection:
+        await connection.execute(insert(orgs).values(id=key, name=name, created_at=datetime.now(UTC)))
+    return key
+
+
+async def test_opens_what_it_sealed_and_only_in_its_row(database: Database) -> None:
+    encryption = opened(database)
+    sealed = await encryption.seal(b"secret", row="connections/1", org_id=None)
     assert b"secret" not in sealed
-    assert encryption.open(sealed, row="connections/1") == b"secret"
+    assert await encryption.open(sealed, row="connections/1", org_id=None) == b"secret"
+    assert await opened(database).open(sealed, row="connections/1", org_id=None) == b"secret"
     with pytest.raises(Misconfigured, match="connections/2"):
-        encryption.open(sealed, row="connections/2")
+        await encryption.open(sealed, row="connections/2", org_id=None)
 
 
-def test_another_key_or_a_changed_value_does_not_open() -> None:
-    encryption = Encryption(os.urandom(32))
-    sealed = encryption.seal(b"secret", row="connections/1")
-    with pytest.raises(Misconfigured, match="does not open with this encryption key"):
-        Encryption(os.urandom(32)).open(sealed, row="connections/1")
+async def test_a_changed_value_does_not_open(database: Database) -> None:
+    encryption = opened(database)
+    sealed = await encryption.seal(b"secret", row="connections/1", org_id=None)
     for position in range(len(sealed)):
         changed = bytearray(sealed)
         changed[position] ^= 1
         with pytest.raises(Misconfigured):
-            encryption.open(bytes(changed), row="connections/1")
+            await encryption.open(bytes(changed), row="connections/1", org_id=None)
 
 
-def test_the_key_is_made_once_with_a_private_mode(tmp_path: Path) -> None:
+async def test_a_value_copied_to_another_organisation_does_not_open(database: Database) -> None:
+    encryption = opened(database)
+    here, there = await organisation(database, "here"), await organisation(database, "there")
+    sealed = await encryption.seal(b"secret", row="r", org_id=here)
+    with pytest.raises(Misconfigured, match="another organisation"):
+        await encryption.open(sealed, row="r", org_id=there)
+    # Even one who rewrites whose data key it is gains nothing: the wrapping is bound to the owner.
+    async with database.statement() as connection:
+        await connection.execute(update(data_keys).where(data_keys.c.org_id == here).values(org_id=there))
+    with pytest.raises(Misconfigured):
+        await opened(database).open(sealed, row="r", org_id=there)
+
+
+async def test_a_connection_copied_to_another_row_or_organisation_does_not_open(world: World) -> None:
+    one, two = await world.add_connection("one"), await world.add_connection("two")
+    other = await organisation(world.database, "other")
+    sealed = select(connections.c.secret).where(connections.c.id == one.id).scalar_subquery()
+    async with world.database.statement() as connection:
+        await connection.execute(update(connections).where(connections.c.id == two.id).values(secret=sealed))
+        await connection.execute(update(connections).where(connections.c.id == one.id).values(org_id=other))
+    with pytest.raises(Misconfigured):
+        await world.stores.connections.get(world.org_id, "two")
+    with pytest.raises(Misconfigured, match="another organisation"):
+        await world.stores.connections.get(other, "one")
+
+
+async def test_each_organisation_has_its_own_data_key(database: Database) -> None:
+    encryption = opened(database)
+    owners = [None, await organisation(database, "here"), await organisation(database, "there")]
+    prefixes = {(await encryption.seal(b"x", row="r", org_id=owner))[:17] for owner in owners}
+    assert len(prefixes) == 3
+    assert {row.org_id for row in await SqlDataKeys(database).all()} == set(owners)
+
+
+async def test_two_processes_that_make_a_data_key_at_once_end_up_with_one(database: Database) -> None:
+    owner = await organisation(database, "new")
+    processes = [opened(database) for _ in range(6)]
+    sealed = await asyncio.gather(*(each.seal(b"x", row="r", org_id=owner) for each in processes))
+    assert len({value[:17] for value in sealed}) == 1
+    assert len(await SqlDataKeys(database).all()) == 1
+    for each in processes:
+        assert [await each.open(value, row="r", org_id=owner) for value in sealed] == [b"x"] * 6
+
+
+async def test_another_master_key_is_a_clear_error_at_start(database: Database) -> None:
+    await opened(database).seal(b"x", row="r", org_id=None)
+    with pytest.raises(Misconfigured, match="POSTERN_MASTER_KEY"):
+        await opened(database, os.urandom(32)).load()
+
+
+async def test_a_changed_wrapping_is_a_clear_error_at_start(database: Database) -> None:
+    await opened(database).seal(b"x", row="r", org_id=None)
+    async with database.statement() as connection:
+        await connection.execute(update(data_keys).values(wrapped=os.urandom(60)))
+    with pytest.raises(Misconfigured, match="restore the master key"):
+        await opened(database).load()
+
+
+async def test_attack_050_data_keys_are_random_and_not_derived_from_anything_known(database: Database) -> None:
+    """Two stores with one master key, one organisation name and one value have nothing in common."""
+    encryption = opened(database)
+    one = await encryption.seal(b"x" * 64, row="r", org_id=None)
+    two = await encryption.seal(b"x" * 64, row="r", org_id=None)
+    assert one[17:] != two[17:]
+    await encryption.renew(None)
+    keys = await SqlDataKeys(database).all()
+    master = LocalMaster(KEY)
+    materials = [master.unwrap(key.wrapped, key.context) for key in keys]
+    assert len(set(materials)) == 2
+    guessable = [b"\0" * 32, KEY, *(hashlib.sha256(key.id.bytes).digest() for key in keys)]
+    assert not set(materials) & set(guessable)
+    for guess in guessable:
+        with pytest.raises(InvalidTag):
+            AESGCM(guess).decrypt(one[17:29], one[29:], one[:17] + b"r")
+
+
+async def test_what_is_derived_is_the_same_in_every_process_and_after_a_renewal(database: Database) -> None:
+    first = opened(database)
+    told = await first.derive("decoy salts")
+    await first.renew(None)
+    assert await opened(database).derive("decoy salts") == told == await first.derive("decoy salts")
+    assert await first.derive("something else") != told
+
+
+async def test_other_processes_seal_by_a_renewed_key_after_a_refresh(database: Database) -> None:
+    one, two = opened(database), opened(database)
+    before = await two.seal(b"x", row="r", org_id=None)
+    await one.renew(None)
+    after = await one.seal(b"x", row="r", org_id=None)
+    assert await two.open(after, row="r", org_id=None) == b"x"  # a data key that it had not seen
+    two.refresh()
+    assert (await two.seal(b"x", row="r", org_id=None))[:17] == after[:17] != before[:17]
+    assert await two.open(before, row="r", org_id=None) == b"x"
+
+
+async def test_values_of_version_1_open_and_are_sealed_anew_once(world: World) -> None:
+    made = await world.add_connection(secret={"envvar:PASS": Secret("c2VjcmV0")})
+    old_key, row = os.urandom(32), f"connections/{made.id}"
+    nonce = os.urandom(12)
+    direct = b"\x01" + nonce + AESGCM(old_key).encrypt(nonce, b'{"envvar:PASS": "b2xk"}', b"\x01" + row.encode())
+    async with world.database.statement() as connection:
+        await connection.execute(update(connections).values(secret=direct))
+    encryption = opened(world.database, os.urandom(32), direct=old_key)
+    async with world.database.statement() as connection:
+        await connection.execute(data_keys.delete())
+    assert await encryption.open(direct, row=row, org_id=world.org_id) == b'{"envvar:PASS": "b2xk"}'
+    assert await reseal_direct(world.database, encryption) == 1
+    assert await reseal_direct(world.database, encryption) == 0
+    async with world.database.statement() as connection:
+        sealed = (await connection.execute(select(connections.c.secret))).scalar_one()
+    assert sealed[:1] == b"\x02"
+    assert await encryption.open(sealed, row=row, org_id=world.org_id) == b'{"envvar:PASS": "b2xk"}'
+
+
+async def test_a_renewal_seals_all_values_anew_while_others_write(world: World) -> None:
+    for number in range(5):
+        await world.add_connection(f"shop-{number}")
+    writer = world.stores.connections
+    encryption = world.encryption
+    await encryption.renew(world.org_id)
+
+    async def write() -> None:
+        for number in range(5):
+            found = await writer.get(world.org_id, f"shop-{number}")
+            assert found is not None
+            await writer.update(found)
+
+    await asyncio.gather(reseal(world.database, encryption, world.org_id), write())
+    assert await reseal(world.database, encryption, world.org_id) == 0
+    current = next(key for key in await SqlDataKeys(world.database).all() if key.org_id and key.retired_at is None)
+    assert (await count_by_key(world.database))[current.id] == 5
+    for number in range(5):
+        assert await writer.get(world.org_id, f"shop-{number}") is not None
+
+
+class CountedKeys(SqlDataKeys):
+    asked = 0
+
+    async def all(self) -> list[DataKey]:
+        self.asked += 1
+        return await super().all()
+
+
+async def test_sealing_and_opening_ask_the_store_nothing_once_the_keys_are_known(database: Database) -> None:
+    """Admission opens one value for each connect."""
+    keys = CountedKeys(database)
+    encryption = Encryption(keys, LocalMaster(KEY))
+    sealed = await encryption.seal(b"x" * 300, row="connections/1", org_id=None)
+    before, begun = keys.asked, time.perf_counter()
+    for _ in range(1000):
+        await encryption.open(sealed, row="connections/1", org_id=None)
+    assert (time.perf_counter() - begun) / 1000 < 100e-6
+    await encryption.seal(b"x", row="connections/2", org_id=None)
+    assert keys.asked == before
+
+
+def test_the_key_file_is_made_once_with_a_private_mode(tmp_path: Path) -> None:
     path = tmp_path / "keys" / "encryption.key"
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda _: Encryption.from_file(path), range(4)))
+        list(pool.map(lambda _: make_file_key(path), range(4)))
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert [entry.name for entry in path.parent.iterdir()] == ["encryption.key"]
-    sealed = made[0].seal(b"x", row="r")
-    assert all(one.open(sealed, row="r") == b"x" for one in made)
+    key = file_key(path)
+    make_file_key(path)
+    assert file_key(path) == key
 
 
-def test_a_key_that_others_can_read_or_of_wrong_size_is_refused(tmp_path: Path) -> None:
+def test_a_key_file_that_others_can_read_or_of_wrong_size_or_gone_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "encryption.key"
+    with pytest.raises(Misconfigured, match="there is no key"):
+        file_key(path)
     path.write_bytes(os.urandom(32))
     path.chmod(0o644)
     with pytest.raises(Misconfigured, match="chmod 600"):
-        Encryption.from_file(path)
+        file_key(path)
     path.chmod(0o600)
     path.write_bytes(b"short")
     with pytest.raises(Misconfigured, match="5 bytes"):
-        Encryption.from_file(path)
+        file_key(path)
+
+
+def test_a_key_of_the_environment_is_taken_out_of_it() -> None:
+    environ = {"KEY": base64.b64encode(KEY).decode(), "OTHER": "stays"}
+    assert environment_key(environ, "KEY") == KEY
+    assert environ == {"OTHER": "stays"}
+    with pytest.raises(Misconfigured, match="no master key"):
+        environment_key(environ, "KEY")
+
+
+@pytest.mark.parametrize("value", ["not base64 at all!", "c2hvcnQ="])
+def test_a_key_of_the_environment_that_cannot_be_used_is_refused_without_being_shown(value: str) -> None:
+    with pytest.raises(Misconfigured) as refused:
+        environment_key({"KEY": value}, "KEY")
+    assert value not in refused.value.message
+
+
+def test_the_id_of_a_master_key_says_which_and_shows_nothing_of_it() -> None:
+    assert LocalMaster(KEY).id == LocalMaster(KEY).id != LocalMaster(os.urandom(32)).id
+    assert KEY.hex() not in LocalMaster(KEY).id

@@ -16,17 +16,23 @@ from postern.domain.connection import Connection, ConnectionType
 from postern.domain.login import ClientKind
 from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
+from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
-from postern.services.identity.logins import ClientFacts
+from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
+from postern.services.server.features import Features
+from postern.services.server.machine import Machine
 from postern.store.database import Database
-from postern.store.encryption import Encryption
+from postern.store.encryption import Encryption, LocalMaster
 from postern.store.signals import LocalSignals
 from postern.store.sql import SqlStores
+from postern.store.sql.data_keys import SqlDataKeys
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
+API_URL = "http://localhost:7480"
+LISTENER = Listener(True, Endpoint("127.0.0.1", 7432))
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -77,16 +83,19 @@ class HeardSignals(LocalSignals):
 class World:
     database: Database
     stores: SqlStores
+    encryption: Encryption
     org_id: UUID
     clock: FakeClock = field(default_factory=FakeClock)
     signals: HeardSignals = field(default_factory=HeardSignals)
     recordings: FakeRecordings = field(default_factory=FakeRecordings)
     openid: OpenId | None = None
+    _features: Features | None = None
 
     @classmethod
     async def make(cls, database: Database) -> World:
-        stores = SqlStores(database, Encryption(os.urandom(32)))
-        return cls(database, stores, (await stores.organisations.default()).id)
+        encryption = Encryption(SqlDataKeys(database), LocalMaster(os.urandom(32)))
+        stores = SqlStores(database, encryption)
+        return cls(database, stores, encryption, (await stores.organisations.default()).id)
 
     async def add_user(self, name: str, *groups: str, password_hash: str | None = None) -> Principal:
         key = uuid4()
@@ -116,7 +125,13 @@ class World:
         await self.stores.connections.add(connection)
         return connection
 
-    def services(self) -> Services:
+    def features(self) -> Features:
+        """The same each time, as a process has them."""
+        if self._features is None:
+            self._features = Features(self.stores.settings, self.signals, self.clock)
+        return self._features
+
+    def services(self, machine: Machine | None = None) -> Services:
         """All services over this store; `postgres` is enforceable, patterns are checked by `re`, hashing is cheap."""
         return build_services(
             self.stores,
@@ -125,9 +140,20 @@ class World:
             self.clock,
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
+            machine=machine or Machine(config=ServerConfig(LISTENER, api_url=API_URL)),
+            api_url=API_URL,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,
         )
+
+
+async def logged_in(
+    services: Services, email: str, password: Secret, *, client: ClientFacts = CLIENT, organisation: str | None = None
+) -> Opened:
+    """By password alone."""
+    opened = await services.local_login.login(email, password, client, organisation=organisation)
+    assert isinstance(opened, Opened)
+    return opened
 
 
 def compiles(pattern: str) -> str | None:

@@ -9,8 +9,10 @@ import logging
 import socket
 import ssl
 from collections.abc import Mapping
+from uuid import UUID
 
 from postern.agent.secrets import environment_of
+from postern.domain.connection import Connection
 from postern.domain.permit import Permit
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
@@ -25,16 +27,18 @@ SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 
 
 class EmbeddedAgent:
-    """Implements `relay.target.Dialer`. `environ` is what `_envjson` references are looked up in."""
+    """Implements `relay.target.Dialer`. `environ` is what `_envjson` references are looked up in, for connections of
+    the organisation `owner` alone: this machine's secrets are no other's to refer to."""
 
-    def __init__(self, environ: Mapping[str, str], *, timeout: float) -> None:
+    def __init__(self, environ: Mapping[str, str], *, timeout: float, owner: UUID | None) -> None:
         self._environ = environ
+        self._owner = owner
         self._timeout = timeout
         self._keys = KeyCache()
 
     async def dial(self, permit: Permit, database: str | None, parameters: Mapping[str, str]) -> Target:
         connection = permit.connection
-        env = environment_of(connection, self._environ)
+        env = self._environment_of(connection)
         host, port, sslmode = _address(connection.name, env)
         name = database or _text(env, "DB") or _text(env, "USER")
         asked = login.TargetLogin(
@@ -64,7 +68,7 @@ class EmbeddedAgent:
 
     async def cancel(self, permit: Permit, target: Target) -> None:
         try:
-            env = environment_of(permit.connection, self._environ)
+            env = self._environment_of(permit.connection)
             host, port, sslmode = _address(permit.connection.name, env)
             stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
             async with asyncio.timeout(self._timeout):
@@ -78,6 +82,9 @@ class EmbeddedAgent:
                     stream.close()
         except Exception as error:
             log.warning("a request on the target of %r could not be cancelled: %s", permit.connection.name, error)
+
+    def _environment_of(self, connection: Connection) -> dict[str, Secret]:
+        return environment_of(connection, self._environ if connection.org_id == self._owner else {})
 
 
 async def _connect(stream: StreamHandshake, host: str, port: int) -> None:

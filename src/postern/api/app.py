@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from postern import __version__
 from postern.api import errors
+from postern.api.addresses import Network
 from postern.api.info import ServerInfo
 from postern.api.middleware import Envelope
 from postern.api.routes import (
     agents,
+    api_keys,
+    audit_logs,
     connections,
     credentials,
     device,
+    features,
+    groups,
     guardrails,
+    local_auth,
     login,
     logins,
+    machines,
+    organisations,
     scripts,
+    second_factors,
     server,
+    server_config,
+    server_logs,
+    service_accounts,
     sessions,
+    status,
     users,
 )
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
 
-EXEC_WAIT = 50.0  # seconds
+EXEC_WAIT = 50.0
+STREAM_LIFE = 3600.0
 
 
-def create_app(services: Services, info: ServerInfo, *, exec_wait: float = EXEC_WAIT) -> FastAPI:
-    """`exec_wait` is how long, in seconds, a request waits for its script to end."""
+def create_app(
+    services: Services,
+    info: ServerInfo,
+    *,
+    exec_wait: float = EXEC_WAIT,
+    stream_life: float = STREAM_LIFE,
+    trusted_proxies: Sequence[Network] = (),
+) -> FastAPI:
+    """In seconds: `exec_wait` is how long a request waits for its script to end, `stream_life` how long one answer
+    follows the server's log. `trusted_proxies` are believed about who their client is."""
     app = FastAPI(
         title="Postern API",
         version=__version__,
@@ -43,10 +67,20 @@ def create_app(services: Services, info: ServerInfo, *, exec_wait: float = EXEC_
     app.state.services = services
     app.state.info = info
     app.state.exec_wait = exec_wait
+    app.state.stream_life = stream_life
+    app.state.trusted_proxies = tuple(trusted_proxies)
     app.state.done = DoneSignals(services.signals)
     errors.install(app)
     api = APIRouter(prefix="/api")
-    for part in (server.open_router, server.router, logins.router, users.router, agents.router, connections.router):
+    for part in (local_auth.router, logins.router, second_factors.router):
+        api.include_router(part)
+    for part in (server.router, groups.router, users.router, agents.router, connections.router):
+        api.include_router(part)
+    for part in (service_accounts.router, api_keys.router, machines.router):
+        api.include_router(part)
+    for part in (status.open_router, status.router, organisations.router, features.router, audit_logs.router):
+        api.include_router(part)
+    for part in (server_config.router, server_logs.router):
         api.include_router(part)
     for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
         api.include_router(part)

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
 from postern.api import cookies
+from postern.api.addresses import client_address
+from postern.api.depends import Use, services_of
 from postern.api.info import info_of
+from postern.domain.api_key import PREFIX
 from postern.domain.login import ClientKind
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import Malformed, Unauthenticated
-from postern.services.bundle import Services
+from postern.errors import Denied, Malformed, Unauthenticated
 from postern.services.identity.authentication import Caller as WholeCaller
 from postern.services.identity.logins import ClientFacts
+
+__all__ = ["Address", "Caller", "CallerInFull", "EnrollingCaller", "Facts", "Use", "services_of"]
 
 _bearer = HTTPBearer(auto_error=False, description="The token that login answered with.")
 _cookie = APIKeyCookie(
@@ -25,29 +29,30 @@ _cookie = APIKeyCookie(
     f"Writes need the header `{cookies.CSRF_HEADER}` too.",
 )
 
-
-def services_of(request: Request) -> Services:
-    services: Services = request.app.state.services
-    return services
+_api_key = APIKeyHeader(name="Api-Key", auto_error=False, description="An API key; `Authorization` takes it, too.")
 
 
 def address_of(request: Request) -> str:
-    """The client's address; proxies are not believed."""
-    return request.client.host if request.client else "unknown"
+    """The client's address; what is in X-Forwarded-For counts only from a proxy that the settings name."""
+    peer = request.client.host if request.client else "unknown"
+    return client_address(peer, request.headers.getlist("X-Forwarded-For"), request.app.state.trusted_proxies)
 
 
-async def principal_of(
+async def authenticated(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
+    api_key: Annotated[str | None, Depends(_api_key)],
     _described: Annotated[str | None, Depends(_cookie)],
-) -> Principal:
-    """Raises Unauthenticated, Malformed, Denied, Unavailable. The principal is also left in `request.state` for the
+) -> WholeCaller:
+    """Who asks, also when they must enrol a second factor first: for the few routes that serves.
+
+    Raises Unauthenticated, Malformed, Denied, Unavailable. The principal is also left in `request.state` for the
     log and the audit."""
-    info = info_of(request)
+    info = await info_of(request)
     held = cookies.login_cookie(request, info)
-    if held is not None and "Authorization" in request.headers:
-        raise Malformed("a request has the session's cookie or the header Authorization, never both; leave one out")
-    token = held or (Secret(credentials.credentials) if credentials else None)
+    token = held or _sent(credentials, api_key)
+    if held is not None and (api_key is not None or "Authorization" in request.headers):
+        raise Malformed("a request has the session's cookie or a header with a token, never both; leave one out")
     if token is None:
         raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
     caller = await services_of(request).authentication.caller(token, address=address_of(request))
@@ -57,13 +62,29 @@ async def principal_of(
         if request.method not in cookies.READS:
             cookies.require_own_page(request, held, info)
     request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, held
-    return caller.principal
-
-
-async def caller_of(request: Request, _known: Annotated[Principal, Depends(principal_of)]) -> WholeCaller:
-    """Who asks, and by what."""
-    caller: WholeCaller = request.state.caller
+    request.state.token = token
     return caller
+
+
+def _sent(credentials: HTTPAuthorizationCredentials | None, api_key: str | None) -> Secret | None:
+    """What a header has: `Authorization`, or `Api-Key` for keys alone. Raises Unauthenticated."""
+    if credentials is not None and api_key is not None:
+        raise Unauthenticated("send `Authorization` or `Api-Key`, not both: they may be of two callers")
+    if api_key is not None and not api_key.startswith(PREFIX):
+        raise Unauthenticated("the header Api-Key holds no API key; send tokens as `Authorization: Bearer <token>`")
+    given = api_key if credentials is None else credentials.credentials
+    return None if given is None else Secret(given)
+
+
+async def caller_of(caller: Annotated[WholeCaller, Depends(authenticated)]) -> WholeCaller:
+    """Who asks, and by what. Raises Denied for one who must enrol a second factor first, and as `authenticated`."""
+    if caller.must_enrol:
+        raise Denied("your organisation requires a second factor: enrol one by POST /api/users/self/second-factors")
+    return caller
+
+
+async def principal_of(caller: Annotated[WholeCaller, Depends(caller_of)]) -> Principal:
+    return caller.principal
 
 
 def session_token_of(request: Request) -> Secret | None:
@@ -74,6 +95,7 @@ def session_token_of(request: Request) -> Secret | None:
 
 Caller = Annotated[Principal, Depends(principal_of)]
 CallerInFull = Annotated[WholeCaller, Depends(caller_of)]
+EnrollingCaller = Annotated[WholeCaller, Depends(authenticated)]
 
 
 def client_of(request: Request) -> ClientFacts:
@@ -81,6 +103,5 @@ def client_of(request: Request) -> ClientFacts:
     return ClientFacts(ClientKind.API, address_of(request), request.headers.get("User-Agent", ""))
 
 
-Use = Annotated[Services, Depends(services_of)]
 Address = Annotated[str, Depends(address_of)]
 Facts = Annotated[ClientFacts, Depends(client_of)]

@@ -19,8 +19,8 @@ def settings_options(*left_out: str) -> Decorator:
     """`--api-port` for `api_port` and so on, with no defaults of their own: `settings.load` knows them."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        hints = get_type_hints(Settings)
-        for field in reversed([each for each in fields(Settings) if each.name not in left_out]):
+        hints, hidden = get_type_hints(Settings), {*left_out, *settings.secret_names()}
+        for field in reversed([each for each in fields(Settings) if each.name not in hidden]):
             flag, kind = "--" + field.name.replace("_", "-"), hints[field.name]
             if kind is bool:
                 flag, kind = f"{flag}/--no-{field.name.replace('_', '-')}", None
@@ -38,8 +38,9 @@ def _help(field: Any) -> str:
     return f"{meaning[0].upper()}{meaning[1:]}.{shown}"
 
 
-def load(process: str, **flags: Any) -> Settings:
-    """The settings in force, with this process's log set up by them. Raises Misconfigured."""
+def load(process: str, *, keep: bool = True, **flags: Any) -> Settings:
+    """The settings in force, with this process's log set up by them. Raises Misconfigured. `keep`: its last lines are
+    kept for who reads the log through the API."""
     loaded = settings.load(os.environ, **flags)
-    logs.configure(loaded.log_level, loaded.log_format, process)
+    logs.configure(loaded.log_level, loaded.log_format, process, folder=loaded.home / "logs" if keep else None)
     return loaded

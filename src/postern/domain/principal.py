@@ -104,6 +104,7 @@ class Account:
     """A principal with its profile, and what only login needs.
 
     `verified` says that the identity provider, or an administrator, vouches for the e-mail address.
+    `user_name` and `external_id` are what a provisioning system (SCIM) calls them.
     """
 
     principal: Principal
@@ -111,5 +112,6 @@ class Account:
     verified: bool = False
     picture: str = ""
     external_id: str | None = None
+    user_name: str | None = None
     created_at: datetime | None = None
     last_login_at: datetime | None = None

@@ -144,7 +144,8 @@ class LiveLinks:
         self.cancel(bytes.fromhex(payload.get("key", "")))
 
     def _on_revoked(self, payload: Mapping[str, str]) -> None:
-        self._recheck(lambda permit: str(permit.credential_id) == payload.get("credential_id"))
+        credential = payload.get("credential_id")
+        self._recheck(lambda permit: str(permit.credential_id) == credential, renew=True)  # its end may have moved
 
     def _on_principal(self, payload: Mapping[str, str]) -> None:
         self._recheck(lambda permit: str(permit.principal.id) == payload.get("principal_id"))

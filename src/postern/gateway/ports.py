@@ -8,7 +8,8 @@ import socket
 from contextlib import ExitStack
 from dataclasses import replace
 
-from postern.errors import Misconfigured
+from postern.domain.server import Endpoint
+from postern.errors import Conflict, Invalid, Misconfigured
 from postern.settings import Settings
 
 LOOPBACK = "127.0.0.1"
@@ -23,6 +24,25 @@ def settle(settings: Settings) -> Settings:
     with ExitStack() as held:  # all held until all are known, so that no free port is picked twice
         found = {name: _try(held, host, getattr(settings, name), name) for name, host in wanted.items()}
     return replace(settings, **found)  # type: ignore[arg-type]
+
+
+def probe(endpoint: Endpoint) -> None:
+    """Whether relay workers could listen there now. Raises Conflict when another program does, Invalid when this
+    machine does not allow it or has no such address.
+
+    Bound as workers bind, and not listened on, so that no client ends up here.
+    """
+    family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+    field = "postgres_server_config.listen_address"
+    with socket.socket(family, socket.SOCK_STREAM) as tried:
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        try:
+            tried.bind((endpoint.host, endpoint.port))
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise Conflict(f"{field}: {endpoint} is in use by another program", field=field) from None
+            raise Invalid(f"{field}: {endpoint} cannot be listened on: {error.strerror}", field=field) from None
 
 
 def _try(held: ExitStack, host: str, port: int, name: str) -> int:

@@ -32,19 +32,16 @@ SUBTYPE = "postgres"
 class PostgresGate:
     """`decoy_secret` makes unknown user names look like wrong passwords, the same after a restart."""
 
-    def __init__(
-        self, access: Access, engine: Engine, signals: Signals, *, require_tls: bool, decoy_secret: bytes
-    ) -> None:
+    def __init__(self, access: Access, engine: Engine, signals: Signals, *, decoy_secret: bytes) -> None:
         self._access = access
         self._engine = engine
         self._signals = signals
-        self._require_tls = require_tls
         self._decoy_secret = decoy_secret
 
-    async def native(self, stream: StreamHandshake) -> Awaitable[None] | None:
+    async def native(self, stream: StreamHandshake, *, require_tls: bool) -> Awaitable[None] | None:
         """A client on the PostgreSQL port: it logs in with a connection credential."""
         try:
-            startup = await self._greet(stream, self._require_tls)
+            startup = await self._greet(stream, require_tls)
             if startup is None:
                 return None
             since = self._engine.links.changes

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from postern.domain.agent import Agent
 from postern.domain.secret import Secret
-from postern.errors import Misconfigured, PosternError
+from postern.domain.server import Endpoint, Listener
+from postern.errors import PosternError
 from postern.gateway.execution import Executions
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
+from postern.gateway.native import NativeListener
 from postern.gateway.postgres import PostgresGate
 from postern.relay.handshake import StreamHandshake, der
 from postern.services.agents import Agents
 from postern.services.identity.authentication import Authentication
+from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
+from postern.store.ports import Signals
 from postern.transport import websocket
 from postern.transport.certificates import Material
 from postern.transport.websocket import WebSocketTransport
@@ -43,6 +47,8 @@ class Worker:
         executions: Executions,
         authentication: Authentication,
         agents: Agents,
+        server_configs: ServerConfigs,
+        signals: Signals,
         recover: Callable[[], Awaitable[None]],
     ) -> None:
         self._settings = settings
@@ -51,6 +57,8 @@ class Worker:
         self._executions = executions
         self._authentication = authentication
         self._agents = agents
+        self._server_configs = server_configs
+        self._native = NativeListener(self._wanted, self._accept, signals)
         self._recover = recover
         self._context = material.server_context()
         self._certificate = der(material.certificate.read_bytes())
@@ -67,42 +75,34 @@ class Worker:
     async def serve(self, ready: Callable[[], None]) -> None:
         """Calls `ready` once all listeners accept. Raises Misconfigured when a port cannot be had."""
         await self._recover()
-        agent = await self._agents.ensure_embedded()
-        await self._agents.touch(agent)
+        await self._agents.ensure_embedded()
+        await self._agents.beat()
         settings = self._settings
-        native = await self._listen()
+        await self._native.start(Endpoint(settings.host, settings.postgres_port))
         tunnel = await websocket.serve(self._tunnelled, settings.host, settings.tunnel_port, self._context)
         await self._executions.take_waiting()
-        background = [asyncio.create_task(self._links.sweep()), asyncio.create_task(self._beat(agent))]
+        background = [asyncio.create_task(work) for work in (self._links.sweep(), self._beat(), self._native.follow())]
         ready()
         try:
             await self._stopping.wait()
         finally:
             self._executions.take_no_more()
-            native.close()
-            tunnel.close()
             for task in background:
                 task.cancel()
+            self._native.close()
+            tunnel.close()
             await self._links.stop(STOP_GRACE)
             await asyncio.gather(self._logins.stop(CLOSE_GRACE), self._executions.stop(CLOSE_GRACE))
 
-    async def _listen(self) -> asyncio.Server:
-        settings = self._settings
-        loop = asyncio.get_running_loop()
-        try:
-            return await loop.create_server(
-                self._accept, settings.host, settings.postgres_port, reuse_port=True, backlog=1024
-            )
-        except OSError as error:
-            raise Misconfigured(
-                f"port {settings.postgres_port} on {settings.host} cannot be used ({error.strerror}); "
-                "set POSTERN_POSTGRES_PORT to another one"
-            ) from error
-
-    def _accept(self) -> asyncio.Protocol:
+    def _accept(self, endpoint: Endpoint) -> asyncio.Protocol:
+        """Beyond loopback nobody gets in without TLS."""
         stream = _Accepted(self._context, certificate=self._certificate)
-        stream.accepted = lambda: self._logins.start(stream, self._gate.native)
+        serve = functools.partial(self._gate.native, require_tls=not endpoint.is_loopback)
+        stream.accepted = lambda: self._logins.start(stream, serve)
         return stream
+
+    async def _wanted(self) -> Listener:
+        return (await self._server_configs.current()).postgres
 
     def _tunnelled(self, transport: WebSocketTransport, token: str, connection: str) -> None:
         stream = StreamHandshake()
@@ -119,11 +119,11 @@ class Worker:
 
         self._logins.start(stream, login)
 
-    async def _beat(self, agent: Agent) -> None:
+    async def _beat(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT)
             with suppress(PosternError):
-                await self._agents.touch(agent)
+                await self._agents.beat()
 
 
 class _Accepted(StreamHandshake):

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Grant, Verifier
+from postern.domain.features import Feature
 from postern.domain.guardrail import GuardRail
 from postern.domain.masking import InfoType, info_type
 from postern.domain.permit import Permit, seal
@@ -20,6 +21,7 @@ from postern.domain.policy import Policy
 from postern.domain.principal import Principal
 from postern.domain.session import Verb
 from postern.errors import Denied, NotFound, Unavailable
+from postern.services.server.features import Features
 from postern.store.ports import AccessStore, Clock, ConnectionStore, Signals, Topic
 
 __all__ = ["Access", "Grant", "Verifier"]
@@ -37,8 +39,11 @@ class _Cached:
 class Access:
     """Needs `signals` to hear which policies changed; keeps guard rails per connection until then."""
 
-    def __init__(self, store: AccessStore, connections: ConnectionStore, signals: Signals, now: Clock) -> None:
+    def __init__(
+        self, store: AccessStore, connections: ConnectionStore, features: Features, signals: Signals, now: Clock
+    ) -> None:
         self._store = store
+        self._features = features
         self._connections = connections
         self._now = now
         self._rules: dict[UUID, _Cached] = {}
@@ -58,6 +63,7 @@ class Access:
         reason = _credential_reason(grant.expires_at, grant.revoked_at, self._now())
         if reason is not None:
             raise Denied(reason)
+        await self._features.require(grant.principal.org_id, Feature.NATIVE_CREDENTIALS)
         return await self._admit(
             grant.principal,
             grant.connection,
@@ -137,6 +143,9 @@ class Access:
 
     async def still_allowed(self, permit: Permit) -> str | None:
         """Re-check for a live link: None while it may go on, else the reason to end it. One statement."""
+        org_id = permit.principal.org_id
+        if permit.credential_id and not await self._features.enabled(org_id, Feature.NATIVE_CREDENTIALS):
+            return "connection credentials were switched off in this organisation; ask an administrator"
         standing = await self._store.standing(permit.principal.id, permit.connection.id, permit.credential_id)
         mode = standing.access_mode_connect if permit.verb is Verb.CONNECT else standing.access_mode_exec
         if permit.credential_id is not None:
@@ -155,7 +164,12 @@ class Access:
         connection = await self._connections.get(permit.principal.org_id, str(permit.connection.id))
         if connection is None:
             raise Denied(f"connection {permit.connection.name!r} was deleted")
-        return replace(permit, connection=connection, policy=await self.policy_for(connection))
+        expires_at = permit.expires_at
+        if permit.credential_id is not None:  # a credential that is being rotated has a new end
+            standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
+            expires_at = standing.credential_expires_at
+        policy = await self.policy_for(connection)
+        return replace(permit, connection=connection, policy=policy, expires_at=expires_at)
 
 
 def masked_types(connection: Connection) -> frozenset[InfoType]:

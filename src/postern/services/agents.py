@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from postern.domain.agent import Agent
+from postern.domain.agent import ALIVE_FOR, Agent
 from postern.domain.principal import Principal
 from postern.errors import Conflict, NotFound
 from postern.store.ports import AgentStore, Clock, OrganisationStore
@@ -41,9 +41,15 @@ class Agents:
             return await self.ensure_embedded()  # another process was first
         return agent
 
-    async def touch(self, agent: Agent) -> None:
-        """Says that it lives; call it every 5 seconds (domain.agent.ALIVE_FOR)."""
-        await self._store.touch(agent.id, self._now())
+    async def beat(self) -> None:
+        """Says that the embedded agents live, those of all organisations; each worker calls it every 5 seconds
+        (domain.agent.ALIVE_FOR)."""
+        await self._store.touch_all(EMBEDDED, self._now())
+
+    async def any_worker_lives(self) -> bool:
+        """The embedded agents live in the relay workers: somebody beat lately."""
+        seen = await self._store.last_seen(EMBEDDED)
+        return seen is not None and self._now() - seen < ALIVE_FOR
 
     def is_online(self, agent: Agent) -> bool:
         return agent.is_online(self._now())

@@ -21,6 +21,7 @@ from postern.domain.masking import InfoType, info_type
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound
+from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, GuardRailStore, Signals, Topic
 
 __all__ = ["ConnectionFields", "ConnectionFilter", "ConnectionView", "Connections"]
@@ -109,6 +110,7 @@ class Connections:
             raise Conflict(f"name: a connection {given.name!r} exists already", field="name")
         connection = replace(await self._merged(empty, given), created_at=at, updated_at=at)
         await self._store.add(connection)
+        changed(None, connection)
         return await self._changed(principal, connection)
 
     async def replace(self, principal: Principal, name_or_id: str, given: ConnectionFields) -> ConnectionView:
@@ -126,6 +128,7 @@ class Connections:
         """With its credentials; its live sessions are ended. Raises Denied, NotFound, Malformed."""
         current = await self._changeable(principal, name_or_id)
         live = await self._store.remove(current.id)
+        changed(current, None)
         await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(current.id))
         for session_id in live:
             await self._signals.publish(Topic.SESSION_KILL, session_id=str(session_id), reason="revoked")
@@ -135,6 +138,7 @@ class Connections:
             raise Invalid(f"name: cannot be changed from {current.name!r} to {given.name!r}", field="name")
         connection = replace(await self._merged(current, given), updated_at=self._now())
         await self._store.update(connection)
+        changed(current, connection)
         return await self._changed(principal, connection)
 
     async def _changed(self, principal: Principal, connection: Connection) -> ConnectionView:

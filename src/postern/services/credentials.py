@@ -7,15 +7,18 @@ import hashlib
 import hmac
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Verifier
+from postern.domain.features import Feature
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.services.server.features import Features
+from postern.services.server.trail import changed
 from postern.store.ports import Clock, ConnectionStore, CredentialStore, Signals, Topic
 
 DEFAULT_LIFE = timedelta(days=30)
@@ -47,6 +50,7 @@ class Credentials:
         self,
         store: CredentialStore,
         connections: ConnectionStore,
+        features: Features,
         signals: Signals,
         now: Clock,
         *,
@@ -54,6 +58,7 @@ class Credentials:
     ) -> None:
         self._store = store
         self._connections = connections
+        self._features = features
         self._signals = signals
         self._now = now
         self._enforceable = enforceable
@@ -64,13 +69,7 @@ class Credentials:
 
         Raises NotFound, Invalid, Denied.
         """
-        target = await self._connection(principal, connection)
-        if target.access_mode_connect is not Toggle.ENABLED:
-            raise Denied(f"access mode connect is disabled on connection {target.name!r}; ask an administrator")
-        if target.subtype not in self._enforceable:
-            raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
-        if principal.is_auditor:
-            raise Denied("auditors read what others did, and do not connect themselves")
+        target = await self.check(principal, connection, seconds)
         life = _life(target, seconds)
         password = Secret(base64.urlsafe_b64encode(secrets.token_bytes(_PASSWORD_BYTES)).decode().rstrip("="))
         verifier = make_verifier(password)
@@ -92,7 +91,33 @@ class Credentials:
                     raise
                 continue  # the random part was taken
             break
+        changed(None, credential)
         return Issued(credential, password, target)
+
+    async def check(self, principal: Principal, connection: str, seconds: int | None) -> Connection:
+        """The connection, for which `issue` would issue to that principal. Raises as `issue`."""
+        target = await self._connection(principal, connection)
+        if target.access_mode_connect is not Toggle.ENABLED:
+            raise Denied(f"access mode connect is disabled on connection {target.name!r}; ask an administrator")
+        if target.subtype not in self._enforceable:
+            raise Invalid(f"credentials cannot be used yet on subtype {target.subtype!r}", field="subtype")
+        if principal.is_auditor:
+            raise Denied("auditors read what others did, and do not connect themselves")
+        await self._features.require(principal.org_id, Feature.NATIVE_CREDENTIALS)
+        _life(target, seconds)
+        return target
+
+    async def of_principal(self, principal: Principal) -> list[tuple[Credential, str]]:
+        """All of theirs, with the names of the connections; newest first. Who asks was checked."""
+        return await self._store.of_user(principal.org_id, principal.id)
+
+    async def retire(self, credential: Credential, overlap: timedelta) -> None:
+        """Ends it, with its links, once `overlap` is over. Who asks was checked."""
+        if overlap:
+            await self._store.expire(credential.id, self._now() + overlap)
+        else:
+            await self._store.revoke(credential.id, self._now())
+        await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 
     async def find(self, principal: Principal, connection: str) -> tuple[Connection, list[Credential]]:
         """One's own, newest first; those of everybody for admins and auditors."""
@@ -107,7 +132,9 @@ class Credentials:
         own = credential is not None and credential.user_id == principal.id
         if credential is None or credential.connection_id != target.id or not (own or principal.is_admin):
             raise NotFound(f"connection {target.name!r} has no credential {credential_id}, or it is not yours")
-        await self._store.revoke(credential.id, self._now())
+        revoked_at = self._now()
+        if await self._store.revoke(credential.id, revoked_at):
+            changed(credential, replace(credential, revoked_at=revoked_at))
         # Also when it was revoked before: that signal may have been missed.
         await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 

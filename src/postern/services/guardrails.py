@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 from postern.domain.guardrail import GuardRail, Rule, check_rules
 from postern.domain.principal import Principal
 from postern.errors import Denied, Invalid, NotFound
+from postern.services.server.trail import changed
 from postern.store.ports import Clock, ConnectionStore, GuardRailStore, Signals, Topic
 
 MAX_DESCRIPTION = 10_000
@@ -62,6 +63,7 @@ class GuardRails:
         empty = GuardRail(uuid4(), principal.org_id, given.name, created_at=at)
         guardrail = replace(await self._merged(empty, given), updated_at=at)
         await self._store.add(guardrail)
+        changed(None, guardrail)
         await self._tell(guardrail.connection_ids)
         return guardrail
 
@@ -71,6 +73,7 @@ class GuardRails:
         current = await self._existing(principal, guardrail_id)
         guardrail = replace(await self._merged(current, given), updated_at=self._now())
         await self._store.update(guardrail)
+        changed(current, guardrail)
         await self._tell((*current.connection_ids, *guardrail.connection_ids))
         return guardrail
 
@@ -79,6 +82,7 @@ class GuardRails:
         _require_admin(principal)
         current = await self._existing(principal, guardrail_id)
         await self._store.remove(current.id)
+        changed(current, None)
         await self._tell(current.connection_ids)
 
     async def _existing(self, principal: Principal, guardrail_id: str) -> GuardRail:

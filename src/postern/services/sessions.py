@@ -9,11 +9,14 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from postern.domain.connection import Connection
+from postern.domain.features import Feature
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.errors import Denied, Invalid, NotFound, Unavailable
 from postern.services.access import Access
+from postern.services.server.features import Features
+from postern.services.server.trail import changed
 from postern.store.ports import (
     Clock,
     Ended,
@@ -42,6 +45,7 @@ class Sessions:
         principals: PrincipalStore,
         access: Access,
         recordings: Recordings,
+        features: Features,
         signals: Signals,
         now: Clock,
         *,
@@ -51,6 +55,7 @@ class Sessions:
         self._principals = principals
         self._access = access
         self._recordings = recordings
+        self._features = features
         self._signals = signals
         self._now = now
         self._executable = executable
@@ -98,6 +103,7 @@ class Sessions:
         `session_id` lets the caller choose the id and so listen before the run can end.
         Raises NotFound, Denied, Invalid.
         """
+        await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         permit = await self._access.admit_principal(principal, connection_name, verb=Verb.EXEC, source=source)
         subtype = permit.connection.subtype
         if subtype not in self._executable:
@@ -113,6 +119,7 @@ class Sessions:
         )
         await self._store.add(session, principal_id=principal.id, source=source)
         await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id))
+        changed(None, {"id": session.id, "connection": session.connection, "script_size": session.script_size})
         return session
 
     async def claim(self, session_id: UUID, worker: str) -> tuple[Session, Permit] | None:
@@ -128,6 +135,7 @@ class Sessions:
             account = await self._principals.get(session.org_id, principal_id)
             if account is None:
                 raise Denied("this user was deleted")
+            await self._features.require(session.org_id, Feature.SCRIPT_RUNS)
             connection = str(session.connection_id)
             permit = await self._access.admit_principal(account.principal, connection, verb=session.verb, source=source)
         except (Denied, NotFound, Unavailable) as refusal:
@@ -158,6 +166,10 @@ class Sessions:
             raise NotFound(f"there is no session {session_id}, or it is not yours")
         return session
 
+    async def require_download(self, principal: Principal) -> None:
+        """Raises Denied where files of sessions are switched off."""
+        await self._features.require(principal.org_id, Feature.SESSION_DOWNLOAD)
+
     def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
         """Of a session that `get` gave. Blocks on files: call it from a thread."""
         return self._recordings.events(session)
@@ -173,6 +185,8 @@ class Sessions:
         if not (principal.is_admin or _owns(principal, session)):
             raise Denied("only the owner of a session or an administrator may kill it")
         detail = f"killed by {principal.email}"
+        if session.status is not SessionStatus.DONE:
+            changed({"id": session.id, "status": session.status}, {"id": session.id, "detail": detail})
         if await self._store.end_if_ready(session_id, Ended(self._now(), EndReason.KILLED, detail=detail)):
             await self._signals.publish(Topic.SESSION_DONE, session_id=str(session_id))
         elif session.status is not SessionStatus.DONE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import functools
 import logging
 import os
 import sqlite3
@@ -14,8 +15,9 @@ from typing import Any, TypeVar, cast
 
 from alembic import command
 from alembic.config import Config
+from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, event, make_url, text
-from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError
+from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
@@ -89,6 +91,15 @@ class Database:
                 await transaction.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             await transaction.run_sync(_upgrade)
 
+    async def is_current(self) -> bool:
+        """Whether the schema is at the version that this code brings. Raises Unavailable."""
+        async with self.statement() as statement:
+            try:
+                found = (await statement.execute(text("select version_num from alembic_version"))).scalars().all()
+            except ProgrammingError:  # there is no such table, on PostgreSQL
+                return False
+        return set(found) == set(_script().get_heads())
+
     async def close(self) -> None:
         await self.engine.dispose()
 
@@ -122,10 +133,21 @@ async def _answering() -> AsyncIterator[None]:
 
 
 def _upgrade(connection: Connection) -> None:
-    config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    return config
+
+
+@functools.cache
+def _script() -> ScriptDirectory:
+    """The migrations of this version; they do not change while it runs."""
+    return ScriptDirectory.from_config(_config())
 
 
 def _with_driver(url: str) -> URL:

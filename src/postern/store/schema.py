@@ -87,10 +87,12 @@ users = Table(
     Column("verified", Boolean, nullable=False, server_default=false()),
     Column("picture", Text, nullable=False, server_default=""),
     Column("external_id", String(255)),
+    Column("user_name", String(255)),  # of a provisioning system
     Column("last_login_at", Utc),
     UniqueConstraint("org_id", "email"),
     UniqueConstraint("org_id", "subject"),
 )
+Index("uq_users_org_id_user_name", users.c.org_id, users.c.user_name, unique=True)
 
 groups = Table(
     "groups",
@@ -135,6 +137,7 @@ vouchers = Table(
     metadata,
     Column("digest", LargeBinary(32), primary_key=True),
     Column("purpose", String(32), nullable=False, index=True),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), index=True),
     Column("payload", LargeBinary, nullable=False),  # sealed
     Column("created_at", Utc, nullable=False),
     Column("expires_at", Utc, nullable=False, index=True),
@@ -338,7 +341,6 @@ idempotency_keys = Table(
     Column("digest", LargeBinary(32), primary_key=True),
     Column("fingerprint", LargeBinary(32), nullable=False),
     Column("status", Integer, nullable=False),
-    Column("headers", JSON, nullable=False),
     Column("body", LargeBinary, nullable=False),  # sealed
     Column("created_at", Utc, nullable=False, index=True),
 )

@@ -37,6 +37,10 @@ class LocalSignals:
     def __init__(self) -> None:
         self._handlers: dict[str, list[Handler]] = {}
 
+    @property
+    def connected(self) -> bool:
+        return True
+
     async def publish(self, topic: str, **payload: str) -> None:
         self.deliver(topic, payload)
 
@@ -131,6 +135,10 @@ class SocketSignals:
         self._task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await self._task
+
+    @property
+    def connected(self) -> bool:
+        return self._writer is not None and not self._writer.transport.is_closing()
 
     def subscribe(self, topic: str, handler: Handler) -> None:
         self._local.subscribe(topic, handler)

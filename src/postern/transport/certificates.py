@@ -86,6 +86,22 @@ def ensure(folder: Path, names: Iterable[str], *, now: datetime | None = None) -
     return material
 
 
+def is_for(certificate: Path, name: str) -> bool:
+    """Whether a client that connects to `name` would take it (RFC 6125 6.4): by a name of the same spelling, by a
+    wildcard for the first label, or by the address."""
+    found = x509.load_pem_x509_certificate(certificate.read_bytes())
+    try:
+        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return False
+    try:
+        return ip_address(name) in names.get_values_for_type(x509.IPAddress)
+    except ValueError:
+        known = {each.lower() for each in names.get_values_for_type(x509.DNSName)}
+        first, dot, rest = name.lower().partition(".")
+        return name.lower() in known or (bool(first and dot) and f"*.{rest}" in known)
+
+
 def _load(certificate: Path, key: Path) -> _Issued | None:
     """None when a file is missing or broken, or the two do not belong together: then they are made anew."""
     try:

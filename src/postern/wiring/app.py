@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from postern.domain.server import Endpoint, Listener, ServerConfig
+from postern.gateway.ports import probe
 from postern.inspection.patterns import compiles
 from postern.integrations.identity.addresses import networks_of
 from postern.integrations.identity.fetch import Fetcher
@@ -14,12 +16,15 @@ from postern.integrations.identity.oidc import OpenIdClient
 from postern.protocols.postgres.lens import PostgresLens
 from postern.recording.library import Library
 from postern.services.bundle import Services, build_services
+from postern.services.server.machine import Machine
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import Signals
+from postern.store.journal import FileJournal
+from postern.store.ports import Signals, Topic
 from postern.store.sql import SqlStores
-from postern.wiring import paths
+from postern.wiring import masters, paths, tls
+from postern.wiring.auth import default_auth
 
 ENFORCEABLE = frozenset({"postgres"})  # the subtypes that have a relay
 
@@ -28,26 +33,58 @@ ENFORCEABLE = frozenset({"postgres"})  # the subtypes that have a relay
 class App:
     database: Database
     stores: SqlStores
+    encryption: Encryption
     services: Services
 
 
 @asynccontextmanager
 async def open_app(settings: Settings, signals: Signals, *, migrate: bool = False) -> AsyncIterator[App]:
-    """Raises Misconfigured when the key is unusable, Unavailable when the store does not answer."""
+    """Raises Misconfigured when the master key is unusable or another one, Unavailable when the store is away."""
     database = Database(settings.url)
     try:
         if migrate:
             await database.migrate()
-        stores = SqlStores(database, Encryption.from_file(paths.encryption_key(settings)))
+        encryption = masters.open_encryption(settings, database)
+        await encryption.load()
+        for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
+            signals.subscribe(topic, lambda _payload: encryption.refresh())
+        stores = SqlStores(database, encryption)
         recordings = Library(settings.home, {"postgres": PostgresLens})
         openid = OpenIdClient(Fetcher(allowed=networks_of(settings.provider_networks)), now)
         yield App(
             database,
             stores,
-            build_services(stores, signals, recordings, now, compiles=compiles, enforceable=ENFORCEABLE, openid=openid),
+            encryption,
+            build_services(
+                stores,
+                signals,
+                recordings,
+                now,
+                compiles=compiles,
+                enforceable=ENFORCEABLE,
+                machine=replace(machine_of(settings), provider=openid),
+                openid=openid,
+                api_url=settings.api_url,
+            ),
         )
     finally:
         await database.close()
+
+
+def machine_of(settings: Settings) -> Machine:
+    """Raises Misconfigured."""
+    endpoint = Endpoint(settings.host, settings.postgres_port)
+    reserved = {settings.api_port: "the API", settings.tunnel_port: "tunnels"}
+    if settings.demo:
+        reserved[settings.demo_port] = "the demo database"
+    return Machine(
+        config=ServerConfig(Listener(True, endpoint), settings.public_host, settings.api_url),
+        auth=default_auth(settings),
+        probe=probe,
+        reserved=reserved,
+        certified=lambda name: tls.is_certified(settings, name),
+        journal=FileJournal(paths.logs_folder(settings)),
+    )
 
 
 def now() -> datetime:

@@ -15,6 +15,10 @@ def first_run_file(settings: Settings) -> Path:
     return settings.home / "first-run.json"
 
 
+def logs_folder(settings: Settings) -> Path:
+    return settings.home / "logs"
+
+
 def certificates_folder(settings: Settings) -> Path:
     return settings.home / "tls"
 

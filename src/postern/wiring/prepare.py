@@ -24,6 +24,7 @@ from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.logins import ClientFacts
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
+from postern.store.sql.resealing import reseal_direct
 from postern.wiring import demo_shop, paths, tls
 from postern.wiring.app import App, open_app
 
@@ -51,6 +52,7 @@ async def _prepare(settings: Settings) -> Prepared:
     certificate = tls.material(settings)
     certificate.server_context()  # one that cannot be used is said now, not by every worker
     async with open_app(settings, LocalSignals(), migrate=True) as app:
+        await reseal_direct(app.database, app.encryption)
         told = _read(settings)
         urls = frozenset({settings.api_url, told.get("api_url", settings.api_url)})
         await app.services.agents.ensure_embedded()
@@ -73,10 +75,12 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
         return known
     setter = await _setter(app)
     target = demo.load(settings.home)
+    config = await app.services.server_configs.current()
+    host, port = config.told_host(settings.address), config.postgres.endpoint.port
     if known:
         await demo_shop.follow(app.services, setter, target)
         if not await _has_expired(app, known):
-            return moved(known, settings.address, settings.postgres_port)
+            return moved(known, host, port)
     else:
         await demo_shop.make(app.services, setter, target)
     account = await app.stores.principals.by_email(setter.org_id, FIRST_ADMIN)
@@ -87,8 +91,8 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
     return psql_line(
         issued.credential.username,
         issued.password,
-        settings.address,
-        settings.postgres_port,
+        host,
+        port,
         target.database,
         tls.authority(settings),
     )

@@ -23,6 +23,11 @@ def material(settings: Settings) -> Material:
     return certificates.ensure(paths.certificates_folder(settings), names)
 
 
+def is_certified(settings: Settings, name: str) -> bool:
+    """Whether the certificate that this gateway shows is good for that host name or address."""
+    return certificates.is_for(material(settings).certificate, name)
+
+
 def authority(settings: Settings) -> Path | None:
     """The CA certificate that clients must be given; None when theirs are enough (a publicly trusted certificate)."""
     if settings.tls_cert and not settings.tls_ca:

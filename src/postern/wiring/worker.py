@@ -95,8 +95,18 @@ def _settle(finished: asyncio.Future[None], error: Exception | None) -> None:
         finished.set_exception(error)
 
 
-def build_worker(settings: Settings, name: str, made: Services, commits: GroupCommit) -> Worker:
-    """A relay worker called `name`; its spool folder and the sessions in the store carry that name."""
+def build_worker(
+    settings: Settings,
+    name: str,
+    made: Services,
+    commits: GroupCommit,
+    decoy_secret: bytes,
+    *,
+    owner: UUID | None = None,
+) -> Worker:
+    """A relay worker called `name`; its spool folder and the sessions in the store carry that name. `owner` is the
+    organisation that runs this machine. `decoy_secret` is what strangers are answered from, the same in every
+    worker."""
 
     def recording(session: UUID, permit: Permit, started_at: datetime) -> SessionRecording:
         connection = permit.connection
@@ -111,20 +121,33 @@ def build_worker(settings: Settings, name: str, made: Services, commits: GroupCo
         await _recover(settings, name, made)
 
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
-    agent = EmbeddedAgent(os.environ, timeout=settings.dial_timeout)
+    agent = EmbeddedAgent(_referable(os.environ), timeout=settings.dial_timeout, owner=owner)
     parts = Parts(pipeline=pipeline, recording=recording, wire=wire)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
     gate = PostgresGate(
         made.access,
         engine,
         made.signals,
-        require_tls=not settings.is_loopback,
-        decoy_secret=paths.encryption_key(settings).read_bytes(),
+        decoy_secret=decoy_secret,
     )
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
-        settings, tls.material(settings), gate, links, executions, made.authentication, made.agents, recovered
+        settings,
+        tls.material(settings),
+        gate,
+        links,
+        executions,
+        made.authentication,
+        made.agents,
+        made.server_configs,
+        made.signals,
+        recovered,
     )
+
+
+def _referable(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """What connections may refer to: never our own settings, some of which are secrets."""
+    return {name: value for name, value in environ.items() if not name.startswith("POSTERN_")}
 
 
 async def _recover(settings: Settings, name: str, made: Services) -> None:
@@ -154,7 +177,9 @@ async def _serve_worker(settings: Settings, name: str) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     commits = GroupCommit(settings.recording_sync_interval)
     async with open_app(settings, signals) as app:
-        worker = build_worker(settings, name, app.services, commits)
+        owner = (await app.stores.organisations.default()).id
+        decoy_secret = await app.encryption.derive("decoy salts")
+        worker = build_worker(settings, name, app.services, commits, decoy_secret, owner=owner)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)

@@ -122,6 +122,7 @@ async def test_made_up_opaque_tokens_are_a_few_questions_at_once(site: Site) -> 
 
 
 async def test_inactive_users_are_refused(site: Site) -> None:
+    await site.world.add_user("admin", "admin")  # an organisation keeps one
     await site.configure(audience=AUDIENCE)
     await site.cli()
     store = site.world.stores.principals

@@ -78,6 +78,7 @@ async def test_a_renewal_for_somebody_else_ends_the_login(site: Site) -> None:
 
 
 async def test_inactive_users_are_out_before_the_provider_is_asked(site: Site) -> None:
+    await site.world.add_user("admin", "admin")  # an organisation keeps one
     cli = await site.cli()
     store = site.world.stores.principals
     account = await store.by_email(site.world.org_id, "ann@example.com")

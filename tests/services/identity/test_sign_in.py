@@ -195,6 +195,7 @@ async def test_groups_that_cannot_be_are_left_out(world: World, sign_in: SignIn)
 
 
 async def test_inactive_accounts_are_refused_and_stay_inactive(world: World, sign_in: SignIn) -> None:
+    await world.add_user("admin", "admin")  # an organisation keeps one
     ann = await sign_in.account_of(world.org_id, identity())
     await set_status(world, ann, PrincipalStatus.INACTIVE)
     with pytest.raises(Denied, match="inactive"):
@@ -206,6 +207,7 @@ async def test_inactive_accounts_are_refused_and_stay_inactive(world: World, sig
 
 
 async def test_made_inactive_while_logging_in_stays_inactive(world: World, sign_in: SignIn) -> None:
+    await world.add_user("admin", "admin")  # an organisation keeps one
     ann = await sign_in.account_of(world.org_id, identity())
     await set_status(world, ann, PrincipalStatus.INACTIVE)
     with pytest.raises(Denied, match="was changed"):

@@ -11,6 +11,7 @@ from postern.api.auth import Caller, Use
 from postern.api.info import Info
 from postern.api.responses import errors
 from postern.api.schemas.connections import CredentialAnswer, CredentialRequest, IssuedCredentialAnswer
+from postern.api.schemas.programs import issued_answer
 
 router = APIRouter(prefix="/connections/{nameOrID}/credentials", tags=["Connections"], route_class=AuditedRoute)
 
@@ -24,16 +25,7 @@ async def issue_credential(
     """For the caller alone. The password is shown this once; the store keeps only a verifier."""
     seconds = body.access_duration_seconds if body else None
     issued = await services.credentials.issue(caller, key, seconds)
-    shown = CredentialAnswer.of(issued.credential, issued.connection.name)
-    return IssuedCredentialAnswer(
-        **shown.model_dump(),
-        connection_type=issued.connection.type,
-        connection_subtype=issued.connection.subtype,
-        password=issued.password.reveal(),
-        host=info.postgres_host,
-        port=info.postgres_port,
-        database=issued.connection.default_database,
-    )
+    return issued_answer(issued, info)
 
 
 @router.get("", responses=errors(404))

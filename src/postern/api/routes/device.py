@@ -13,7 +13,7 @@ from postern.api import pages
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Facts, Use, address_of
 from postern.api.cookies import csrf_token_of, login_cookie, require_own_origin
-from postern.api.info import Info, ServerInfo
+from postern.api.info import Info, Told
 from postern.api.responses import open_errors
 from postern.api.schemas.login import DeviceAnswer, DeviceRequest, DeviceTokenRequest, PendingAnswer
 from postern.api.state_cookie import set_state_cookie
@@ -89,7 +89,7 @@ async def device_token(
 @router.get(
     "",
     response_class=Response,
-    responses=open_errors(401, 429) | _SHOWN | {303: {"description": "To log in first"}},
+    responses=open_errors(401, 403, 429) | _SHOWN | {303: {"description": "To log in first"}},
 )
 async def device_page(
     request: Request,
@@ -133,7 +133,7 @@ async def confirm_device(request: Request, services: Use, info: Info) -> HTMLRes
     return pages.told("Refused", "The command line is not logged in. Tell an administrator if you did not begin this.")
 
 
-async def _browser(request: Request, services: Services, info: ServerInfo) -> tuple[Account, Login, Secret]:
+async def _browser(request: Request, services: Services, info: Told) -> tuple[Account, Login, Secret]:
     """Whose browser this is, by its cookie alone. Raises Unauthenticated, Unavailable."""
     held = login_cookie(request, info)
     if held is None:
@@ -141,10 +141,12 @@ async def _browser(request: Request, services: Services, info: ServerInfo) -> tu
     caller = await services.authentication.caller(held, address=address_of(request))
     if caller.login is None:
         raise Unauthenticated("only the token of a login may be in the session's cookie")
+    if caller.must_enrol:
+        raise Denied("your organisation requires a second factor: enrol one first, then open this page again")
     return await services.users.own(caller.principal), caller.login, held
 
 
-async def _to_login(services: Services, info: ServerInfo, user_code: str, organization: str | None) -> Response:
+async def _to_login(services: Services, info: Told, user_code: str, organization: str | None) -> Response:
     query = {"user_code": user_code} if user_code else {}
     back = f"{_PAGE}?{urlencode(query | ({'organization': organization} if organization else {}))}".rstrip("?")
     try:
@@ -167,7 +169,7 @@ async def _form(request: Request) -> dict[str, str]:
         raise Malformed("the body cannot be read as a form") from None
 
 
-def _require_own_form(request: Request, form: dict[str, str], held: Secret, info: ServerInfo) -> None:
+def _require_own_form(request: Request, form: dict[str, str], held: Secret, info: Told) -> None:
     """Our pages send no referrer, so a browser gives their forms the origin `null`: then Fetch Metadata must say that
     it is our own. A form cannot send a header, so the token comes in a field. Raises Denied."""
     if not (request.headers.get("Origin") == "null" and request.headers.get("Sec-Fetch-Site") == "same-origin"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -13,6 +12,7 @@ from fastapi.responses import StreamingResponse
 from postern.api import streams
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
+from postern.api.moments import Moment
 from postern.api.responses import errors
 from postern.api.schemas.sessions import SessionAnswer, SessionsAnswer, StreamFormat
 from postern.domain.session import Session, SessionStatus, Verb
@@ -40,8 +40,8 @@ async def list_sessions(
     type: str | None = None,  # noqa: A002 - the API's name
     verb: Verb | None = None,
     status: SessionStatus | None = None,
-    start_date: Annotated[datetime | None, Query(description="Started at or after")] = None,
-    end_date: Annotated[datetime | None, Query(description="Started at or before")] = None,
+    start_date: Annotated[Moment | None, Query(description="Started at or after")] = None,
+    end_date: Annotated[Moment | None, Query(description="Started at or before")] = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
 ) -> SessionsAnswer:
@@ -52,8 +52,8 @@ async def list_sessions(
         type=type,
         verb=verb,
         status=status,
-        start=_in_utc(start_date),
-        end=_in_utc(end_date),
+        start=start_date,
+        end=end_date,
         limit=limit,
         offset=offset,
     )
@@ -62,7 +62,7 @@ async def list_sessions(
     return SessionsAnswer(data=[SessionAnswer.of(session) for session in found], total=total, has_next_page=more)
 
 
-@router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(404), 200: _FILE})
+@router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(403, 404), 200: _FILE})
 async def get_session(
     session_id: str,
     caller: Caller,
@@ -81,6 +81,7 @@ async def get_session(
     expanded = _words("expand", expand, _EXPANDABLE)
     session = await services.sessions.get(caller, session_id)
     if extension is not None:
+        await services.sessions.require_download(caller)
         wanted = kinds or frozenset({"o", "e"})
         return _file(services, session, extension, wanted, event_time=event_time == "1", new_line=new_line == "1")
     if "event_stream" not in expanded and event_stream is None:
@@ -116,10 +117,3 @@ def _words(name: str, given: list[str] | None, known: tuple[str, ...]) -> list[s
         if word not in known:
             raise Invalid(f"{name}: {word!r} is not one of {', '.join(known)}", field=name)
     return words
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    """A moment without time zone is taken as UTC."""
-    if moment is None or moment.tzinfo is not None:
-        return moment
-    return moment.replace(tzinfo=UTC)

@@ -1,24 +1,40 @@
-"""Users of local login (spec 2.6)."""
+"""Users (spec 2.6)."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Facts, Use
+from postern.api.hand_over import RenewsLogin
+from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.schemas.users import PasswordRequest, StatusAnswer, UserAnswer, UserChange, UserRequest
-from postern.domain.lists import Page
+from postern.api.schemas.local_auth import LoginAnswer
+from postern.api.schemas.users import PasswordRequest, UserAnswer, UserChange, UserRequest
+from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
 from postern.services.identity.users import PrincipalFilter
 
 router = APIRouter(prefix="/users", tags=["User Management"], route_class=AuditedRoute)
 
 
+def filter_of(
+    search: Annotated[str | None, Query(max_length=320, description="Part of name or e-mail, in any case")] = None,
+    group: Annotated[str | None, Query(max_length=128, description="Who is in this group, by its exact name")] = None,
+    status: Annotated[PrincipalStatus | None, Query()] = None,
+) -> PrincipalFilter:
+    return PrincipalFilter(search=search, group=group, status=status)
+
+
 @router.get("", responses=errors())
-async def list_users(caller: Caller, services: Use) -> list[UserAnswer]:
-    """All users, for admins and auditors; others find only themselves."""
-    return [UserAnswer.of(found) for found in (await services.users.find(caller, PrincipalFilter(), Page())).items]
+async def list_users(
+    caller: Caller, services: Use, page: Paging, wanted: Annotated[PrincipalFilter, Depends(filter_of)]
+) -> ListAnswer[UserAnswer]:
+    """By e-mail. All users, for admins and auditors; others find only themselves."""
+    found = await services.users.find(caller, wanted, page)
+    return listed([UserAnswer.of(account) for account in found.items], found, page)
 
 
 @router.post("", status_code=201, responses=errors(403, 409, 413))
@@ -26,15 +42,14 @@ async def create_user(body: UserRequest, caller: Caller, services: Use) -> UserA
     return UserAnswer.of(await services.users.create(caller, body.fields()))
 
 
-@router.put("/self/password", responses=errors(403, 413, 429))
+@router.put("/self/password", response_model_exclude_none=True, responses=errors(403, 413, 429))
 async def change_password(
-    body: PasswordRequest, caller: Caller, services: Use, facts: Facts, response: Response
-) -> StatusAnswer:
-    """Ends all one's tokens; the header `Token` has a new one."""
+    body: PasswordRequest, caller: Caller, services: Use, facts: Facts, hand_back: RenewsLogin
+) -> LoginAnswer:
+    """Ends all one's logins; the header `Token`, or the session's cookie, has a new token."""
     current, new = Secret(body.current_password), Secret(body.new_password)
-    opened = await services.accounts.change_password(caller, current, new, facts)
-    response.headers["Token"] = opened.token.reveal()
-    return StatusAnswer()
+    opened = await services.local_login.change_password(caller, current, new, hand_back.client(facts))
+    return LoginAnswer(csrf_token=hand_back(opened))
 
 
 @router.get("/{emailOrID}", responses=errors(404))
@@ -46,3 +61,9 @@ async def get_user(emailOrID: str, caller: Caller, services: Use) -> UserAnswer:
 async def update_user(emailOrID: str, body: UserChange, caller: Caller, services: Use) -> UserAnswer:  # noqa: N803
     """Setting a user inactive also ends their live sessions."""
     return UserAnswer.of(await services.users.update(caller, emailOrID, body.fields()))
+
+
+@router.delete("/{emailOrID}", status_code=204, responses=errors(403, 404))
+async def delete_user(emailOrID: str, caller: Caller, services: Use) -> None:  # noqa: N803
+    """Ends logins, keys, credentials and live sessions. 422 for oneself and for the last active administrator."""
+    await services.users.remove(caller, emailOrID)

@@ -1,45 +1,22 @@
-"""Users, login and what the server tells of itself (spec 2.6, 4.7)."""
+"""Users and login (spec 2.6, 4.7)."""
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from datetime import datetime
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
 from postern.domain.agent import Agent
-from postern.domain.principal import Account, PrincipalStatus
+from postern.domain.login import LoginMethod
+from postern.domain.principal import Account, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.services.identity.users import UserFields
 
 
-class LoginRequest(Body):
-    email: str
-    password: str
-    organization: str | None = Field(None, description="Where the account is; the default organisation when left out")
-
-
 class StatusAnswer(Answer):
     status: str = "ok"
-
-
-class LivenessAnswer(Answer):
-    liveness: str = "OK"
-
-
-class PublicServerInfoAnswer(Answer):
-    auth_method: str
-    setup_required: bool
-
-
-class ServerInfoAnswer(Answer):
-    version: str
-    auth_method: str
-    api_url: str
-    postgres_host: str
-    postgres_port: int
-    tunnel_url: str = Field(description="Where the command line opens tunnels")
-    ca_certificate: str | None = Field(description="PEM; None when the certificates are publicly trusted")
 
 
 class UserAnswer(Answer):
@@ -49,6 +26,10 @@ class UserAnswer(Answer):
     status: PrincipalStatus
     groups: list[str]
     role: str = Field(description="admin, auditor or standard")
+    verified: bool = Field(description="The identity provider, or an administrator, vouches for the e-mail address")
+    picture: str = Field(description="URL, as the identity provider gave it; may be empty")
+    created_at: datetime | None
+    last_login_at: datetime | None
 
     @classmethod
     def of(cls, account: Account) -> UserAnswer:
@@ -60,18 +41,34 @@ class UserAnswer(Answer):
             status=principal.status,
             groups=sorted(principal.groups),
             role=principal.role,
+            verified=account.verified,
+            picture=account.picture,
+            created_at=account.created_at,
+            last_login_at=account.last_login_at,
         )
 
 
 class UserInfoAnswer(UserAnswer):
     org_id: str
+    org_name: str
+    tenancy_type: Literal["selfhosted", "multitenant"]
+    is_multitenant: bool
     is_admin: bool
+    kind: PrincipalKind
+    login_method: LoginMethod | None = Field(description="None for an API key, and for a token of the provider")
+    login_expires_at: datetime | None
+    api_key: str | None = Field(description="The name of the API key that was used, if one was")
+
+
+_ONLY_OWN = {*UserInfoAnswer.model_fields} - {*UserAnswer.model_fields}
 
 
 class UserChange(Body):
     """The body of PUT: what is left out or null stays as it is."""
 
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "role", "verified", "org_id", "is_admin"})
+    read_only: ClassVar[frozenset[str]] = frozenset(
+        {"id", "role", "verified", "picture", "created_at", "last_login_at", *_ONLY_OWN}
+    )
 
     email: str | None = None
     name: str | None = None

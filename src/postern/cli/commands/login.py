@@ -39,7 +39,7 @@ def login(url: str | None, email: str | None, password_stdin: bool, ca: Path | N
     email = email or click.prompt("E-mail", default=(same.email if same else "") or None, err=True)
     password = Secret(sys.stdin.readline().rstrip("\r\n") if password_stdin else _ask_password())
     with Http(address, authority=authority or None) as http:
-        token = Client(http).login(email, password)
+        token = Client(http).login(email, password, _ask_code)
     with Http(address, token, authority=authority or None) as http:
         user = Client(http).userinfo()
     file = profile.save(os.environ, Profile(address, token, user["email"], authority))
@@ -53,6 +53,10 @@ def login(url: str | None, email: str | None, password_stdin: bool, ca: Path | N
 def _ask_password() -> str:
     answer: str = click.prompt("Password", hide_input=True, err=True)
     return answer
+
+
+def _ask_code() -> Secret:
+    return Secret(click.prompt("Code of your authenticator app, or a recovery code", hide_input=True, err=True))
 
 
 @click.command()

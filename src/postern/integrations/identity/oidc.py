@@ -13,12 +13,12 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
-from postern.domain.auth_config import OidcConfig
+from postern.domain.auth_config import AuthConfig, OidcConfig
 from postern.domain.identity import Identity
-from postern.domain.login import Provided
+from postern.domain.login import LoginMethod, Provided
 from postern.domain.openid import Begun, Granted
 from postern.domain.secret import Secret
-from postern.errors import Unauthenticated, Unavailable
+from postern.errors import Invalid, Unauthenticated, Unavailable
 from postern.integrations.identity.claims import identity_of, missing
 from postern.integrations.identity.directory import Directory, Metadata
 from postern.integrations.identity.fetch import Fetcher
@@ -38,6 +38,15 @@ class OpenIdClient:
         self._now = now
         self._directory = Directory(fetcher, now)
         self._tokens = TokenVerifier(self._directory, now)
+
+    async def check(self, config: AuthConfig) -> str:
+        """The issuer, once metadata and keys are there and good. Raises Invalid, Unavailable."""
+        if config.method is not LoginMethod.OIDC or config.oidc is None:
+            raise Invalid("auth_method: this client is for OpenID Connect only", field="auth_method")
+        metadata = await self._directory.metadata(config.oidc.issuer_url)
+        if not await self._directory.keys(metadata.issuer, None):
+            raise Invalid("issuer_url: the provider publishes no key that verifies its tokens", field="issuer_url")
+        return metadata.issuer
 
     async def begin(
         self, config: OidcConfig, *, redirect_uri: str, state: Secret, prompt: str = "", screen_hint: str = ""

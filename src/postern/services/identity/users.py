@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from postern.domain.lists import Listed, Page
+from postern.domain.organisation import Organisation
 from postern.domain.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.identity.accounts import Accounts
 from postern.services.identity.logins import Logins
 from postern.services.identity.passwords import check_strength
-from postern.store.ports import Clock, PrincipalFilter, PrincipalStore, Signals, Topic
+from postern.services.server.trail import changed as note
+from postern.store.ports import Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals, Topic
 
-__all__ = ["PrincipalFilter", "UserFields", "Users"]
+__all__ = ["PrincipalFilter", "Profile", "UserFields", "Users"]
 
 _EMAIL = re.compile(r"[^@\s\x00-\x1f]+@[^@\s\x00-\x1f]+")
 _GROUP = re.compile(r"[^\x00-\x1f\x7f]{1,128}")
@@ -33,9 +36,27 @@ class UserFields:
     password: Secret | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Somebody's own account, and where it is; `alone` says that the server has no other organisation."""
+
+    account: Account
+    organisation: Organisation
+    alone: bool
+
+
 class Users:
-    def __init__(self, store: PrincipalStore, accounts: Accounts, logins: Logins, signals: Signals, now: Clock) -> None:
+    def __init__(
+        self,
+        store: PrincipalStore,
+        organisations: OrganisationStore,
+        accounts: Accounts,
+        logins: Logins,
+        signals: Signals,
+        now: Clock,
+    ) -> None:
         self._store = store
+        self._organisations = organisations
         self._accounts = accounts
         self._logins = logins
         self._signals = signals
@@ -44,6 +65,8 @@ class Users:
     async def find(self, principal: Principal, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
         """For admins and auditors; others find only themselves."""
         if principal.sees_all:
+            if wanted.group is not None:
+                wanted = replace(wanted, group=unicodedata.normalize("NFC", wanted.group))
             return await self._store.find(principal.org_id, wanted, page)
         own = await self._store.get(principal.org_id, principal.id)
         return Listed([own] if own else [], 1 if own else 0)
@@ -62,11 +85,23 @@ class Users:
             raise NotFound("this account was deleted")
         return account
 
+    async def profile(self, principal: Principal) -> Profile:
+        """Raises NotFound."""
+        account = await self.own(principal)
+        organisation = await self._organisations.get(principal.org_id)
+        if organisation is None:
+            raise NotFound("this organisation was deleted")
+        return Profile(account, organisation, (await self._organisations.find(Page(limit=1))).total == 1)
+
     async def create(self, principal: Principal, fields: UserFields) -> Account:
-        """Raises Denied, Invalid, Conflict."""
-        _require_admin(principal)
+        """Without a password the user is invited: the first login by the identity provider makes the account theirs.
+
+        Raises Denied, Invalid, Conflict.
+        """
+        require_admin(principal, "change users")
         email = checked_email(fields.email or "")
         if fields.password is not None:
+            require_person(principal, "set passwords")
             check_strength(fields.password, "password")
         key = uuid4()
         user = Principal(
@@ -76,38 +111,70 @@ class Users:
             email=email,
             name=checked_name(fields.name or email),
             groups=checked_groups(fields.groups or ()),
-            status=fields.status or PrincipalStatus.ACTIVE,
+            status=fields.status or (PrincipalStatus.INVITED if fields.password is None else PrincipalStatus.ACTIVE),
             role_groups=principal.role_groups,
         )
-        await self._store.add(Account(user), self._now())
+        await self._store.add(Account(user, verified=True), self._now())
         if fields.password is not None:
             await self._accounts.set_password(user, fields.password, "password")
-        return await self.get(principal, user.subject)
+        made = await self.get(principal, user.subject)
+        note(None, made)
+        return made
 
     async def update(self, principal: Principal, key: str, fields: UserFields) -> Account:
         """Raises Denied, NotFound, Invalid. A changed password ends the user's logins."""
-        _require_admin(principal)
+        require_admin(principal, "change users")
         account = await self.get(principal, key)
         current = account.principal
         if fields.email is not None and fields.email.lower() != current.email:
             raise Invalid("email: cannot be changed", field="email")
+        if fields.password is not None:
+            require_person(principal, "set passwords")
+            check_strength(fields.password, "password")
         changed = replace(
             current,
             name=current.name if fields.name is None else checked_name(fields.name),
-            status=fields.status or current.status,
+            status=fields.status or _status(current.status, fields.password),
             groups=current.groups if fields.groups is None else checked_groups(fields.groups),
         )
         if current.id == principal.id and not changed.is_active:
             raise Invalid("status: you cannot deactivate yourself", field="status")
         if current.id == principal.id and not changed.is_admin:
             raise Invalid(f"groups: you cannot leave the group {changed.role_groups.admin!r} yourself", field="groups")
+        by_hand = None if fields.groups is None else await self._by_hand(current, changed.groups)
+        await self._store.update(replace(account, principal=changed), self._now(), groups=by_hand)
         if fields.password is not None:
             await self._accounts.set_password(current, fields.password, "password")
-        await self._store.update(replace(account, principal=changed), self._now())
-        if fields.groups is not None:
-            await self._store.set_groups(changed.id, changed.groups, GroupSource.MANUAL)
         await self.stands_changed(changed)
-        return await self.get(principal, changed.subject)
+        updated = await self.get(principal, changed.subject)
+        note(account, updated)
+        return updated
+
+    async def remove(self, principal: Principal, key: str) -> None:
+        """With logins, keys and credentials; what they run ends at once.
+
+        Raises Denied, NotFound, and Invalid for oneself and for the last active administrator.
+        """
+        require_admin(principal, "delete users")
+        account = await self.get(principal, key)
+        if account.principal.id == principal.id:
+            raise Invalid("you cannot delete yourself; ask another administrator")
+        await self._store.remove(account.principal.id)
+        await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(account.principal.id))
+        note(account, None)
+
+    async def _by_hand(self, principal: Principal, wanted: frozenset[str]) -> frozenset[str]:
+        """What is to be given by hand, so that they are in the groups `wanted`. Raises Invalid for a group that
+        somebody else gives and that is not wanted."""
+        provider = await self._store.groups_by(principal.id, GroupSource.PROVIDER)
+        scim = await self._store.groups_by(principal.id, GroupSource.SCIM)
+        for names, giver in ((provider, "the identity provider"), (scim, "SCIM")):
+            if names - wanted:
+                raise Invalid(
+                    f"groups: {min(names - wanted)!r} is given by {giver}; take it away there", field="groups"
+                )
+        before = await self._store.groups_by(principal.id, GroupSource.MANUAL)
+        return wanted - ((provider | scim) - before)
 
     async def stands_changed(self, principal: Principal) -> None:
         """Status or groups are others now: who may not be here any more is out at once, with what they run."""
@@ -117,9 +184,13 @@ class Users:
 
 
 def checked_email(email: str) -> str:
-    """In lower case. Raises Invalid."""
-    lowered = email.lower()
-    if len(lowered) > 320 or not _EMAIL.fullmatch(lowered):
+    """In lower case, as addresses are compared.
+
+    Raises Invalid, also for one that only folding makes ASCII: it would reach the account of another (the Kelvin sign
+    is a k in lower case).
+    """
+    lowered = unicodedata.normalize("NFC", email).lower()
+    if len(lowered) > 320 or not _EMAIL.fullmatch(lowered) or (lowered.isascii() and not email.isascii()):
         raise Invalid(f"email: {email!r} is not an e-mail address", field="email")
     return lowered
 
@@ -131,17 +202,36 @@ def checked_name(name: str) -> str:
     return name
 
 
-def checked_groups(names: Iterable[str]) -> frozenset[str]:
-    """Raises Invalid."""
-    for name in names:
+def checked_groups(names: Iterable[str], field: str = "groups") -> frozenset[str]:
+    """In Unicode's form C, so that a name has one spelling; compared exactly from then on. Raises Invalid."""
+    composed = frozenset(unicodedata.normalize("NFC", name) for name in names)
+    for name in composed:
         if not _GROUP.fullmatch(name) or name != name.strip():
             raise Invalid(
-                f"groups: {name!r} must have 1 to 128 characters, no control characters, and no blanks around it",
-                field="groups",
+                f"{field}: {name!r} must have 1 to 128 characters, no control characters, and no blanks around it",
+                field=field,
             )
-    return frozenset(names)
+    return composed
 
 
-def _require_admin(principal: Principal) -> None:
+def require_admin(principal: Principal, deed: str) -> None:
+    """Raises Denied."""
     if not principal.is_admin:
-        raise Denied("only administrators may change users")
+        raise Denied(f"only administrators may {deed}")
+
+
+def require_reader(principal: Principal, what: str) -> None:
+    """Raises Denied."""
+    if not principal.sees_all:
+        raise Denied(f"only administrators and auditors may see {what}")
+
+
+def require_person(principal: Principal, deed: str) -> None:
+    """Programs may not give themselves, or one another, a new way in. Raises Denied."""
+    if principal.kind is not PrincipalKind.USER:
+        raise Denied(f"an API key may not {deed}; log in as an administrator")
+
+
+def _status(current: PrincipalStatus, password: Secret | None) -> PrincipalStatus:
+    """A first password lets somebody in who was invited."""
+    return PrincipalStatus.ACTIVE if password is not None and current is PrincipalStatus.INVITED else current

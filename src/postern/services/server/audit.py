@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import Denied
+from postern.errors import Denied, NotFound
 from postern.services.server.trail import Trail
 from postern.store.ports import AuditEntry, AuditFilter, AuditStore, Clock, OrganisationStore
 
+__all__ = ["Audit", "AuditEntry", "AuditFilter", "redact"]
+
 _SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "authorization")
-_SECRET_NAMES = frozenset({"code", "code_verifier", "device_code", "user_code"})  # of steps of a login
+# Of the steps of a login; good once, but for a while.
+_SECRET_NAMES = frozenset({"code", "code_verifier", "device_code", "user_code", "ticket", "assertion"})
 _BULKY = frozenset({"script"})  # kept with its session
 _REDACTED = "[REDACTED]"
 _MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8
@@ -66,11 +71,62 @@ class Audit:
         )
         await self._store.add(entry)
 
+    async def on_host(
+        self, command: str, *, action: str, resource_type: str, resource: str = "", trail: Trail | None = None
+    ) -> None:
+        """What was done by a command on the server's own machine, where nobody logs in: the entry names the system
+        user, and the default organisation has it."""
+        entry = AuditEntry(
+            id=uuid4(),
+            org_id=(await self._organisations.default()).id,
+            at=self._now(),
+            actor_id=None,
+            actor_subject=f"host:{_system_user()}",
+            actor_email="",
+            action=action,
+            resource_type=resource_type,
+            resource=resource,
+            method="COMMAND",
+            path=command,
+            status=0,
+            outcome="success",
+            source="host",
+            request_id="",
+            body={},
+            before=_shown(trail.before) if trail else None,
+            after=_shown(trail.after) if trail else None,
+        )
+        await self._store.add(entry)
+
+    async def get(self, principal: Principal, entry_id: str) -> AuditEntry:
+        """For admins and auditors. Raises Denied, NotFound."""
+        _require_reader(principal)
+        try:
+            found = await self._store.get(principal.org_id, UUID(entry_id))
+        except ValueError:
+            found = None
+        if found is None:
+            raise NotFound(f"there is no audit entry {entry_id!r}")
+        return found
+
     async def find(self, principal: Principal, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         """For admins and auditors. Raises Denied."""
-        if not principal.sees_all:
-            raise Denied("only administrators and auditors may read the audit log")
+        _require_reader(principal)
         return await self._store.find(principal.org_id, wanted, page)
+
+
+def _require_reader(principal: Principal) -> None:
+    if not principal.sees_all:
+        raise Denied("only administrators and auditors may read the audit log")
+
+
+def _system_user() -> str:
+    """By name; by number where the system knows no name for it."""
+    number = os.getuid()
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return str(number)
 
 
 def redact(body: Mapping[str, Any]) -> dict[str, Any]:

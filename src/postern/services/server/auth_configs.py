@@ -10,39 +10,63 @@ from uuid import UUID
 from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
 from postern.domain.login import LoginMethod
 from postern.domain.secret import Secret
-from postern.store.ports import Clock, SettingStore, Signals, Topic
+from postern.store.ports import Clock, OrganisationStore, SettingStore, Signals, Topic
 
 SETTING = "auth"
 
 
 class AuthConfigs:
-    """Keeps what it read until it is told of a change. `default` is in force where nothing is stored."""
+    """Keeps what it read until it is told of a change.
 
-    def __init__(self, store: SettingStore, signals: Signals, now: Clock, default: AuthConfig | None = None) -> None:
+    Where nothing is stored, `default` is in force in the default organisation, and local login in all others: whoever
+    this machine's own provider knows has no business in another organisation.
+    """
+
+    def __init__(
+        self,
+        store: SettingStore,
+        organisations: OrganisationStore,
+        signals: Signals,
+        now: Clock,
+        default: AuthConfig | None = None,
+    ) -> None:
         self._store = store
+        self._organisations = organisations
         self._signals = signals
         self._now = now
         self._default = default or AuthConfig()
         self._known: dict[UUID, AuthConfig] = {}
+        self._generation = 0
         signals.subscribe(Topic.SETTINGS_CHANGED, self._on_changed)
-        signals.subscribe(Topic.RESUMED, lambda _: self._known.clear())
+        signals.subscribe(Topic.RESUMED, lambda _: self._forget())
 
     async def of(self, org_id: UUID) -> AuthConfig:
         known = self._known.get(org_id)
         if known is None:
+            generation = self._generation
             stored = await self._store.get(org_id, SETTING)
-            known = self._known[org_id] = self._default if stored is None else _config_of(stored)
+            known = await self._unset(org_id) if stored is None else _config_of(stored)
+            if generation == self._generation:  # else something changed while we asked: good for now, not to keep
+                self._known[org_id] = known
         return known
+
+    async def _unset(self, org_id: UUID) -> AuthConfig:
+        is_default = self._default != AuthConfig() and org_id == (await self._organisations.default()).id
+        return self._default if is_default else AuthConfig()
 
     async def put(self, org_id: UUID, config: AuthConfig) -> None:
         """The caller has checked it."""
         await self._store.put(org_id, SETTING, _stored(config), self._now())
-        self._known.pop(org_id, None)
+        self._forget()
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
 
     def _on_changed(self, payload: Mapping[str, str]) -> None:
         if payload.get("name") == SETTING:
-            self._known.clear()
+            self._forget()
+
+    def _forget(self) -> None:
+        self._generation += 1
+        self._known.clear()
 
 
 def _config_of(stored: Mapping[str, Any]) -> AuthConfig:

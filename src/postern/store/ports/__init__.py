@@ -20,13 +20,17 @@ from postern.store.ports.identity import (
     SigningKeyStore,
     VoucherStore,
 )
+from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey
 from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
     AuditStore,
+    Follower,
     IdempotencyStore,
+    Journal,
     KeptAnswer,
     OrganisationStore,
+    SchemaStore,
     SettingStore,
 )
 from postern.store.ports.targets import (
@@ -54,17 +58,23 @@ __all__ = [
     "ConnectionFilter",
     "ConnectionStore",
     "CredentialStore",
+    "DataKey",
+    "DataKeyStore",
     "Ended",
+    "Follower",
     "GroupStore",
     "GuardRailStore",
     "IdempotencyStore",
+    "Journal",
     "KeptAnswer",
     "LoginStore",
     "MachineStore",
+    "MasterKey",
     "OrganisationStore",
     "PrincipalFilter",
     "PrincipalStore",
     "Recordings",
+    "SchemaStore",
     "SecondFactorStore",
     "SessionFilter",
     "SessionStore",
@@ -108,6 +118,8 @@ class Stores(Protocol):
     def organisations(self) -> OrganisationStore: ...
     @property
     def principals(self) -> PrincipalStore: ...
+    @property
+    def schema(self) -> SchemaStore: ...
     @property
     def second_factors(self) -> SecondFactorStore: ...
     @property

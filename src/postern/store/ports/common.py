@@ -20,12 +20,17 @@ class Topic:
     SETTINGS_CHANGED = "settings.changed"
     POLICY_CHANGED = "policy.changed"
     CANCEL = "cancel"
+    DATA_KEYS_CHANGED = "data_keys.changed"
     # Told by the signals client itself, never sent: the hub was lost and found again, so messages
     # may have been missed. Drop what is cached and check what is live.
     RESUMED = "signals.resumed"
 
 
 class Signals(Protocol):
+    @property
+    def connected(self) -> bool:
+        """Whether other processes are reached, if there are any."""
+
     async def publish(self, topic: str, **payload: str) -> None:
         """Tells every process, this one too. Never waits for a slow subscriber."""
 

@@ -16,19 +16,24 @@ from postern.domain.lists import Listed, Page
 from postern.domain.login import Login, Provided, VoucherPurpose
 from postern.domain.machine import MachineIdentity
 from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus
-from postern.domain.second_factor import SecondFactor
+from postern.domain.second_factor import FactorKind, SecondFactor
 
 
 @dataclass(frozen=True, slots=True)
 class PrincipalFilter:
-    """All given conditions hold. `search` is a part of name or e-mail, whatever the case."""
+    """All given conditions hold. `search` is a part of name or e-mail, whatever the case.
+
+    `user_name` is compared whatever the case, and is the e-mail address of those who were given none.
+    """
 
     kind: PrincipalKind = PrincipalKind.USER
     search: str | None = None
     group: str | None = None
     status: PrincipalStatus | None = None
     email: str | None = None
+    name: str | None = None
     external_id: str | None = None
+    user_name: str | None = None
 
 
 class PrincipalStore(Protocol):
@@ -53,12 +58,28 @@ class PrincipalStore(Protocol):
     async def add_first(self, account: Account, at: datetime) -> bool:
         """As `add`, but only while the organisation has no user; False otherwise. Exactly one caller gets True."""
 
-    async def update(self, account: Account, at: datetime, *, was: PrincipalStatus | None = None) -> None:
-        """All but id, org_id, kind, password and groups; with `was`, only while that is the status. Raises NotFound,
-        and Conflict when e-mail is taken."""
+    async def update(
+        self,
+        account: Account,
+        at: datetime,
+        *,
+        groups: frozenset[str] | None = None,
+        source: GroupSource = GroupSource.MANUAL,
+        was: PrincipalStatus | None = None,
+    ) -> None:
+        """All but id, org_id, kind and password; `groups`, unless None, as `set_groups`, in one transaction. With
+        `was`, only while that is the status.
+
+        Raises NotFound, Conflict when e-mail is taken, and Invalid when the organisation would have no active
+        administrator any more.
+        """
 
     async def set_groups(self, principal_id: UUID, groups: frozenset[str], source: GroupSource) -> None:
-        """What `source` gives, from now on; what others gave stays."""
+        """What `source` gives, from now on; what others gave stays.
+
+        Raises NotFound, and Invalid when the last active administrator would be none any more; not for PROVIDER,
+        whose word at somebody's own login is the last.
+        """
 
     async def groups_by(self, principal_id: UUID, source: GroupSource) -> frozenset[str]: ...
 
@@ -68,12 +89,20 @@ class PrincipalStore(Protocol):
         """Notes a login."""
 
     async def remove(self, principal_id: UUID) -> list[UUID]:
-        """With all that is theirs; answers the ids of their sessions that are still open."""
+        """With all that is theirs; answers the ids of their sessions that are still open.
+
+        Raises Invalid for the last active administrator of the organisation.
+        """
 
 
 class GroupStore(Protocol):
-    async def find(self, org_id: UUID, page: Page, *, name: str | None = None) -> Listed[Group]:
+    async def find(
+        self, org_id: UUID, page: Page, *, name: str | None = None, external_id: str | None = None
+    ) -> Listed[Group]:
         """By name."""
+
+    async def sizes(self, org_id: UUID, names: Sequence[str]) -> Mapping[str, int]:
+        """How many are in each; those without anybody are left out."""
 
     async def get(self, org_id: UUID, name_or_id: str) -> Group | None: ...
 
@@ -86,11 +115,17 @@ class GroupStore(Protocol):
     async def remove(self, group: Group) -> None:
         """With all memberships."""
 
-    async def members(self, group: Group) -> list[Principal]:
-        """By e-mail."""
+    async def members(self, group: Group, source: GroupSource | None = None) -> list[Principal]:
+        """By e-mail; those that `source` put there when it is given."""
 
-    async def set_members(self, group: Group, members: frozenset[UUID], source: GroupSource) -> None:
-        """Who is in it by `source`, from now on; who others put there stays."""
+    async def change_members(
+        self, group: Group, added: frozenset[UUID], removed: frozenset[UUID], source: GroupSource
+    ) -> None:
+        """Who is in it by `source`; who others put there stays.
+
+        Raises NotFound when the group is gone, Invalid for one who is added and is no user of the organisation, and
+        when the last active administrator would be none any more.
+        """
 
 
 class LoginStore(Protocol):
@@ -118,9 +153,16 @@ class VoucherStore(Protocol):
     """Vouchers by the SHA-256 of their secret; payloads are sealed."""
 
     async def add(
-        self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any], at: datetime, expires_at: datetime
+        self,
+        purpose: VoucherPurpose,
+        digest: bytes,
+        payload: Mapping[str, Any],
+        at: datetime,
+        expires_at: datetime,
+        user_id: UUID | None = None,
     ) -> None:
-        """Raises Conflict when the digest is taken, TooMany when too many of this purpose are outstanding."""
+        """`user_id`: whose it is; it goes with them. Raises Conflict when the digest is taken, TooMany when too many
+        of this purpose are outstanding."""
 
     async def take(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
         """The payload, for exactly one caller; None when there is none, or it has expired."""
@@ -130,23 +172,33 @@ class VoucherStore(Protocol):
     async def change(self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any]) -> bool:
         """False when there is none any more."""
 
+    async def forget(self, purpose: VoucherPurpose, user_id: UUID) -> None:
+        """All of a user's for this purpose."""
+
     async def prune(self, now: datetime) -> None: ...
 
 
 class ApiKeyStore(Protocol):
-    async def add(self, key: ApiKey, digest: bytes) -> None:
-        """`digest` is the SHA-256 of the whole key. Raises Conflict when the name is taken."""
+    async def add(self, key: ApiKey, digest: bytes, own: Account | None = None) -> None:
+        """`digest` is the SHA-256 of the whole key; `own` the principal that is made for it. Raises Conflict when
+        the name is taken."""
 
     async def by_digest(self, digest: bytes) -> tuple[ApiKey, Account] | None:
         """The key and whom it acts as, whatever their state. One statement."""
 
-    async def get(self, org_id: UUID, name_or_id: str) -> ApiKey | None: ...
+    async def get(self, org_id: UUID, name_or_id: str) -> tuple[ApiKey, Account] | None:
+        """With whom it acts as."""
 
-    async def find(self, org_id: UUID, page: Page, *, principal_id: UUID | None = None) -> Listed[ApiKey]:
+    async def find(self, org_id: UUID, page: Page) -> Listed[tuple[ApiKey, Account]]:
         """By name."""
 
-    async def update(self, key: ApiKey) -> None:
-        """Name, networks, expiry and revocation. Raises Conflict when the name is taken."""
+    async def update(
+        self, key: ApiKey, at: datetime, own: Account | None = None, *, groups: frozenset[str] | None = None
+    ) -> None:
+        """Name, networks, expiry and revocation; with its own principal, and the groups of that unless None.
+
+        Raises Conflict when the name is taken.
+        """
 
     async def touch(self, key_id: UUID, at: datetime) -> None:
         """Notes a use."""
@@ -175,8 +227,14 @@ class SecondFactorStore(Protocol):
     async def use(self, factor_id: UUID, counter: int, at: datetime) -> bool:
         """Raises the counter; False when it is that high already, so that no code is accepted twice."""
 
+    async def touch(self, factor_id: UUID, at: datetime) -> None:
+        """Notes a use, for an authenticator that does not count."""
+
     async def remove(self, factor_id: UUID) -> bool:
         """False when it was gone: a recovery code is used by removing it."""
+
+    async def clear(self, user_id: UUID, kind: FactorKind | None = None) -> int:
+        """Removes all of a user's, or those of a kind. Answers how many."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import Organisation
+from postern.domain.principal import Principal
+from postern.domain.server_log import LogFilter, LogLine
 
 
 class OrganisationStore(Protocol):
@@ -26,7 +28,8 @@ class OrganisationStore(Protocol):
         """Raises Conflict when the name is taken."""
 
     async def update(self, organisation: Organisation) -> None:
-        """Name and role groups. Raises Conflict when the name is taken."""
+        """Name and role groups. Who is in a group that gave a role is in its successor from then on, in the same
+        transaction. Raises Conflict when the name is taken."""
 
 
 class SettingStore(Protocol):
@@ -88,6 +91,30 @@ class AuditStore(Protocol):
     async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         """Newest first."""
 
+    async def get(self, org_id: UUID, entry_id: UUID) -> AuditEntry | None: ...
+
+
+class Follower(Protocol):
+    """Gives log lines as they are written."""
+
+    def read(self) -> Sequence[LogLine]:
+        """What came since the last time, a bounded number; nothing is waited for. Blocks on files."""
+
+
+class Journal(Protocol):
+    """The last log lines of every process of this machine."""
+
+    def last(self, wanted: LogFilter, limit: int) -> list[LogLine]:
+        """Oldest first. Blocks on files: call it from a thread."""
+
+    def follow(self, after: str | None) -> Follower:
+        """From the line after that id on, as far as it is still there; from now on without one. Blocks on files."""
+
+
+class SchemaStore(Protocol):
+    async def is_current(self) -> bool:
+        """Whether the store has the tables that this version needs."""
+
 
 @dataclass(frozen=True, slots=True)
 class KeptAnswer:
@@ -100,12 +127,15 @@ class KeptAnswer:
 
 
 class IdempotencyStore(Protocol):
-    async def begin(self, principal_id: UUID, digest: bytes, fingerprint: bytes, at: datetime) -> KeptAnswer | None:
-        """None for the one caller that may go on; else what is known of the request that came before."""
+    async def begin(
+        self, principal: Principal, digest: bytes, fingerprint: bytes, at: datetime, kept_for: timedelta
+    ) -> KeptAnswer | None:
+        """None for the one caller that may go on; else what is known of the request that came before. One that is
+        older than `kept_for` is forgotten."""
 
-    async def finish(self, principal_id: UUID, digest: bytes, answer: KeptAnswer) -> None: ...
+    async def finish(self, principal: Principal, digest: bytes, answer: KeptAnswer) -> None: ...
 
-    async def forget(self, principal_id: UUID, digest: bytes) -> None:
+    async def forget(self, principal: Principal, digest: bytes) -> None:
         """The request came to nothing: it may be tried again."""
 
     async def prune(self, before: datetime) -> None: ...

@@ -60,8 +60,14 @@ class CredentialStore(Protocol):
     async def of_connection(self, org_id: UUID, connection_id: UUID, user_id: UUID | None) -> list[Credential]:
         """Newest first; those of one user when `user_id` is given."""
 
+    async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:
+        """With the names of their connections; newest first."""
+
     async def revoke(self, credential_id: UUID, at: datetime) -> bool:
         """False when it was revoked before."""
+
+    async def expire(self, credential_id: UUID, at: datetime) -> None:
+        """Brings its end forward to `at`; one that ends before that is left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,4 +174,8 @@ class AgentStore(Protocol):
     async def add(self, agent: Agent) -> None:
         """Raises Conflict when the name is taken."""
 
-    async def touch(self, agent_id: UUID, at: datetime) -> None: ...
+    async def touch_all(self, mode: str, at: datetime) -> None:
+        """All agents of that mode, whatever their organisation: those that live in one process live together."""
+
+    async def last_seen(self, mode: str) -> datetime | None:
+        """When any agent of that mode was last heard of."""

@@ -17,6 +17,7 @@ from postern.store.sql.logins import SqlLogins
 from postern.store.sql.machines import SqlMachines
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
+from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.sessions import SqlSessions
 from postern.store.sql.token_keys import SqlSigningKeys
@@ -40,6 +41,7 @@ class SqlStores:
         self.machines = SqlMachines(database)
         self.organisations = SqlOrganisations(database)
         self.principals = SqlPrincipals(database)
+        self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.sessions = SqlSessions(database)
         self.settings = SqlSettings(database, encryption)

@@ -76,7 +76,7 @@ class SqlAccess:
                 row["credential_server_key"],
             ),
             principal=principal_of(row, "principal_"),
-            connection=connection_of(row, self._encryption, "target_"),
+            connection=await connection_of(row, self._encryption, "target_"),
             expires_at=row["credential_expires_at"],
             revoked_at=row["credential_revoked_at"],
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import RowMapping, case, insert, or_, select, update
+from sqlalchemy import RowMapping, case, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.agent import Agent
@@ -43,9 +43,15 @@ class SqlAgents:
         except IntegrityError:
             raise Conflict(f"name: an agent {agent.name!r} exists already", field="name") from None
 
-    async def touch(self, agent_id: UUID, at: datetime) -> None:
+    async def touch_all(self, mode: str, at: datetime) -> None:
         async with self._database.statement() as connection:
-            await connection.execute(update(agents).where(agents.c.id == agent_id).values(last_seen=at))
+            await connection.execute(update(agents).where(agents.c.mode == mode).values(last_seen=at))
+
+    async def last_seen(self, mode: str) -> datetime | None:
+        wanted = select(func.max(agents.c.last_seen)).where(agents.c.mode == mode)
+        async with self._database.statement() as connection:
+            found: datetime | None = (await connection.execute(wanted)).scalar_one()
+        return found
 
 
 def _agent_of(row: RowMapping) -> Agent:

@@ -33,6 +33,12 @@ class SqlAudit:
             total = (await connection.execute(count_of(audit_log, *conditions))).scalar_one()
         return Listed([AuditEntry(**row) for row in found], total)
 
+    async def get(self, org_id: UUID, entry_id: UUID) -> AuditEntry | None:
+        wanted = select(*audit_log.c).where(audit_log.c.org_id == org_id, audit_log.c.id == entry_id)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).mappings().one_or_none()
+        return None if row is None else AuditEntry(**row)
+
 
 def _conditions(org_id: UUID, wanted: AuditFilter) -> list[ColumnElement[bool]]:
     conditions = [audit_log.c.org_id == org_id]

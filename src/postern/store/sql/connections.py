@@ -37,7 +37,7 @@ class SqlConnections:
         )
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).mappings().one_or_none()
-        return None if row is None else connection_of(row, self._encryption)
+        return None if row is None else await connection_of(row, self._encryption)
 
     async def find(self, org_id: UUID, wanted: ConnectionFilter) -> list[Connection]:
         return await self._select([connections.c.org_id == org_id, *_conditions(wanted)], wanted)
@@ -48,19 +48,20 @@ class SqlConnections:
     async def _select(self, conditions: list[ColumnElement[bool]], wanted: ConnectionFilter) -> list[Connection]:
         async with self._database.statement() as connection:
             rows = (await connection.execute(_ALL.where(*conditions).order_by(connections.c.name))).mappings().all()
-        found = [connection_of(row, self._encryption) for row in rows]
+        found = [await connection_of(row, self._encryption) for row in rows]
         return [one for one in found if _tags_fit(one, wanted)]
 
     async def add(self, connection: Connection) -> None:
+        values = await connection_values(connection, self._encryption)
         try:
             async with self._database.transaction() as transaction:
-                await transaction.execute(insert(connections).values(connection_values(connection, self._encryption)))
+                await transaction.execute(insert(connections).values(values))
                 await _associate(transaction, connection)
         except IntegrityError:
             raise _in_between(connection) from None
 
     async def update(self, connection: Connection) -> None:
-        values = connection_values(connection, self._encryption)
+        values = await connection_values(connection, self._encryption)
         changed = {name: value for name, value in values.items() if name not in _FIXED}
         try:
             async with self._database.transaction() as transaction:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import RowMapping, insert, select, update
+from sqlalchemy import RowMapping, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.credential import Credential, Verifier
 from postern.errors import Conflict
 from postern.store.database import Database
-from postern.store.schema import credentials
+from postern.store.schema import connections, credentials
 
 _FIELDS = ("id", "org_id", "user_id", "connection_id", "username", "created_at", "expires_at", "revoked_at")
 _SHOWN = select(*(credentials.c[name] for name in _FIELDS))
@@ -44,6 +44,17 @@ class SqlCredentials:
             rows = (await connection.execute(wanted.order_by(credentials.c.created_at.desc()))).mappings().all()
         return [_credential_of(row) for row in rows]
 
+    async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:
+        wanted = (
+            _SHOWN.add_columns(connections.c.name.label("connection"))
+            .join(connections, connections.c.id == credentials.c.connection_id)
+            .where(credentials.c.org_id == org_id, credentials.c.user_id == user_id)
+            .order_by(credentials.c.created_at.desc(), credentials.c.id)
+        )
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        return [(_credential_of(row), row["connection"]) for row in rows]
+
     async def revoke(self, credential_id: UUID, at: datetime) -> bool:
         statement = (
             update(credentials)
@@ -52,6 +63,12 @@ class SqlCredentials:
         )
         async with self._database.statement() as connection:
             return (await connection.execute(statement)).rowcount == 1
+
+    async def expire(self, credential_id: UUID, at: datetime) -> None:
+        later = or_(credentials.c.expires_at.is_(None), credentials.c.expires_at > at)
+        statement = update(credentials).where(credentials.c.id == credential_id, later).values(expires_at=at)
+        async with self._database.statement() as connection:
+            await connection.execute(statement)
 
 
 def _credential_of(row: RowMapping) -> Credential:

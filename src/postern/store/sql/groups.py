@@ -2,34 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Row, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
-from postern.domain.principal import Group, GroupSource, Principal
-from postern.errors import Conflict
+from postern.domain.principal import Group, GroupSource, Principal, PrincipalKind
+from postern.errors import Conflict, Invalid, NotFound
 from postern.store.database import Database
 from postern.store.schema import groups, user_groups, users
+from postern.store.sql.admins import keeping_an_admin
 from postern.store.sql.principals import ACCOUNT
 from postern.store.sql.rows import as_uuid, count_of, principal_of
+from postern.store.threaded import Executor
 
 
 class SqlGroups:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def find(self, org_id: UUID, page: Page, *, name: str | None = None) -> Listed[Group]:
+    async def find(
+        self, org_id: UUID, page: Page, *, name: str | None = None, external_id: str | None = None
+    ) -> Listed[Group]:
         conditions = [groups.c.org_id == org_id]
         if name is not None:
             conditions.append(groups.c.name == name)
+        if external_id is not None:
+            conditions.append(groups.c.external_id == external_id)
         rows = select(*groups.c).where(*conditions).order_by(groups.c.name).limit(page.limit).offset(page.offset)
         async with self._database.statement() as connection:
             found = (await connection.execute(rows)).all()
             total = (await connection.execute(count_of(groups, *conditions))).scalar_one()
         return Listed([_group_of(row) for row in found], total)
+
+    async def sizes(self, org_id: UUID, names: Sequence[str]) -> Mapping[str, int]:
+        counted = (
+            select(user_groups.c.name, func.count(user_groups.c.user_id.distinct()).label("members"))
+            .join(users, users.c.id == user_groups.c.user_id)
+            .where(users.c.org_id == org_id, user_groups.c.name.in_(names))
+            .group_by(user_groups.c.name)
+        )
+        async with self._database.statement() as connection:
+            return {row.name: row.members for row in (await connection.execute(counted)).all()}
 
     async def get(self, org_id: UUID, name_or_id: str) -> Group | None:
         key = as_uuid(name_or_id)
@@ -61,20 +78,37 @@ class SqlGroups:
             await transaction.execute(delete(user_groups).where(*_of(group)))
             await transaction.execute(delete(groups).where(groups.c.id == group.id))
 
-    async def members(self, group: Group) -> list[Principal]:
+    async def members(self, group: Group, source: GroupSource | None = None) -> list[Principal]:
         ids = select(user_groups.c.user_id).where(user_groups.c.name == group.name)
+        if source is not None:
+            ids = ids.where(user_groups.c.source == source)
         wanted = ACCOUNT.where(users.c.org_id == group.org_id, users.c.id.in_(ids)).order_by(users.c.email, users.c.id)
         async with self._database.statement() as connection:
             return [principal_of(row) for row in (await connection.execute(wanted)).mappings()]
 
-    async def set_members(self, group: Group, members: frozenset[UUID], source: GroupSource) -> None:
-        known = select(users.c.id).where(users.c.org_id == group.org_id, users.c.id.in_(members))
-        async with self._database.transaction() as transaction:
-            await transaction.execute(delete(user_groups).where(*_of(group), user_groups.c.source == source))
-            ids = (await transaction.execute(known)).scalars().all() if members else []
-            rows = [{"user_id": key, "name": group.name, "source": source} for key in ids]
+    async def change_members(
+        self, group: Group, added: frozenset[UUID], removed: frozenset[UUID], source: GroupSource
+    ) -> None:
+        mine = (*_of(group), user_groups.c.source == source)
+        there = select(user_groups.c.user_id).where(*mine)
+        gone = delete(user_groups).where(*mine, user_groups.c.user_id.in_(removed))
+        known = select(groups.c.id).where(groups.c.id == group.id, groups.c.name == group.name)
+        async with self._database.transaction() as transaction, keeping_an_admin(transaction, group.org_id):
+            if (await transaction.execute(known)).first() is None:
+                raise NotFound(f"the group {group.name!r} was deleted or renamed")
+            await _check_users(transaction, group.org_id, added)
+            await transaction.execute(gone)
+            new = added - set((await transaction.execute(there)).scalars())
+            rows = [{"user_id": key, "name": group.name, "source": source} for key in sorted(new)]
             if rows:
                 await transaction.execute(insert(user_groups), rows)
+
+
+async def _check_users(transaction: Executor, org_id: UUID, ids: frozenset[UUID]) -> None:
+    known = select(users.c.id).where(users.c.org_id == org_id, users.c.kind == PrincipalKind.USER, users.c.id.in_(ids))
+    unknown = ids - set((await transaction.execute(known)).scalars())
+    if unknown:
+        raise Invalid(f"members: there is no user {sorted(unknown)[0]}", field="members")
 
 
 def _of(group: Group) -> list[ColumnElement[bool]]:

@@ -2,49 +2,65 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+import base64
+import json
+from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, delete, insert, select, update
+from sqlalchemy import ColumnElement, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
+from postern.domain.principal import Principal
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import KeptAnswer
 from postern.store.schema import idempotency_keys as kept
 
+LOST_AFTER = timedelta(minutes=2)
+
 
 class SqlIdempotency:
-    """Answers are sealed: they may hold a secret that is shown once."""
+    """Answers are sealed, headers too: they may hold a secret that is shown once."""
 
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self._database = database
         self._encryption = encryption
 
-    async def begin(self, principal_id: UUID, digest: bytes, fingerprint: bytes, at: datetime) -> KeptAnswer | None:
-        row = {"principal_id": principal_id, "digest": digest, "fingerprint": fingerprint, "created_at": at}
-        sealed = self._encryption.seal(b"", row=_row(principal_id, digest))
+    async def begin(
+        self, principal: Principal, digest: bytes, fingerprint: bytes, at: datetime, kept_for: timedelta
+    ) -> KeptAnswer | None:
+        mine = _is(principal.id, digest)
+        row = {"principal_id": principal.id, "digest": digest, "fingerprint": fingerprint, "created_at": at}
         try:
-            async with self._database.statement() as connection:
-                await connection.execute(insert(kept).values(**row, status=0, headers={}, body=sealed))
+            async with self._database.transaction() as transaction:
+                await transaction.execute(
+                    delete(kept).where(mine, or_(kept.c.created_at <= at - kept_for, _is_lost(at)))
+                )
+                await transaction.execute(insert(kept).values(**row, status=0, body=b""))
         except IntegrityError:
             async with self._database.statement() as connection:
-                found = (await connection.execute(select(*kept.c).where(_is(principal_id, digest)))).one_or_none()
+                found = (await connection.execute(select(*kept.c).where(mine))).one_or_none()
             if found is None:  # forgotten this very moment: as if it were under way, to be tried again
                 return KeptAnswer(fingerprint, 0, {}, b"")
-            body = self._encryption.open(found.body, row=_row(principal_id, digest))
-            return KeptAnswer(found.fingerprint, found.status, found.headers, body)
+            if found.status == 0:
+                return KeptAnswer(found.fingerprint, 0, {}, b"")
+            name = _row(principal.id, digest)
+            clear = json.loads(await self._encryption.open(found.body, row=name, org_id=principal.org_id))
+            body = base64.b64decode(clear["body"])
+            return KeptAnswer(found.fingerprint, found.status, clear["headers"], body)
         return None
 
-    async def finish(self, principal_id: UUID, digest: bytes, answer: KeptAnswer) -> None:
-        sealed = self._encryption.seal(answer.body, row=_row(principal_id, digest))
-        values = {"status": answer.status, "headers": dict(answer.headers), "body": sealed}
+    async def finish(self, principal: Principal, digest: bytes, answer: KeptAnswer) -> None:
+        clear = {"headers": dict(answer.headers), "body": base64.b64encode(answer.body).decode()}
+        name = _row(principal.id, digest)
+        sealed = await self._encryption.seal(json.dumps(clear).encode(), row=name, org_id=principal.org_id)
+        finished = update(kept).where(_is(principal.id, digest), kept.c.status == 0)
         async with self._database.statement() as connection:
-            await connection.execute(update(kept).where(_is(principal_id, digest)).values(values))
+            await connection.execute(finished.values(status=answer.status, body=sealed))
 
-    async def forget(self, principal_id: UUID, digest: bytes) -> None:
+    async def forget(self, principal: Principal, digest: bytes) -> None:
         async with self._database.statement() as connection:
-            await connection.execute(delete(kept).where(_is(principal_id, digest)))
+            await connection.execute(delete(kept).where(_is(principal.id, digest), kept.c.status == 0))
 
     async def prune(self, before: datetime) -> None:
         async with self._database.statement() as connection:
@@ -53,6 +69,11 @@ class SqlIdempotency:
 
 def _is(principal_id: UUID, digest: bytes) -> ColumnElement[bool]:
     return (kept.c.principal_id == principal_id) & (kept.c.digest == digest)
+
+
+def _is_lost(at: datetime) -> ColumnElement[bool]:
+    """Under way for longer than any request takes: whoever answered it is gone."""
+    return and_(kept.c.status == 0, kept.c.created_at <= at - LOST_AFTER)
 
 
 def _row(principal_id: UUID, digest: bytes) -> str:

@@ -41,17 +41,23 @@ class SqlLogins:
         self._encryption = encryption
 
     async def add(self, login: Login) -> None:
-        values = {name: getattr(login, name) for name in _PLAIN} | self._provided(login.id, login.provided)
+        values = {name: getattr(login, name) for name in _PLAIN} | await self._provided(
+            login.org_id, login.id, login.provided
+        )
         async with self._database.statement() as connection:
             await connection.execute(insert(logins).values(values))
 
     async def standing(self, login_id: UUID) -> tuple[Login, Account] | None:
         async with self._database.statement() as connection:
             row = (await connection.execute(_STANDING, {"login_id": login_id})).mappings().one_or_none()
-        return None if row is None else (self._login_of(row, "login_"), account_of(row, "user_"))
+        return None if row is None else (await self._login_of(row, "login_"), account_of(row, "user_"))
 
     async def extend(self, login_id: UUID, expires_at: datetime, provided: Provided | None) -> None:
-        values = {"expires_at": expires_at} | self._provided(login_id, provided)
+        async with self._database.statement() as connection:
+            org_id = (await connection.execute(select(logins.c.org_id).where(logins.c.id == login_id))).scalar()
+        if org_id is None:
+            return
+        values = {"expires_at": expires_at} | await self._provided(org_id, login_id, provided)
         async with self._database.statement() as connection:
             await connection.execute(update(logins).where(logins.c.id == login_id).values(values))
 
@@ -73,24 +79,29 @@ class SqlLogins:
         )
         async with self._database.statement() as connection:
             rows = await connection.execute(wanted.order_by(logins.c.created_at.desc(), logins.c.id))
-            return [self._login_of(row) for row in rows.mappings()]
+            return [await self._login_of(row) for row in rows.mappings()]
 
     async def prune(self, before: datetime) -> None:
         async with self._database.statement() as connection:
             await connection.execute(delete(logins).where(or_(logins.c.ended_at < before, logins.c.ends_at < before)))
 
-    def _provided(self, login_id: UUID, provided: Provided | None) -> dict[str, Any]:
+    async def _provided(self, org_id: UUID, login_id: UUID, provided: Provided | None) -> dict[str, Any]:
         if provided is None:
             return {"provider_expires_at": None, "provider_refresh": None}
-        refresh = provided.refresh
-        sealed = self._encryption.seal(refresh.reveal().encode(), row=f"logins/{login_id}") if refresh else None
+        sealed = None
+        if provided.refresh:
+            clear = provided.refresh.reveal().encode()
+            sealed = await self._encryption.seal(clear, row=f"logins/{login_id}", org_id=org_id)
         return {"provider_expires_at": provided.expires_at, "provider_refresh": sealed}
 
-    def _login_of(self, row: RowMapping, prefix: str = "") -> Login:
+    async def _login_of(self, row: RowMapping, prefix: str = "") -> Login:
         plain: dict[str, Any] = {name: row[prefix + name] for name in _PLAIN}
         plain |= {"method": LoginMethod(plain["method"]), "client": ClientKind(plain["client"])}
         expires_at, sealed = row[f"{prefix}provider_expires_at"], row[f"{prefix}provider_refresh"]
         if expires_at is None:
             return Login(**plain)
-        clear = self._encryption.open(sealed, row=f"logins/{plain['id']}").decode() if sealed else None
-        return Login(**plain, provided=Provided(expires_at, Secret(clear) if clear else None))
+        refresh = None
+        if sealed:
+            clear = await self._encryption.open(sealed, row=f"logins/{plain['id']}", org_id=plain["org_id"])
+            refresh = Secret(clear.decode())
+        return Login(**plain, provided=Provided(expires_at, refresh))

@@ -8,19 +8,20 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Row, insert, select, update
+from sqlalchemy import ColumnElement, Row, Select, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import DEFAULT, Organisation
-from postern.domain.principal import RoleGroups
+from postern.domain.principal import GroupSource, RoleGroups
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema import org_settings, orgs
+from postern.store.schema import org_settings, orgs, user_groups, users
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.principals import ensure_groups
 from postern.store.sql.rows import count_of
+from postern.store.threaded import Executor
 
 
 class SqlOrganisations:
@@ -62,10 +63,16 @@ class SqlOrganisations:
             raise _taken(organisation) from None
 
     async def update(self, organisation: Organisation) -> None:
-        changed = update(orgs).where(orgs.c.id == organisation.id).values(_changeable(organisation))
+        own = orgs.c.id == organisation.id
+        roles = organisation.role_groups
         try:
-            async with self._database.statement() as connection:
-                await connection.execute(changed)
+            async with self._database.transaction() as transaction:
+                await one_at_a_time(transaction)
+                former = (await transaction.execute(select(*orgs.c).where(own))).one()
+                await transaction.execute(update(orgs).where(own).values(_changeable(organisation)))
+                for old, new in ((former.admin_group, roles.admin), (former.auditor_group, roles.auditor)):
+                    if old != new:
+                        await _succeed(transaction, organisation.id, old, new, organisation.created_at)
         except IntegrityError:
             raise _taken(organisation) from None
 
@@ -81,11 +88,13 @@ class SqlSettings:
             sealed = (await connection.execute(wanted)).scalar_one_or_none()
         if sealed is None:
             return None
-        value: dict[str, Any] = json.loads(self._encryption.open(sealed, row=_row(org_id, name)))
+        clear = await self._encryption.open(sealed, row=_row(org_id, name), org_id=org_id)
+        value: dict[str, Any] = json.loads(clear)
         return value
 
     async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None:
-        sealed = self._encryption.seal(json.dumps(dict(value)).encode(), row=_row(org_id, name))
+        clear = json.dumps(dict(value)).encode()
+        sealed = await self._encryption.seal(clear, row=_row(org_id, name), org_id=org_id)
         changed = update(org_settings).where(org_settings.c.org_id == org_id, org_settings.c.name == name)
         async with self._database.transaction() as transaction:
             await one_at_a_time(transaction)
@@ -93,6 +102,28 @@ class SqlSettings:
                 await transaction.execute(
                     insert(org_settings).values(org_id=org_id, name=name, value=sealed, updated_at=at)
                 )
+
+
+async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str, at: datetime) -> None:
+    """Who is in `old` is in `new` from now on, put there by hand; by hand nobody stays in `old`."""
+    await ensure_groups(transaction, org_id, frozenset({new}), at)
+    own = select(users.c.id).where(users.c.org_id == org_id)
+
+    def members(name: str) -> Select[tuple[UUID]]:
+        named = user_groups.c.name == name
+        return select(user_groups.c.user_id).where(named, user_groups.c.user_id.in_(own)).distinct()
+
+    by_hand = members(new).where(user_groups.c.source == GroupSource.MANUAL)
+    already = set((await transaction.execute(by_hand)).scalars())
+    present = (await transaction.execute(members(old))).scalars().all()
+    rows = [{"user_id": key, "name": new, "source": GroupSource.MANUAL} for key in present if key not in already]
+    if rows:
+        await transaction.execute(insert(user_groups), rows)
+    await transaction.execute(
+        delete(user_groups).where(
+            user_groups.c.name == old, user_groups.c.source == GroupSource.MANUAL, user_groups.c.user_id.in_(own)
+        )
+    )
 
 
 def _row(org_id: UUID, name: str) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -18,6 +18,7 @@ from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports import PrincipalFilter
 from postern.store.schema import groups, orgs, sessions, user_groups, users
+from postern.store.sql.admins import keeping_an_admin
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import account_of, count_of, groups_column, role_groups_columns
 from postern.store.threaded import Executor
@@ -84,26 +85,26 @@ class SqlPrincipals:
                 await add_account(transaction, account, at, GroupSource.MANUAL)
         return True
 
-    async def update(self, account: Account, at: datetime, *, was: PrincipalStatus | None = None) -> None:
-        principal = account.principal
-        wanted = update(users).where(users.c.id == principal.id)
-        if was is not None:
-            wanted = wanted.where(users.c.status == was)
-        values = {name: value for name, value in _values(account).items() if name not in (*_KEPT, "password_hash")}
-        with taken_as_conflict("email", principal.email):
-            async with self._database.statement() as connection:
-                if (await connection.execute(wanted.values(**values, updated_at=at))).rowcount != 1:
-                    raise NotFound(f"there is no user {principal.email!r} any more")
+    async def update(
+        self,
+        account: Account,
+        at: datetime,
+        *,
+        groups: frozenset[str] | None = None,
+        source: GroupSource = GroupSource.MANUAL,
+        was: PrincipalStatus | None = None,
+    ) -> None:
+        with taken_as_conflict("email", account.principal.email):
+            async with self._database.transaction() as transaction:
+                await change_account(transaction, account, at, groups, source, was)
 
     async def set_groups(self, principal_id: UUID, names: frozenset[str], source: GroupSource) -> None:
         async with self._database.transaction() as transaction:
             org_id = (await transaction.execute(select(users.c.org_id).where(users.c.id == principal_id))).scalar()
             if org_id is None:
                 raise NotFound("this user was deleted")
-            await transaction.execute(
-                delete(user_groups).where(user_groups.c.user_id == principal_id, user_groups.c.source == source)
-            )
-            await _join(transaction, org_id, principal_id, names, source)
+            async with _guarded(transaction, org_id, source is not GroupSource.PROVIDER):
+                await _set_groups(transaction, org_id, principal_id, names, source)
 
     async def groups_by(self, principal_id: UUID, source: GroupSource) -> frozenset[str]:
         wanted = select(user_groups.c.name).where(user_groups.c.user_id == principal_id, user_groups.c.source == source)
@@ -125,8 +126,12 @@ class SqlPrincipals:
             sessions.c.principal_id == principal_id, sessions.c.status != SessionStatus.DONE
         )
         async with self._database.transaction() as transaction:
-            ids = list((await transaction.execute(live)).scalars())
-            await transaction.execute(delete(users).where(users.c.id == principal_id))
+            org_id = (await transaction.execute(select(users.c.org_id).where(users.c.id == principal_id))).scalar()
+            if org_id is None:
+                return []
+            async with keeping_an_admin(transaction, org_id):
+                ids = list((await transaction.execute(live)).scalars())
+                await transaction.execute(delete(users).where(users.c.id == principal_id))
         return ids
 
 
@@ -136,6 +141,48 @@ async def add_account(transaction: Executor, account: Account, at: datetime, sou
     values = _values(account) | {"created_at": at, "updated_at": at}
     await transaction.execute(insert(users).values(values))
     await _join(transaction, principal.org_id, principal.id, principal.groups, source)
+
+
+async def change_account(
+    transaction: Executor,
+    account: Account,
+    at: datetime,
+    groups: frozenset[str] | None,
+    source: GroupSource,
+    was: PrincipalStatus | None = None,
+) -> None:
+    """All that may change of it, and what `source` gives of groups unless None; with `was`, only in that status.
+
+    Raises IntegrityError, NotFound, and Invalid when the last active administrator would be lost.
+    """
+    principal = account.principal
+    values = {name: value for name, value in _values(account).items() if name not in (*_KEPT, "password_hash")}
+    changed = update(users).where(users.c.id == principal.id).values(**values, updated_at=at)
+    if was is not None:
+        changed = changed.where(users.c.status == was)
+    taken_away = groups is not None and source is not GroupSource.PROVIDER
+    async with _guarded(transaction, principal.org_id, taken_away or principal.status is not PrincipalStatus.ACTIVE):
+        if (await transaction.execute(changed)).rowcount != 1:
+            raise NotFound(f"{principal.email!r} was deleted")
+        if groups is not None:
+            await _set_groups(transaction, principal.org_id, principal.id, groups, source)
+
+
+@asynccontextmanager
+async def _guarded(transaction: Executor, org_id: UUID, needed: bool) -> AsyncIterator[None]:
+    if not needed:
+        yield
+        return
+    async with keeping_an_admin(transaction, org_id):
+        yield
+
+
+async def _set_groups(
+    transaction: Executor, org_id: UUID, principal_id: UUID, names: frozenset[str], source: GroupSource
+) -> None:
+    mine = (user_groups.c.user_id == principal_id, user_groups.c.source == source)
+    await transaction.execute(delete(user_groups).where(*mine))
+    await _join(transaction, org_id, principal_id, names, source)
 
 
 async def ensure_groups(transaction: Executor, org_id: UUID, names: frozenset[str], at: datetime) -> None:
@@ -167,6 +214,7 @@ def _values(account: Account) -> dict[str, Any]:
         "verified": account.verified,
         "picture": account.picture,
         "external_id": account.external_id,
+        "user_name": account.user_name,
         "last_login_at": account.last_login_at,
     }
 
@@ -188,8 +236,13 @@ def _conditions(org_id: UUID, wanted: PrincipalFilter) -> list[ColumnElement[boo
         conditions.append(users.c.status == wanted.status)
     if wanted.email is not None:
         conditions.append(users.c.email == wanted.email.lower())
+    if wanted.name is not None:
+        conditions.append(users.c.name == wanted.name)
     if wanted.external_id is not None:
         conditions.append(users.c.external_id == wanted.external_id)
+    if wanted.user_name is not None:
+        own = func.coalesce(users.c.user_name, users.c.email)
+        conditions.append(func.lower(own) == func.lower(wanted.user_name))
     return conditions
 
 

@@ -92,12 +92,13 @@ def account_of(row: Row, prefix: str = "") -> Account:
         verified=row[f"{prefix}verified"],
         picture=row[f"{prefix}picture"],
         external_id=row[f"{prefix}external_id"],
+        user_name=row[f"{prefix}user_name"],
         created_at=row[f"{prefix}created_at"],
         last_login_at=row[f"{prefix}last_login_at"],
     )
 
 
-def connection_of(row: Row, encryption: Encryption, prefix: str = "") -> Connection:
+async def connection_of(row: Row, encryption: Encryption, prefix: str = "") -> Connection:
     """With its secrets, decrypted."""
 
     def at(name: str) -> Any:
@@ -110,27 +111,28 @@ def connection_of(row: Row, encryption: Encryption, prefix: str = "") -> Connect
         **fields,
         type=ConnectionType(at("type")),
         guardrail_rules=tuple(sorted(str(UUID(key)) for key in split(at("guardrail_rules")))),
-        secret=open_secret(at("secret"), encryption, at("id")),
+        secret=await open_secret(at("secret"), encryption, at("org_id"), at("id")),
     )
 
 
-def connection_values(connection: Connection, encryption: Encryption) -> dict[str, Any]:
-    """The columns of a connection's row; guard rails are kept in their own table."""
+async def connection_values(connection: Connection, encryption: Encryption) -> dict[str, Any]:
+    """The columns of a connection's row; guard rails are kept in their own table. Not inside a transaction."""
     names = [column.name for column in connections.c if column.name not in (*_CONNECTION_LISTS, "secret")]
     values: dict[str, Any] = {name: getattr(connection, name) for name in names}
     values |= {name: list(getattr(connection, name)) for name in _CONNECTION_LISTS}
     values["connection_tags"] = dict(connection.connection_tags)
-    values["secret"] = seal_secret(connection.secret, encryption, connection.id)
+    values["secret"] = await seal_secret(connection, encryption)
     return values
 
 
-def seal_secret(secret: Mapping[str, Secret], encryption: Encryption, connection_id: UUID) -> bytes:
-    clear = json.dumps({key: value.reveal() for key, value in secret.items()})
-    return encryption.seal(clear.encode(), row=f"connections/{connection_id}")
+async def seal_secret(connection: Connection, encryption: Encryption) -> bytes:
+    clear = json.dumps({key: value.reveal() for key, value in connection.secret.items()})
+    return await encryption.seal(clear.encode(), row=f"connections/{connection.id}", org_id=connection.org_id)
 
 
-def open_secret(sealed: bytes, encryption: Encryption, connection_id: UUID) -> dict[str, Secret]:
-    clear: dict[str, str] = json.loads(encryption.open(sealed, row=f"connections/{connection_id}"))
+async def open_secret(sealed: bytes, encryption: Encryption, org_id: UUID, connection_id: UUID) -> dict[str, Secret]:
+    opened = await encryption.open(sealed, row=f"connections/{connection_id}", org_id=org_id)
+    clear: dict[str, str] = json.loads(opened)
     return {key: Secret(value) for key, value in clear.items()}
 
 

@@ -24,10 +24,10 @@ class SqlSigningKeys:
         wanted = select(*token_keys.c).order_by(token_keys.c.created_at.desc(), token_keys.c.id)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).all()
-        return [SigningKey(row.id, self._open(row), row.created_at, row.retired_at) for row in rows]
+        return [SigningKey(row.id, await self._open(row), row.created_at, row.retired_at) for row in rows]
 
     async def rotate(self, key: SigningKey, at: datetime, *, first: bool = False) -> None:
-        sealed = self._encryption.seal(key.private, row=f"token_keys/{key.id}")
+        sealed = await self._encryption.seal(key.private, row=f"token_keys/{key.id}", org_id=None)
         async with self._database.transaction() as transaction:
             await one_at_a_time(transaction)
             if first and (await transaction.execute(count_of(token_keys))).scalar_one():
@@ -39,5 +39,5 @@ class SqlSigningKeys:
         async with self._database.statement() as connection:
             await connection.execute(delete(token_keys).where(token_keys.c.retired_at < before))
 
-    def _open(self, row: Row[Any]) -> bytes:
-        return self._encryption.open(row.private, row=f"token_keys/{row.id}")
+    async def _open(self, row: Row[Any]) -> bytes:
+        return await self._encryption.open(row.private, row=f"token_keys/{row.id}", org_id=None)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -25,10 +26,18 @@ class SqlVouchers:
         self._encryption = encryption
 
     async def add(
-        self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any], at: datetime, expires_at: datetime
+        self,
+        purpose: VoucherPurpose,
+        digest: bytes,
+        payload: Mapping[str, Any],
+        at: datetime,
+        expires_at: datetime,
+        user_id: UUID | None = None,
     ) -> None:
         outstanding = select(func.count()).where(vouchers.c.purpose == purpose, vouchers.c.expires_at > at)
-        values = {"digest": digest, "purpose": purpose, "payload": self._seal(digest, payload)}
+        values = {"digest": digest, "purpose": purpose, "payload": await self._seal(digest, payload)} | {
+            "user_id": user_id
+        }
         try:
             async with self._database.transaction() as transaction:
                 if (await transaction.execute(outstanding)).scalar_one() >= MOST:
@@ -44,33 +53,43 @@ class SqlVouchers:
             .returning(vouchers.c.payload)
         )
         async with self._database.transaction() as transaction:
-            return self._open(digest, (await transaction.execute(taken)).scalar_one_or_none())
+            sealed = (await transaction.execute(taken)).scalar_one_or_none()
+        return await self._open(digest, sealed)
 
     async def peek(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
         wanted = select(vouchers.c.payload).where(
             vouchers.c.digest == digest, vouchers.c.purpose == purpose, vouchers.c.expires_at > now
         )
         async with self._database.statement() as connection:
-            return self._open(digest, (await connection.execute(wanted)).scalar_one_or_none())
+            sealed = (await connection.execute(wanted)).scalar_one_or_none()
+        return await self._open(digest, sealed)
 
     async def change(self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any]) -> bool:
         changed = (
             update(vouchers)
             .where(vouchers.c.digest == digest, vouchers.c.purpose == purpose)
-            .values(payload=self._seal(digest, payload))
+            .values(payload=await self._seal(digest, payload))
         )
         async with self._database.statement() as connection:
             return (await connection.execute(changed)).rowcount == 1
+
+    async def forget(self, purpose: VoucherPurpose, user_id: UUID) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(
+                delete(vouchers).where(vouchers.c.purpose == purpose, vouchers.c.user_id == user_id)
+            )
 
     async def prune(self, now: datetime) -> None:
         async with self._database.statement() as connection:
             await connection.execute(delete(vouchers).where(vouchers.c.expires_at <= now))
 
-    def _seal(self, digest: bytes, payload: Mapping[str, Any]) -> bytes:
-        return self._encryption.seal(json.dumps(dict(payload)).encode(), row=f"vouchers/{digest.hex()}")
+    async def _seal(self, digest: bytes, payload: Mapping[str, Any]) -> bytes:
+        clear = json.dumps(dict(payload)).encode()
+        return await self._encryption.seal(clear, row=f"vouchers/{digest.hex()}", org_id=None)
 
-    def _open(self, digest: bytes, sealed: bytes | None) -> Mapping[str, Any] | None:
+    async def _open(self, digest: bytes, sealed: bytes | None) -> Mapping[str, Any] | None:
         if sealed is None:
             return None
-        payload: dict[str, Any] = json.loads(self._encryption.open(sealed, row=f"vouchers/{digest.hex()}"))
+        clear = await self._encryption.open(sealed, row=f"vouchers/{digest.hex()}", org_id=None)
+        payload: dict[str, Any] = json.loads(clear)
         return payload

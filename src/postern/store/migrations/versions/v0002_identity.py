@@ -31,6 +31,8 @@ def _columns() -> None:
     op.add_column("users", sa.Column("verified", sa.Boolean(), nullable=False, server_default=sa.false()))
     op.add_column("users", sa.Column("picture", sa.Text(), nullable=False, server_default=""))
     op.add_column("users", sa.Column("external_id", sa.String(255)))
+    op.add_column("users", sa.Column("user_name", sa.String(255)))
+    op.create_index("uq_users_org_id_user_name", "users", ["org_id", "user_name"], unique=True)
     op.add_column("users", sa.Column("last_login_at", _MOMENT))
     op.execute("ALTER TABLE users DROP COLUMN token_generation")  # a token belongs to a login now, which can be ended
     op.add_column("audit_log", sa.Column("actor_subject", sa.String(255), nullable=False, server_default=""))
@@ -105,11 +107,14 @@ def _logins() -> None:
         "vouchers",
         sa.Column("digest", sa.LargeBinary(32), nullable=False),
         sa.Column("purpose", sa.String(32), nullable=False),
+        sa.Column("user_id", sa.Uuid()),
         sa.Column("payload", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.Column("expires_at", _MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_vouchers_user_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("digest", name=op.f("pk_vouchers")),
     )
+    op.create_index(op.f("ix_vouchers_user_id"), "vouchers", ["user_id"])
     op.create_index(op.f("ix_vouchers_purpose"), "vouchers", ["purpose"])
     op.create_index(op.f("ix_vouchers_expires_at"), "vouchers", ["expires_at"])
     op.create_table(
@@ -169,7 +174,6 @@ def _programs() -> None:
         sa.Column("digest", sa.LargeBinary(32), nullable=False),
         sa.Column("fingerprint", sa.LargeBinary(32), nullable=False),
         sa.Column("status", sa.Integer(), nullable=False),
-        sa.Column("headers", sa.JSON(), nullable=False),
         sa.Column("body", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.ForeignKeyConstraint(

@@ -12,6 +12,7 @@ import logging
 import re
 import sys
 from collections.abc import Mapping, MutableMapping
+from pathlib import Path
 from typing import IO, Any
 
 import structlog
@@ -19,6 +20,7 @@ import structlog
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
 from postern.errors import Misconfigured
+from postern.logs.rotation import BoundedFile
 
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
@@ -29,11 +31,13 @@ _NOISY = ("asyncio", "httpx", "httpcore", "alembic", "uvicorn", "sqlalchemy", "p
 Event = MutableMapping[str, Any]
 
 
-def configure(level: str, form: str, process: str, stream: IO[str] | None = None) -> None:
+def configure(
+    level: str, form: str, process: str, stream: IO[str] | None = None, *, folder: Path | None = None
+) -> None:
     """Sets up the root logger of this process; called once, before anything else logs.
 
-    `process` names this process in each line (`supervisor`, `api`, `w1`). Raises Misconfigured for an
-    unknown level or format.
+    `process` names this process in each line (`supervisor`, `api`, `w1`). The last lines are also kept in `folder`, as
+    JSON, for who reads the log through the API. Raises Misconfigured for an unknown level or format.
     """
     _check("log_level", level, LEVELS)
     _check("log_format", form, FORMATS)
@@ -45,16 +49,20 @@ def configure(level: str, form: str, process: str, stream: IO[str] | None = None
         structlog.processors.format_exc_info,
         _clean,
     ]
-    renderer: Any = structlog.processors.JSONRenderer() if form == "json" else _text
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=before,
-            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
-        )
-    )
+    as_json = structlog.processors.JSONRenderer()
+
+    def rendered(handler: logging.Handler, renderer: Any) -> logging.Handler:
+        drop = structlog.stdlib.ProcessorFormatter.remove_processors_meta
+        handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=before, processors=[drop, renderer]))
+        return handler
+
     root = logging.getLogger()
-    root.handlers = [handler]
+    for former in root.handlers:
+        if isinstance(former, BoundedFile):
+            former.close()
+    root.handlers = [rendered(logging.StreamHandler(stream or sys.stderr), as_json if form == "json" else _text)]
+    if folder is not None:
+        root.handlers.append(rendered(BoundedFile(folder, process), as_json))
     root.setLevel(level.upper())
     for name in _NOISY:
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

@@ -1,0 +1,188 @@
+"""What the server tells of itself: state, configuration, features, its log and the audit log."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field
+
+from postern.api.info import Told
+from postern.api.schemas.common import Answer, Body
+from postern.domain.server import ServerConfig
+from postern.domain.server_log import LogLine
+from postern.services.server.audit import AuditEntry
+from postern.services.server.features import FeatureState
+from postern.services.server.server_configs import ServerFields
+
+
+class LivenessAnswer(Answer):
+    liveness: str = "OK"
+
+
+class ReadinessAnswer(Answer):
+    readiness: str = "OK"
+
+
+class PublicServerInfoAnswer(Answer):
+    auth_method: str = Field(description="local, oidc or saml")
+    setup_required: bool = Field(description="Nobody can log in yet: the first administrator is still to be made")
+    idp_provider_name: str = Field(description="What the identity provider is called; empty when nobody named it")
+
+
+class ServerInfoAnswer(Answer):
+    version: str
+    auth_method: str = Field(description="Of the caller's organisation")
+    idp_provider_name: str
+    api_url: str
+    tenancy_type: str = Field(description="selfhosted, or multitenant with more than one organisation")
+    postgres_host: str
+    postgres_port: int
+    postgres_proxy_enabled: bool = Field(description="Whether native PostgreSQL clients are listened for")
+    tunnel_url: str = Field(description="Where the command line opens tunnels")
+    ca_certificate: str | None = Field(description="PEM; None when the certificates are publicly trusted")
+    feature_flags: dict[str, bool]
+
+    @classmethod
+    def of(
+        cls, told: Told, *, version: str, auth: tuple[str, str], tenancy_type: str, flags: list[FeatureState]
+    ) -> ServerInfoAnswer:
+        """`auth` is the method and the provider's name."""
+        return cls(
+            version=version,
+            auth_method=auth[0],
+            idp_provider_name=auth[1],
+            api_url=told.api_url,
+            tenancy_type=tenancy_type,
+            postgres_host=told.postgres_host,
+            postgres_port=told.postgres_port,
+            postgres_proxy_enabled=told.postgres_enabled,
+            tunnel_url=told.tunnel_url,
+            ca_certificate=told.ca_certificate,
+            feature_flags={flag.name: flag.enabled for flag in flags},
+        )
+
+
+class ListenerConfig(Body):
+    enabled: bool | None = Field(default=None, description="Left out or null: as it is")
+    listen_address: str | None = Field(
+        default=None, description="`host:port`; empty: as the environment says; left out or null: as it is"
+    )
+
+
+class MiscConfigRequest(Body):
+    """What is left out or null stays as it is; an empty text goes back to what the environment says."""
+
+    postgres_server_config: ListenerConfig | None = None
+    public_host: str | None = Field(None, description="The name that native clients are told")
+    api_url: str | None = Field(None, description="Where clients find the API, without /api")
+
+    def fields(self) -> ServerFields:
+        listener = self.postgres_server_config or ListenerConfig()
+        return ServerFields(listener.enabled, listener.listen_address, self.public_host, self.api_url)
+
+
+class ListenerConfigAnswer(Answer):
+    enabled: bool
+    listen_address: str = Field(description="host:port")
+
+
+class MiscConfigAnswer(Answer):
+    postgres_server_config: ListenerConfigAnswer
+    public_host: str = Field(description="Empty: the machine's own name")
+    api_url: str
+
+    @classmethod
+    def of(cls, config: ServerConfig) -> MiscConfigAnswer:
+        listener = config.postgres
+        return cls(
+            postgres_server_config=ListenerConfigAnswer(
+                enabled=listener.enabled, listen_address=str(listener.endpoint)
+            ),
+            public_host=config.public_host,
+            api_url=config.api_url,
+        )
+
+
+class FeatureAnswer(Answer):
+    name: str
+    description: str = Field(description="What is possible while it is on")
+    enabled: bool
+
+    @classmethod
+    def of(cls, state: FeatureState) -> FeatureAnswer:
+        return cls(name=state.name, description=state.meaning, enabled=state.enabled)
+
+
+class FeatureRequest(Body):
+    enabled: bool
+
+
+class LogLineAnswer(Answer):
+    id: str = Field(description="Of this very line; a stream can be gone on with after it")
+    at: datetime
+    level: str
+    process: str
+    logger: str
+    message: str
+    more: dict[str, Any] = Field(description="What was said beside the message")
+
+    @classmethod
+    def of(cls, line: LogLine) -> LogLineAnswer:
+        return cls(
+            id=line.id,
+            at=line.at,
+            level=line.level,
+            process=line.process,
+            logger=line.logger,
+            message=line.message,
+            more=dict(line.more),
+        )
+
+
+class LogLinesAnswer(Answer):
+    data: list[LogLineAnswer]
+
+
+class AuditEntryAnswer(Answer):
+    id: str
+    created_at: datetime
+    actor_id: str | None = Field(description="None when nobody was known, or it was done on the server's own machine")
+    actor_subject: str
+    actor_email: str
+    action: str
+    resource_type: str
+    resource: str
+    http_method: str = Field(description="COMMAND for what was done on the server's own machine")
+    http_path: str
+    http_status: int
+    outcome: str = Field(description="success or failure")
+    client_ip: str
+    request_id: str
+    body: dict[str, Any] = Field(description="The request as given, secrets redacted")
+    before: dict[str, Any] | None = Field(
+        description="The resource before, secrets redacted; None where there was none"
+    )
+    after: dict[str, Any] | None
+
+    @classmethod
+    def of(cls, entry: AuditEntry) -> AuditEntryAnswer:
+        return cls(
+            id=str(entry.id),
+            created_at=entry.at,
+            actor_id=str(entry.actor_id) if entry.actor_id else None,
+            actor_subject=entry.actor_subject,
+            actor_email=entry.actor_email,
+            action=entry.action,
+            resource_type=entry.resource_type,
+            resource=entry.resource,
+            http_method=entry.method,
+            http_path=entry.path,
+            http_status=entry.status,
+            outcome=entry.outcome,
+            client_ip=entry.source,
+            request_id=entry.request_id,
+            body=dict(entry.body),
+            before=None if entry.before is None else dict(entry.before),
+            after=None if entry.after is None else dict(entry.after),
+        )

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import click
+
+from postern.cli.options import load
+from postern.cli.output import table
+from postern.wiring import keys as wiring
+
+_home = click.option("--home", default=None, help="The gateway's data folder; POSTERN_HOME when missing.")
+_json = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+
+
+@click.group()
+def keys() -> None:
+    """The keys that secrets are encrypted with, on the gateway's own host; no login is needed.
+
+    Every organisation has a data key that seals its values, and a master key wraps the data keys. The gateway may run.
+
+    \b
+    postern keys status
+    postern keys rotate --to file:/etc/postern/master.key     another master key, no value is touched
+    postern keys renew --organisation default                 another data key, all values are sealed anew
+    """
+
+
+@keys.command()
+@_home
+@_json
+def status(home: str | None, as_json: bool) -> None:
+    """Show the data keys, who wraps them, and how many values each sealed."""
+    found = wiring.status(load("keys", home=home))
+    if as_json:
+        shown = {
+            "master": found.master,
+            "rotated": found.is_rotated,
+            "data_keys": [dataclasses.asdict(key) for key in found.keys],
+        }
+        click.echo(json.dumps(shown, indent=2, default=_text))
+        return
+    click.echo(f"master key  {found.master}")
+    rows = [
+        [key.id, key.organisation or "(server)", _master(key), f"{key.created_at:%Y-%m-%d}", _state(key), key.values]
+        for key in found.keys
+    ]
+    table(["data key", "organisation", "wrapped by", "made", "state", "values"], rows, "There are no data keys yet.")
+
+
+@keys.command()
+@click.option("--to", required=True, metavar="PLACE", help="file:PATH (made when missing), env:NAME or aws-kms:KEY_ARN")
+@_home
+def rotate(to: str, home: str | None) -> None:
+    """Wrap the data keys by another master key.
+
+    Afterwards start the gateway with POSTERN_MASTER_KEY set to the new place. When it is cut off in the middle, run it
+    again; a gateway that starts meanwhile needs POSTERN_MASTER_KEY_OLD, too.
+    """
+    master, done = wiring.rotate(load("keys", home=home), to)
+    click.echo(f"{done} data keys are wrapped anew, all are under {master} now.")
+    click.echo(f"Set POSTERN_MASTER_KEY={to} before the next start of the gateway.", err=True)
+
+
+@keys.command()
+@click.option("--organisation", metavar="NAME", help="Only this one; all and the server's own when missing.")
+@_home
+def renew(organisation: str | None, home: str | None) -> None:
+    """Make new data keys, and seal all values anew by them."""
+    for done in wiring.renew(load("keys", home=home), organisation):
+        click.echo(f"{done.organisation or '(server)'}: a new data key, {done.values} values sealed anew")
+
+
+def _master(key: wiring.KeyStatus) -> str:
+    return key.master if key.is_readable else f"{key.master} (cannot be read)"
+
+
+def _state(key: wiring.KeyStatus) -> str:
+    return "retired" if key.retired_at else "in use"
+
+
+def _text(value: Any) -> str:
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)

@@ -1,0 +1,72 @@
+"""What of the server itself is set while it runs: where it listens, and what clients are told of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+
+from postern.errors import Invalid
+
+_EVERYWHERE = frozenset({"0.0.0.0", "::", ""})  # noqa: S104 - compared with, not bound to
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A TCP address to listen on; `host` is an IP address, `localhost`, or a name from the environment."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        return self.host in LOOPBACK
+
+    @property
+    def is_everywhere(self) -> bool:
+        return self.host in _EVERYWHERE
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    enabled: bool
+    endpoint: Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """`public_host` is the name that native clients are told, `api_url` where the API is, without `/api`; empty where
+    the environment's hold."""
+
+    postgres: Listener
+    public_host: str = ""
+    api_url: str = ""
+
+    def told_host(self, default: str) -> str:
+        """The host that PostgreSQL clients are told; `default` is the environment's."""
+        endpoint = self.postgres.endpoint
+        if self.public_host:
+            return self.public_host
+        return default if endpoint.is_loopback or endpoint.is_everywhere else endpoint.host
+
+
+def read_endpoint(text: str, field: str) -> Endpoint:
+    """`host:port`, or `[host]:port` for IPv6; the port is 1 to 65535. Raises Invalid."""
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if bracketed else host
+    if not colon or not port.isascii() or not port.isdecimal() or not 1 <= int(port) <= 65535:
+        raise Invalid(f"{field}: {text!r} is not host:port with a port from 1 to 65535", field=field)
+    if host != "localhost":
+        try:
+            address = ip_address(host)
+        except ValueError:
+            raise Invalid(f"{field}: {host!r} is neither an IP address nor localhost", field=field) from None
+        if (address.version == 6) is not bracketed or address.is_multicast:
+            raise Invalid(
+                f"{field}: {host!r} cannot be listened on; IPv6 addresses are written [::1]:7432", field=field
+            )
+    return Endpoint(host, int(port))

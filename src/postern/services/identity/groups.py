@@ -1,0 +1,93 @@
+"""Groups: what connections, reviews and roles are given to. Their names are compared exactly."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+from uuid import uuid4
+
+from postern.domain.lists import Listed, Page
+from postern.domain.principal import Group, Principal
+from postern.errors import Invalid, NotFound
+from postern.services.identity.users import checked_groups, require_admin
+from postern.services.server.trail import changed as note
+from postern.store.ports import Clock, GroupStore, Signals, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class SizedGroup:
+    """`members` is None for who may not know."""
+
+    group: Group
+    members: int | None
+
+
+class Groups:
+    def __init__(self, store: GroupStore, signals: Signals, now: Clock) -> None:
+        self._store = store
+        self._signals = signals
+        self._now = now
+
+    async def find(self, principal: Principal, page: Page) -> Listed[SizedGroup]:
+        """By name. Everybody sees the names; admins and auditors also how many are in each."""
+        found = await self._store.find(principal.org_id, page)
+        if not principal.sees_all:
+            return Listed([SizedGroup(group, None) for group in found.items], found.total)
+        sizes = await self._store.sizes(principal.org_id, [group.name for group in found.items])
+        return Listed([SizedGroup(group, sizes.get(group.name, 0)) for group in found.items], found.total)
+
+    async def create(self, principal: Principal, name: str) -> SizedGroup:
+        """Raises Denied, Invalid, Conflict."""
+        require_admin(principal, "change groups")
+        group = Group(uuid4(), principal.org_id, checked_group(name), self._now())
+        await self._store.add(group)
+        note(None, group)
+        return SizedGroup(group, 0)
+
+    async def rename(self, principal: Principal, key: str, name: str) -> SizedGroup:
+        """With all memberships. Raises Denied, NotFound, Invalid, Conflict."""
+        require_admin(principal, "change groups")
+        group = await self._changeable(principal, key)
+        renamed = checked_group(name)
+        members = await self._store.members(group)
+        await self._store.rename(group, renamed, group.external_id)
+        await self._tell(members)
+        found = await self._get(principal, str(group.id))
+        note(group, found)
+        return SizedGroup(found, len(members))
+
+    async def remove(self, principal: Principal, key: str) -> None:
+        """With all memberships. Raises Denied, NotFound, and Invalid for a group that gives a role."""
+        require_admin(principal, "delete groups")
+        group = await self._changeable(principal, key)
+        members = await self._store.members(group)
+        await self._store.remove(group)
+        await self._tell(members)
+        note(group, None)
+
+    async def _get(self, principal: Principal, key: str) -> Group:
+        found = await self._store.get(principal.org_id, unicodedata.normalize("NFC", key))
+        if found is None:
+            raise NotFound(f"there is no group {key!r}")
+        return found
+
+    async def _changeable(self, principal: Principal, key: str) -> Group:
+        group = await self._get(principal, key)
+        check_roleless(principal, group)
+        return group
+
+    async def _tell(self, members: list[Principal]) -> None:
+        for member in members:
+            await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(member.id))
+
+
+def check_roleless(principal: Principal, group: Group) -> None:
+    """Raises Invalid for the groups that make administrators and auditors of the principal's organisation."""
+    roles = principal.role_groups
+    if group.name in (roles.admin, roles.auditor):
+        raise Invalid(f"name: {group.name!r} gives a role in this organisation; it stays as it is", field="name")
+
+
+def checked_group(name: str) -> str:
+    """In Unicode's form C. Raises Invalid."""
+    return next(iter(checked_groups((name,), "name")))

@@ -1,0 +1,252 @@
+"""How an organisation's administrators set up its way in, without locking everybody out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.auth_config import DEFAULT_SCOPES, AuthConfig, OidcConfig, SamlConfig
+from postern.domain.lists import MAX_LIMIT, Page
+from postern.domain.login import LoginMethod
+from postern.domain.organisation import Organisation
+from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.services.server.addresses import checked_url
+from postern.services.server.auth_configs import AuthConfigs
+from postern.services.server.organisations import checked_roles
+from postern.services.server.trail import changed
+from postern.store.ports import ApiKeyStore, Clock, OrganisationStore, PrincipalFilter, PrincipalStore
+
+MAX_METADATA = 1024 * 1024  # characters of a SAML identity provider's metadata
+MAX_SECRET = 4_096  # characters
+_MAX_SCOPES, _MAX_TEXT = 20, 255
+
+
+class ProviderCheck(Protocol):
+    """Asks an identity provider whether it is there and what it says of itself; handed in by the wiring."""
+
+    async def check(self, config: AuthConfig) -> str:
+        """The issuer that its users will carry. Raises Invalid when the provider cannot be used as configured,
+        Unavailable when it does not answer in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class OidcFields:
+    """None for `client_secret` keeps the one that is there."""
+
+    issuer_url: str
+    client_id: str
+    client_secret: Secret | None = None
+    scopes: tuple[str, ...] = DEFAULT_SCOPES
+    audience: str = ""
+    groups_claim: str = "groups"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthFields:
+    """What an administrator sets. None for `oidc` and `saml` keeps what is there, as it does for the role names.
+    `confirm`: also when nobody is known to be an administrator by the new way."""
+
+    method: LoginMethod
+    oidc: OidcFields | None = None
+    saml: SamlConfig | None = None
+    provider_name: str = ""
+    require_second_factor: bool = False
+    admin_role_name: str | None = None
+    auditor_role_name: str | None = None
+    confirm: bool = False
+
+
+class AuthSettings:
+    """`provider` is missing where this build has no client for providers: then only local login can be chosen."""
+
+    def __init__(
+        self,
+        configs: AuthConfigs,
+        organisations: OrganisationStore,
+        principals: PrincipalStore,
+        api_keys: ApiKeyStore,
+        now: Clock,
+        provider: ProviderCheck | None = None,
+    ) -> None:
+        self._configs = configs
+        self._organisations = organisations
+        self._principals = principals
+        self._api_keys = api_keys
+        self._now = now
+        self._provider = provider
+
+    async def public(self, organisation: str | None) -> AuthConfig:
+        """What everybody may know: of an organisation by its name, of the default one when None. One that does not
+        exist looks like one with local login."""
+        if organisation is None:
+            found: Organisation | None = await self._organisations.default()
+        else:
+            found = await self._organisations.by_name(organisation)
+        return AuthConfig() if found is None else await self._configs.of(found.id)
+
+    async def get(self, principal: Principal) -> tuple[AuthConfig, Organisation]:
+        """For admins and auditors. Raises Denied, NotFound."""
+        if not principal.sees_all:
+            raise Denied("only administrators and auditors may read how this organisation logs in")
+        return await self._configs.of(principal.org_id), await self._own(principal.org_id)
+
+    async def put(self, principal: Principal, given: AuthFields) -> tuple[AuthConfig, Organisation]:
+        """Raises Denied, Invalid, Conflict, Unavailable. Nothing is changed unless all of it can be."""
+        if not principal.is_admin:
+            raise Denied("only administrators may change how this organisation logs in")
+        before, current = await self._configs.of(principal.org_id), await self._own(principal.org_id)
+        roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
+        config = _merged(before, given)
+        issuer = await self._preflight(config)
+        if issuer is not None and not given.confirm and _leads_elsewhere(before, config):
+            await self._require_way_back(current, issuer)
+        wanted = replace(current, role_groups=roles)
+        if wanted != current:
+            await self._organisations.update(wanted)
+        await self._configs.put(principal.org_id, config)
+        changed(_shown(before, current), _shown(config, wanted))
+        return config, wanted
+
+    async def reset(self) -> tuple[AuthConfig, bool]:
+        """The default organisation is back at local login, by who commands this machine. The provider's settings
+        stay. Answers what was in force, and whether an active administrator has a password."""
+        organisation = await self._organisations.default()
+        before = await self._configs.of(organisation.id)
+        after = replace(before, method=LoginMethod.LOCAL, require_second_factor=False)
+        await self._configs.put(organisation.id, after)
+        changed(_shown(before, organisation), _shown(after, organisation))
+        wanted = PrincipalFilter(group=organisation.role_groups.admin, status=PrincipalStatus.ACTIVE)
+        found = await self._principals.find(organisation.id, wanted, Page(MAX_LIMIT))
+        return before, any(account.password_hash for account in found.items)
+
+    async def _own(self, org_id: UUID) -> Organisation:
+        found = await self._organisations.get(org_id)
+        if found is None:
+            raise NotFound("this organisation was deleted")
+        return found
+
+    async def _preflight(self, config: AuthConfig) -> str | None:
+        """The provider's issuer; None for local login."""
+        if config.method is LoginMethod.LOCAL:
+            return None
+        if self._provider is None:
+            raise Invalid(
+                f"auth_method: this server has no client for {config.method}; choose local", field="auth_method"
+            )
+        return await self._provider.check(config)
+
+    async def _require_way_back(self, organisation: Organisation, issuer: str) -> None:
+        """Somebody must be an administrator by the new way in, or by an API key. Raises Conflict."""
+        admins = PrincipalFilter(group=organisation.role_groups.admin)
+        offset, total = 0, 1
+        while offset < total:
+            found = await self._principals.find(organisation.id, admins, Page(MAX_LIMIT, offset))
+            for account in found.items:
+                one = account.principal
+                if one.status is PrincipalStatus.INVITED or (one.is_active and one.issuer == issuer):
+                    return
+            offset, total = offset + MAX_LIMIT, found.total
+        if await self._has_admin_key(organisation.id):
+            return
+        raise Conflict(
+            "auth_method: no administrator could log in by the new way: none is invited, none came from that provider, "
+            "and none has an API key. Invite one by e-mail first, or send `confirm: true` if the provider's groups "
+            "make administrators; `postern auth reset` on the server's own machine brings local login back",
+            field="auth_method",
+        )
+
+    async def _has_admin_key(self, org_id: UUID) -> bool:
+        now = self._now()
+        offset, total = 0, 1
+        while offset < total:
+            found = await self._api_keys.find(org_id, Page(MAX_LIMIT, offset))
+            for key, owner in found.items:
+                if key.is_live(now) and owner.principal.is_active and owner.principal.is_admin:
+                    return True
+            offset, total = offset + MAX_LIMIT, found.total
+        return False
+
+
+def _leads_elsewhere(before: AuthConfig, after: AuthConfig) -> bool:
+    """Whether who could log in before may not be able to any more."""
+    if before.method is not after.method:
+        return True
+    issuers = [config.oidc.issuer_url if config.oidc else "" for config in (before, after)]
+    return issuers[0] != issuers[1] if after.method is LoginMethod.OIDC else before.saml != after.saml
+
+
+def _merged(current: AuthConfig, given: AuthFields) -> AuthConfig:
+    oidc = current.oidc if given.oidc is None else checked_oidc(given.oidc, current.oidc)
+    saml = current.saml if given.saml is None else checked_saml(given.saml)
+    _check_text("provider_name", given.provider_name)
+    if given.method is LoginMethod.OIDC and oidc is None:
+        raise Invalid("oidc_config: is required for auth_method oidc", field="oidc_config")
+    if given.method is LoginMethod.SAML and saml is None:
+        raise Invalid("saml_config: is required for auth_method saml", field="saml_config")
+    return AuthConfig(given.method, oidc, saml, given.provider_name, given.require_second_factor)
+
+
+def checked_oidc(given: OidcFields, current: OidcConfig | None = None) -> OidcConfig:
+    """A secret is kept for the very issuer and client it was given for, so that nobody who may change settings can
+    have it sent elsewhere. Raises Invalid."""
+    issuer = checked_url(given.issuer_url, "oidc_config.issuer_url")
+    for name in ("client_id", "audience", "groups_claim"):
+        _check_text(f"oidc_config.{name}", getattr(given, name))
+    for name in ("client_id", "groups_claim"):
+        if not getattr(given, name):
+            raise Invalid(f"oidc_config.{name}: is required", field=f"oidc_config.{name}")
+    if len(given.scopes) > _MAX_SCOPES or not all(_is_scope(scope) for scope in given.scopes):
+        raise Invalid(f"oidc_config.scopes: at most {_MAX_SCOPES} words without blanks", field="oidc_config.scopes")
+    if "openid" not in given.scopes:
+        raise Invalid("oidc_config.scopes: must have openid", field="oidc_config.scopes")
+    secret = given.client_secret
+    if secret is None:
+        secret = current.client_secret if current else Secret("")
+        if secret and current and (current.issuer_url, current.client_id) != (issuer, given.client_id):
+            raise Invalid(
+                "oidc_config.client_secret: give it again, since issuer or client is another",
+                field="oidc_config.client_secret",
+            )
+    elif len(secret.reveal()) > MAX_SECRET:
+        raise Invalid(f"oidc_config.client_secret: at most {MAX_SECRET} characters", field="oidc_config.client_secret")
+    return OidcConfig(issuer, given.client_id, secret, given.scopes, given.audience, given.groups_claim)
+
+
+def checked_saml(given: SamlConfig) -> SamlConfig:
+    """Raises Invalid."""
+    if given.idp_metadata_url:
+        checked_url(given.idp_metadata_url, "saml_config.idp_metadata_url")
+    if len(given.idp_metadata) > MAX_METADATA:
+        raise Invalid(f"saml_config.idp_metadata: at most {MAX_METADATA} characters", field="saml_config.idp_metadata")
+    if not given.idp_metadata_url and not given.idp_metadata:
+        raise Invalid("saml_config: needs idp_metadata_url or idp_metadata", field="saml_config")
+    _check_text("saml_config.groups_claim", given.groups_claim)
+    if not given.groups_claim:
+        raise Invalid("saml_config.groups_claim: is required", field="saml_config.groups_claim")
+    return given
+
+
+def _is_scope(text: str) -> bool:
+    """RFC 6749 section 3.3."""
+    return 0 < len(text) <= _MAX_TEXT and all("!" <= character <= "~" and character not in '"\\' for character in text)
+
+
+def _check_text(field: str, text: str) -> None:
+    if len(text) > _MAX_TEXT or any(ord(character) < 32 or character == "\x7f" for character in text):
+        raise Invalid(f"{field}: at most {_MAX_TEXT} characters, and no control characters", field=field)
+
+
+def _shown(config: AuthConfig, organisation: Organisation) -> dict[str, object]:
+    """For the audit log, which takes the secret out."""
+    return {
+        "auth_method": config.method,
+        "oidc_config": config.oidc,
+        "saml_config": config.saml,
+        "provider_name": config.provider_name,
+        "require_second_factor": config.require_second_factor,
+        "admin_role_name": organisation.role_groups.admin,
+        "auditor_role_name": organisation.role_groups.auditor,
+    }

@@ -1,0 +1,49 @@
+"""Whether this gateway can serve: what a load balancer asks before it sends anybody here.
+
+A relay worker's life shows in the store: each writes the time of its embedded agents every five seconds, so that one
+question answers it for every process on every machine over the same store. It says that one worker lives, not which.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import datetime, timedelta
+
+from postern.errors import Unavailable
+from postern.services.agents import Agents
+from postern.store.ports import Clock, SchemaStore, Signals
+
+_GOOD_FOR = timedelta(seconds=1)  # so that strangers who ask often do not keep the store busy
+
+
+class Health:
+    def __init__(self, schema: SchemaStore, agents: Agents, signals: Signals, now: Clock) -> None:
+        self._schema = schema
+        self._agents = agents
+        self._signals = signals
+        self._now = now
+        self._asking = asyncio.Lock()
+        self._missing: list[str] = []
+        self._asked_at: datetime | None = None
+
+    async def require_ready(self) -> None:
+        """Raises Unavailable, naming what is missing. Asks at most once a second."""
+        async with self._asking:
+            now = self._now()
+            if self._asked_at is None or not timedelta(0) <= now - self._asked_at < _GOOD_FOR:
+                self._missing = await self._ask()
+                self._asked_at = now
+            missing = self._missing
+        if missing:
+            raise Unavailable(f"not ready: {'; '.join(missing)}")
+
+    async def _ask(self) -> list[str]:
+        missing = [] if self._signals.connected else ["signals: the hub cannot be reached"]
+        try:
+            if not await self._schema.is_current():
+                return [*missing, "store: its tables are of another version; restart the gateway"]
+            if not await self._agents.any_worker_lives():
+                missing.append("workers: no relay worker is alive")
+        except Unavailable:
+            missing.append("store: does not answer")
+        return missing

@@ -1,0 +1,37 @@
+"""What services are told of the machine they run on; the composition root fills it in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from postern.domain.auth_config import AuthConfig
+from postern.domain.server import Endpoint, Listener, ServerConfig
+from postern.services.server.auth_settings import ProviderCheck
+from postern.services.server.server_logs import NoJournal
+from postern.store.ports import Journal
+
+
+def _free(_endpoint: Endpoint) -> None:
+    """For processes that change no listener."""
+
+
+def _any_name(_name: str) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """`config` and `auth` are what the environment says, and hold where nothing is stored.
+
+    `probe` raises Conflict or Invalid when an endpoint cannot be listened on. `reserved` names the ports of other
+    listeners of this gateway. `certified` says whether the server's certificate is good for a name.
+    """
+
+    config: ServerConfig = field(default_factory=lambda: ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432))))
+    auth: AuthConfig = field(default_factory=AuthConfig)
+    provider: ProviderCheck | None = None
+    probe: Callable[[Endpoint], None] = _free
+    reserved: Mapping[int, str] = field(default_factory=dict)
+    certified: Callable[[str], bool] = _any_name
+    journal: Journal = field(default_factory=NoJournal)

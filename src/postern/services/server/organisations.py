@@ -1,0 +1,168 @@
+"""Organisations: made by who runs the server, named and given their roles by their own administrators."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID, uuid4
+
+from postern.domain.agent import Agent
+from postern.domain.lists import Listed, Page
+from postern.domain.login import VoucherPurpose
+from postern.domain.organisation import DEFAULT, Organisation
+from postern.domain.principal import Account, Principal, PrincipalStatus, RoleGroups
+from postern.domain.secret import Secret
+from postern.errors import Denied, Invalid, NotFound
+from postern.services.agents import EMBEDDED
+from postern.services.identity.users import checked_email, checked_groups
+from postern.services.identity.vouchers import Vouchers
+from postern.services.server.trail import changed
+from postern.store.ports import AgentStore, Clock, OrganisationStore, PrincipalStore
+
+SETUP_LIFE = timedelta(days=3)
+_NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
+
+
+@dataclass(frozen=True, slots=True)
+class OrganisationFields:
+    """What an organisation's administrator sets. None leaves as it is."""
+
+    name: str | None = None
+    admin_role_name: str | None = None
+    auditor_role_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewOrganisation:
+    """`setup_token` is shown this once: who has it sets the first administrator's password."""
+
+    organisation: Organisation
+    admin: Principal
+    setup_token: Secret
+    setup_expires_at: datetime
+
+
+class Organisations:
+    def __init__(
+        self,
+        store: OrganisationStore,
+        principals: PrincipalStore,
+        agents: AgentStore,
+        vouchers: Vouchers,
+        now: Clock,
+    ) -> None:
+        self._store = store
+        self._principals = principals
+        self._agents = agents
+        self._vouchers = vouchers
+        self._now = now
+        self._default: UUID | None = None
+
+    async def runs_server(self, principal: Principal) -> bool:
+        """Whether they are an administrator of the default organisation."""
+        if self._default is None:
+            self._default = (await self._store.default()).id
+        return principal.is_admin and principal.org_id == self._default
+
+    async def require_server_admin(self, principal: Principal, what: str) -> None:
+        """`what` they may not, in words. Raises Denied."""
+        if not await self.runs_server(principal):
+            raise Denied(f"only administrators of the organisation {DEFAULT!r}, who run this server, may {what}")
+
+    async def find(self, principal: Principal, page: Page) -> Listed[Organisation]:
+        """All for who runs the server; others find their own."""
+        if await self.runs_server(principal):
+            return await self._store.find(page)
+        own = await self.own(principal)
+        return Listed([own][page.offset : page.offset + page.limit], 1)
+
+    async def own(self, principal: Principal) -> Organisation:
+        """Raises NotFound."""
+        found = await self._store.get(principal.org_id)
+        if found is None:
+            raise NotFound("this organisation was deleted")
+        return found
+
+    async def are_several(self) -> bool:
+        return (await self._store.find(Page(1))).total > 1
+
+    async def create(
+        self, principal: Principal, name: str, admin_email: str, *, embedded_agent: bool = False
+    ) -> NewOrganisation:
+        """With its role groups and an invited administrator. `embedded_agent`: it may reach targets from this
+        machine's own network; otherwise it can reach none until it has agents of its own.
+
+        Raises Denied, Invalid, Conflict.
+        """
+        await self.require_server_admin(principal, "make organisations")
+        now = self._now()
+        organisation = Organisation(uuid4(), checked_organisation_name(name), now)
+        email = checked_email(admin_email)
+        await self._store.add(organisation)
+        roles = organisation.role_groups
+        key = uuid4()
+        admin = Principal(
+            id=key,
+            org_id=organisation.id,
+            subject=str(key),
+            email=email,
+            name=email,
+            groups=frozenset({roles.admin}),
+            status=PrincipalStatus.INVITED,
+            role_groups=roles,
+        )
+        await self._principals.add(Account(admin), now)
+        if embedded_agent:
+            await self._agents.add(Agent(uuid4(), organisation.id, EMBEDDED, EMBEDDED, None, now))
+        payload = {"org_id": str(organisation.id), "user_id": str(admin.id)}
+        token = await self._vouchers.make(VoucherPurpose.SETUP, payload, SETUP_LIFE)
+        changed(None, {"organisation": organisation, "admin": admin.email, "embedded_agent": embedded_agent})
+        return NewOrganisation(organisation, admin, token, now + SETUP_LIFE)
+
+    async def update(self, principal: Principal, given: OrganisationFields) -> Organisation:
+        """The caller's own. Who is an administrator or auditor now stays one, by whatever name.
+
+        Raises Denied, Invalid, Conflict.
+        """
+        if not principal.is_admin:
+            raise Denied("only administrators may change their organisation")
+        current = await self.own(principal)
+        roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
+        wanted = replace(current, role_groups=roles)
+        if given.name is not None and given.name != current.name:
+            if current.name == DEFAULT:
+                raise Invalid(f"name: the organisation {DEFAULT!r} keeps its name", field="name")
+            wanted = replace(wanted, name=checked_organisation_name(given.name))
+        if wanted != current:
+            await self._store.update(wanted)
+        changed(current, wanted)
+        return wanted
+
+
+def checked_organisation_name(name: str) -> str:
+    """Raises Invalid."""
+    if not _NAME.fullmatch(name) or name != " ".join(name.split()):
+        raise Invalid(
+            "name: must have 2 to 100 letters, digits, single blanks or any of .&'()-_, "
+            "and begin with a letter or digit",
+            field="name",
+        )
+    return name
+
+
+def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -> RoleGroups:
+    """Raises Invalid when a name cannot be one, or would give one role to who has the other."""
+    wanted = RoleGroups(current.admin if admin is None else admin, current.auditor if auditor is None else auditor)
+    for field, name in (("admin_role_name", wanted.admin), ("auditor_role_name", wanted.auditor)):
+        try:
+            checked_groups((name,))
+        except Invalid as error:
+            raise Invalid(f"{field}: {error.message.partition(': ')[2]}", field=field) from None
+    if wanted.admin == wanted.auditor:
+        raise Invalid("auditor_role_name: must differ from admin_role_name", field="auditor_role_name")
+    if wanted.admin == current.auditor:
+        raise Invalid("admin_role_name: is the auditors' group now; choose another", field="admin_role_name")
+    if wanted.auditor == current.admin:
+        raise Invalid("auditor_role_name: is the administrators' group now; choose another", field="auditor_role_name")
+    return wanted

@@ -1,0 +1,172 @@
+"""The server's own configuration, read and changed while it runs by who runs the server.
+
+A change is kept as the setting `server` of the default organisation and told by `settings.changed`: relay workers then
+open the new listener and close the old one. What is open on the old one lives on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from postern.domain.principal import Principal
+from postern.domain.server import Endpoint, Listener, ServerConfig, read_endpoint
+from postern.errors import Conflict, Invalid
+from postern.services.server.addresses import checked_url
+from postern.services.server.machine import Machine
+from postern.services.server.organisations import Organisations
+from postern.services.server.trail import changed
+from postern.store.ports import Clock, OrganisationStore, SettingStore, Signals, Topic
+
+SETTING = "server"
+_HOST = re.compile(
+    r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?)*"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ServerFields:
+    """What an administrator sets. None leaves as it is; an empty text goes back to what the environment says."""
+
+    postgres_enabled: bool | None = None
+    postgres_listen_address: str | None = None
+    public_host: str | None = None
+    api_url: str | None = None
+
+
+class ServerConfigs:
+    def __init__(
+        self,
+        store: SettingStore,
+        organisation_store: OrganisationStore,
+        organisations: Organisations,
+        signals: Signals,
+        now: Clock,
+        machine: Machine,
+    ) -> None:
+        self._store = store
+        self._organisation_store = organisation_store
+        self._organisations = organisations
+        self._signals = signals
+        self._now = now
+        self._machine = machine
+        self._known: ServerConfig | None = None
+        self._generation = 0
+        signals.subscribe(Topic.SETTINGS_CHANGED, self._on_changed)
+        signals.subscribe(Topic.RESUMED, lambda _: self._forget())
+
+    async def current(self) -> ServerConfig:
+        """What is in force now. One statement, or none when it is known."""
+        if self._known is not None:
+            return self._known
+        generation = self._generation
+        default = await self._organisation_store.default()
+        stored = await self._store.get(default.id, SETTING)
+        found = self._machine.config if stored is None else _config_of(stored, self._machine.config)
+        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
+            self._known = found
+        return found
+
+    async def get(self, principal: Principal) -> ServerConfig:
+        """Raises Denied."""
+        await self._organisations.require_server_admin(principal, "read the server's configuration")
+        return await self.current()
+
+    async def put(self, principal: Principal, given: ServerFields) -> ServerConfig:
+        """Raises Denied, Invalid, Conflict; then all stays as it is."""
+        await self._organisations.require_server_admin(principal, "change the server's configuration")
+        before = await self.current()
+        after = self._merged(before, given)
+        moved = after.postgres.endpoint != before.postgres.endpoint
+        if after.postgres.enabled and (moved or not before.postgres.enabled):
+            self._machine.probe(after.postgres.endpoint)
+        await self._store.put(principal.org_id, SETTING, _stored(after, self._machine.config), self._now())
+        self._forget()
+        changed(_shown(before), _shown(after))
+        await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING)
+        return after
+
+    def _merged(self, before: ServerConfig, given: ServerFields) -> ServerConfig:
+        postgres, default = before.postgres, self._machine.config
+        if given.postgres_enabled is not None:
+            postgres = replace(postgres, enabled=given.postgres_enabled)
+        if given.postgres_listen_address is not None:
+            postgres = replace(postgres, endpoint=self._endpoint(given.postgres_listen_address))
+        public_host = before.public_host if given.public_host is None else given.public_host
+        api_url = before.api_url if given.api_url is None else given.api_url.rstrip("/").removesuffix("/api")
+        if public_host and public_host != before.public_host:
+            self._check_host(public_host)
+        if api_url and api_url != before.api_url:
+            checked_url(api_url, "api_url")
+        return ServerConfig(postgres, public_host or default.public_host, api_url or default.api_url)
+
+    def _endpoint(self, text: str) -> Endpoint:
+        field = "postgres_server_config.listen_address"
+        if not text:
+            return self._machine.config.postgres.endpoint
+        if text == str(self._machine.config.postgres.endpoint):  # may have a name that only the environment can give
+            return self._machine.config.postgres.endpoint
+        endpoint = read_endpoint(text, field)
+        other = self._machine.reserved.get(endpoint.port)
+        if other is not None:
+            raise Conflict(f"{field}: port {endpoint.port} is the one of {other}", field=field)
+        return endpoint
+
+    def _check_host(self, host: str) -> None:
+        if not _HOST.fullmatch(host) and not _is_ipv6(host):
+            raise Invalid("public_host: is neither a host name nor an IP address", field="public_host")
+        if not self._machine.certified(host):
+            raise Invalid(
+                f"public_host: the server's certificate is not valid for {host!r}; start with POSTERN_PUBLIC_HOST, "
+                "which makes one that is, or set POSTERN_TLS_CERT to one that is",
+                field="public_host",
+            )
+
+    def _on_changed(self, payload: Mapping[str, str]) -> None:
+        if payload.get("name") == SETTING:
+            self._forget()
+
+    def _forget(self) -> None:
+        self._generation += 1
+        self._known = None
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        return ":" in host and bool(read_endpoint(f"[{host}]:1", "public_host"))
+    except Invalid:
+        return False
+
+
+def _stored(config: ServerConfig, default: ServerConfig) -> dict[str, Any]:
+    """Only what differs from the environment, so that this may still change what was not chosen here."""
+    endpoint = config.postgres.endpoint
+    return {
+        "postgres_enabled": config.postgres.enabled,
+        "postgres": None if endpoint == default.postgres.endpoint else [endpoint.host, endpoint.port],
+        "public_host": "" if config.public_host == default.public_host else config.public_host,
+        "api_url": "" if config.api_url == default.api_url else config.api_url,
+    }
+
+
+def _config_of(stored: Mapping[str, Any], default: ServerConfig) -> ServerConfig:
+    chosen = stored["postgres"]
+    endpoint = default.postgres.endpoint if chosen is None else Endpoint(chosen[0], chosen[1])
+    return ServerConfig(
+        Listener(stored["postgres_enabled"], endpoint),
+        stored["public_host"] or default.public_host,
+        stored["api_url"] or default.api_url,
+    )
+
+
+def _shown(config: ServerConfig) -> dict[str, Any]:
+    return {
+        "postgres_server_config": {
+            "enabled": config.postgres.enabled,
+            "listen_address": str(config.postgres.endpoint),
+        },
+        "public_host": config.public_host,
+        "api_url": config.api_url,
+    }

@@ -1,0 +1,57 @@
+"""The log of this machine's processes, for who runs the server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from postern.domain.principal import Principal
+from postern.domain.server_log import LogFilter, LogLine
+from postern.errors import TooMany
+from postern.services.server.organisations import Organisations
+from postern.store.ports import Follower, Journal
+
+__all__ = ["Follower", "Journal", "NoJournal", "ServerLogs"]
+
+MAX_FOLLOWERS = 8
+
+
+class NoJournal:
+    """Where no log is kept."""
+
+    def last(self, _wanted: LogFilter, _limit: int) -> list[LogLine]:
+        return []
+
+    def follow(self, _after: str | None) -> Follower:
+        return _Silence()
+
+
+class _Silence:
+    def read(self) -> Sequence[LogLine]:
+        return ()
+
+
+class ServerLogs:
+    def __init__(self, journal: Journal, organisations: Organisations) -> None:
+        self.journal = journal
+        self._organisations = organisations
+        self._followers = 0
+
+    async def require_reader(self, principal: Principal) -> None:
+        """Raises Denied."""
+        await self._organisations.require_server_admin(principal, "read the server's log")
+
+    def require_room(self) -> None:
+        """Raises TooMany."""
+        if self._followers >= MAX_FOLLOWERS:
+            raise TooMany(f"{MAX_FOLLOWERS} clients follow the server's log already; end one of them")
+
+    @contextmanager
+    def following(self) -> Iterator[None]:
+        """Around one who follows. Raises TooMany."""
+        self.require_room()
+        self._followers += 1
+        try:
+            yield
+        finally:
+            self._followers -= 1

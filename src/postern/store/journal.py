@@ -1,0 +1,175 @@
+"""Reads the files in which the processes of this machine keep their last log lines (logs/rotation.py).
+
+A process `p` has `p.jsonl` and, once that was full, `p.1.jsonl` before it. A line's id is
+`<moment>/<process>/<offset>`: when it was logged, who said it, and where in its file it begins, which tells two lines
+of one moment apart.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from postern.domain.server_log import LogFilter, LogLine
+
+MAX_READ = 256 * 1024  # bytes of one process that a follower takes at once
+MAX_MISSED = 1_000  # lines that a follower is given of what came while it was away
+_SUFFIX, _FORMER = ".jsonl", ".1.jsonl"
+_OWN = ("timestamp", "level", "process", "logger", "event")
+
+
+class FileJournal:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def last(self, wanted: LogFilter, limit: int) -> list[LogLine]:
+        """Oldest first."""
+        found: list[LogLine] = []
+        for process in _processes(self._folder):
+            if wanted.process in (None, process):
+                found += self._last_of(process, wanted, limit)
+        return sorted(heapq.nlargest(limit, found, key=_key), key=_key)
+
+    def follow(self, after: str | None) -> FileFollower:
+        return FileFollower(self._folder, after)
+
+    def _last_of(self, process: str, wanted: LogFilter, limit: int) -> list[LogLine]:
+        """The newest of one process that fit, newest first; of the former file only what is still missing."""
+        found: list[LogLine] = []
+        for suffix in (_SUFFIX, _FORMER):
+            content = _content(self._folder / f"{process}{suffix}")
+            end = len(content)
+            while end > 0 and len(found) < limit:
+                begin = content.rfind(b"\n", 0, end - 1) + 1
+                line = _line_of(content[begin:end], process, begin)
+                if line is not None and wanted.fits(line):
+                    found.append(line)
+                end = begin
+        return found
+
+
+@dataclass(slots=True)
+class _Place:
+    """How far a file was read; its `inode` tells whether another took its name."""
+
+    inode: int
+    offset: int
+
+
+class FileFollower:
+    """Who reads slowly is behind, and holds nothing up; what was overwritten meanwhile they do not see."""
+
+    def __init__(self, folder: Path, after: str | None) -> None:
+        self._folder = folder
+        self._places: dict[str, _Place] = {}
+        for process in _processes(folder):
+            self._places[process] = _end_of(folder / f"{process}{_SUFFIX}")
+        self._missed = self._since(after) if after is not None else []
+
+    def read(self) -> Sequence[LogLine]:
+        """What came since the last time, by moment."""
+        found, self._missed = self._missed, []
+        for process in _processes(self._folder):
+            found += self._new(process)
+        return sorted(found, key=_key)
+
+    def _new(self, process: str) -> list[LogLine]:
+        path = self._folder / f"{process}{_SUFFIX}"
+        place = self._places.setdefault(process, _Place(0, 0))
+        now = _end_of(path)
+        found: list[LogLine] = []
+        if now.inode != place.inode:  # a new file took the place of the one that was read: first the rest of that
+            former = self._folder / f"{process}{_FORMER}"
+            if _end_of(former).inode == place.inode:
+                found += _take(former, place, process)
+                if place.offset < _end_of(former).offset:
+                    return found  # the rest of it next time
+            place = self._places[process] = _Place(now.inode, 0)
+        return found + _take(path, place, process)
+
+    def _since(self, after: str) -> list[LogLine]:
+        """The newest after that id, up to where following begins."""
+        begin = _key_of(after)
+        found: list[LogLine] = []
+        for process, place in self._places.items():
+            former = _content(self._folder / f"{process}{_FORMER}")
+            present = _content(self._folder / f"{process}{_SUFFIX}")[: place.offset]
+            for content in (former, present):
+                found += [line for line in _lines(content, 0, process) if _key(line) > begin]
+        return heapq.nlargest(MAX_MISSED, found, key=_key)
+
+
+def _processes(folder: Path) -> list[str]:
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return sorted(name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX) and name.count(".") == 1)
+
+
+def _end_of(path: Path) -> _Place:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return _Place(0, 0)
+    return _Place(found.st_ino, found.st_size)
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
+
+
+def _take(path: Path, place: _Place, process: str) -> list[LogLine]:
+    """Whole lines from `place` on, which moves with them."""
+    try:
+        with path.open("rb") as stream:
+            stream.seek(place.offset)
+            content = stream.read(MAX_READ)
+    except FileNotFoundError:
+        return []
+    whole = content[: content.rfind(b"\n") + 1]
+    found = list(_lines(whole, place.offset, process))
+    place.offset += len(whole)
+    return found
+
+
+def _lines(content: bytes, offset: int, process: str) -> Iterator[LogLine]:
+    """Those that can be read; `offset` is where in its file `content` begins."""
+    begin = 0
+    while (end := content.find(b"\n", begin) + 1) > 0:
+        line = _line_of(content[begin:end], process, offset + begin)
+        if line is not None:
+            yield line
+        begin = end
+
+
+def _line_of(raw: bytes, process: str, offset: int) -> LogLine | None:
+    if not raw.endswith(b"\n"):
+        return None  # it is being written
+    try:
+        said = json.loads(raw)
+        moment, level, logger, message = (str(said[name]) for name in ("timestamp", "level", "logger", "event"))
+        at = datetime.fromisoformat(moment).astimezone(UTC)
+    except (ValueError, KeyError, TypeError):
+        return None  # cut off by a full disk, or no line of ours
+    more = {name: value for name, value in said.items() if name not in _OWN}
+    return LogLine(f"{moment}/{process}/{offset}", at, level, process, logger, message, more)
+
+
+def _key(line: LogLine) -> tuple[str, str, int]:
+    return _key_of(line.id)
+
+
+def _key_of(given: str) -> tuple[str, str, int]:
+    """Ids come back from clients: one that is none sorts before all lines."""
+    moment, _, rest = given.partition("/")
+    process, _, offset = rest.partition("/")
+    return moment, process, int(offset) if offset.isascii() and offset.isdecimal() and len(offset) < 20 else 0

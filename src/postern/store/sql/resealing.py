@@ -1,0 +1,131 @@
+"""Values sealed anew, in batches, while others read and write."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, LargeBinary, Row, Select, Table, and_, func, literal, null, select, update
+
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.encryption.vault import DIRECT, ENVELOPE, PREFIX
+from postern.store.schema import (
+    connections,
+    idempotency_keys,
+    logins,
+    org_settings,
+    second_factors,
+    token_keys,
+    users,
+    vouchers,
+)
+
+BATCH = 200  # rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A column of sealed values. `owner` is the column of `users` when the table has no `org_id` of its own."""
+
+    table: Table
+    column: str
+    row: Callable[[Row[Any]], str]
+    owner: str | None = None
+    server: bool = False
+
+    @property
+    def sealed(self) -> ColumnElement[bytes]:
+        return self.table.c[self.column]
+
+    @property
+    def org_id(self) -> ColumnElement[Any]:
+        if self.server:
+            return null()
+        return users.c.org_id if self.owner else self.table.c.org_id
+
+    def select(self, *columns: ColumnElement[Any]) -> Select[Any]:
+        wanted = select(*columns).select_from(self.table)
+        return wanted.join(users, users.c.id == self.table.c[self.owner]) if self.owner else wanted
+
+    def is_this(self, row: Row[Any]) -> ColumnElement[bool]:
+        """The very value that was read: one that somebody has written since is left alone."""
+        keys = [column == row._mapping[column.name] for column in self.table.primary_key]
+        return and_(*keys, self.sealed == row._mapping["sealed_value"])
+
+
+PLACES = (
+    _Place(connections, "secret", lambda row: f"connections/{row.id}"),
+    _Place(logins, "provider_refresh", lambda row: f"logins/{row.id}"),
+    _Place(second_factors, "material", lambda row: f"second_factors/{row.id}", owner="user_id"),
+    _Place(org_settings, "value", lambda row: f"org_settings/{row.org_id}/{row.name}"),
+    _Place(
+        idempotency_keys, "body", lambda row: f"idempotency_keys/{row.principal_id}/{row.digest.hex()}", "principal_id"
+    ),
+    _Place(vouchers, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
+    _Place(token_keys, "private", lambda row: f"token_keys/{row.id}", server=True),
+)
+
+
+async def reseal_direct(database: Database, encryption: Encryption) -> int:
+    """What an earlier version sealed by the key file itself, under data keys; how many values."""
+    done = 0
+    for place in PLACES:
+        async for _ in _resealed(database, encryption, place, _begin(place, 1) == DIRECT):
+            done += 1
+    return done
+
+
+async def reseal(database: Database, encryption: Encryption, org_id: UUID | None) -> int:
+    """All values of that organisation (of none: None) that another data key sealed than the one in use; how many."""
+    current, done = await encryption.prefix(org_id), 0
+    for place in PLACES:
+        if place.server is not (org_id is None):
+            continue
+        conditions = [_begin(place, PREFIX) != current, func.length(place.sealed) > 0]
+        if org_id is not None:
+            conditions.append(place.org_id == org_id)
+        async for _ in _resealed(database, encryption, place, and_(*conditions)):
+            done += 1
+    return done
+
+
+async def count_by_key(database: Database) -> Mapping[UUID, int]:
+    """How many values each data key sealed."""
+    found: dict[UUID, int] = {}
+    for place in PLACES:
+        key = func.substr(place.sealed, 2, PREFIX - 1, type_=LargeBinary)
+        wanted = select(key.label("data_key"), func.count().label("number"))
+        wanted = wanted.where(_begin(place, 1) == ENVELOPE).group_by(key)
+        async with database.statement() as connection:
+            for row in (await connection.execute(wanted)).all():
+                key_id = UUID(bytes=row.data_key)
+                found[key_id] = found.get(key_id, 0) + row.number
+    return found
+
+
+async def _resealed(
+    database: Database, encryption: Encryption, place: _Place, condition: ColumnElement[bool]
+) -> AsyncIterator[None]:
+    """One step for each value. Short statements, none of which holds a lock while it works."""
+    keys = list(place.table.primary_key)
+    wanted = place.select(*keys, place.sealed.label("sealed_value"), place.org_id.label("owner_id")).where(condition)
+    while True:
+        async with database.statement() as connection:
+            rows = (await connection.execute(wanted.limit(BATCH))).all()
+        if not rows:
+            return
+        for row in rows:
+            name = place.row(row)
+            clear = await encryption.open(row.sealed_value, row=name, org_id=row.owner_id)
+            sealed = await encryption.seal(clear, row=name, org_id=row.owner_id)
+            changed = update(place.table).where(place.is_this(row)).values({place.column: sealed})
+            async with database.statement() as connection:
+                await connection.execute(changed)
+            yield
+
+
+def _begin(place: _Place, length: int) -> ColumnElement[bytes]:
+    return func.substr(place.sealed, 1, literal(length), type_=LargeBinary)
