@@ -9,7 +9,18 @@ from postern import __version__
 from postern.api import errors
 from postern.api.info import ServerInfo
 from postern.api.middleware import Envelope
-from postern.api.routes import agents, connections, credentials, guardrails, logins, scripts, server, sessions, users
+from postern.api.routes import (
+    agents,
+    connections,
+    credentials,
+    guardrails,
+    logins,
+    saml,
+    scripts,
+    server,
+    sessions,
+    users,
+)
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
 
@@ -38,6 +49,7 @@ def create_app(services: Services, info: ServerInfo, *, exec_wait: float = EXEC_
         api.include_router(part)
     for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
         api.include_router(part)
+    api.include_router(saml.router)
     app.include_router(api)
     app.add_middleware(Envelope)
     return app

@@ -13,7 +13,10 @@ from postern.services.guardrails import GuardRails
 from postern.services.identity.accounts import Accounts
 from postern.services.identity.authentication import Authentication
 from postern.services.identity.logins import Logins
+from postern.services.identity.handover import Handover
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.saml import Saml
+from postern.services.identity.saml_login import SamlLogin
 from postern.services.identity.sign_in import SignIn
 from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
@@ -36,6 +39,8 @@ class Services:
     credentials: Credentials
     guardrails: GuardRails
     logins: Logins
+    handover: Handover
+    saml_login: SamlLogin
     sessions: Sessions
     sign_in: SignIn
     signals: Signals
@@ -54,6 +59,7 @@ def build_services(
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
     passwords: Passwords | None = None,
+    saml: Saml | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
@@ -62,13 +68,17 @@ def build_services(
     access = Access(stores.access, stores.connections, signals, now)
     tokens = Tokens(stores.signing_keys, signals, now)
     logins = Logins(stores.logins, tokens, now)
+    configs = AuthConfigs(stores.settings, signals, now)
+    sign_in = SignIn(stores.principals, stores.organisations, signals, now)
+    vouchers = Vouchers(stores.vouchers, now)
+    handover = Handover(stores.principals, logins, vouchers)
     accounts = Accounts(stores.principals, stores.organisations, logins, now, passwords or Passwords())
     return Services(
         access=access,
         accounts=accounts,
         agents=Agents(stores.agents, stores.organisations, now),
         audit=Audit(stores.audit, stores.organisations, now),
-        auth_configs=AuthConfigs(stores.settings, signals, now),
+        auth_configs=configs,
         authentication=Authentication(tokens, logins),
         connections=Connections(
             stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
@@ -78,11 +88,13 @@ def build_services(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
         logins=logins,
+        handover=handover,
+        saml_login=SamlLogin(saml, configs, stores.organisations, vouchers, sign_in, handover, now),
         sessions=Sessions(stores.sessions, stores.principals, access, recordings, signals, now, executable=enforceable),
-        sign_in=SignIn(stores.principals, stores.organisations, signals, now),
+        sign_in=sign_in,
         signals=signals,
         tokens=tokens,
         users=Users(stores.principals, accounts, logins, signals, now),
-        vouchers=Vouchers(stores.vouchers, now),
+        vouchers=vouchers,
         now=now,
     )

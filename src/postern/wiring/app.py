@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from postern.inspection.patterns import compiles
+from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.protocols.postgres.lens import PostgresLens
 from postern.recording.library import Library
 from postern.services.bundle import Services, build_services
@@ -37,10 +39,11 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             await database.migrate()
         stores = SqlStores(database, Encryption.from_file(paths.encryption_key(settings)))
         recordings = Library(settings.home, {"postgres": PostgresLens})
+        saml = SamlAdapter(Fetcher(deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)
         yield App(
             database,
             stores,
-            build_services(stores, signals, recordings, now, compiles=compiles, enforceable=ENFORCEABLE),
+            build_services(stores, signals, recordings, now, compiles=compiles, enforceable=ENFORCEABLE, saml=saml),
         )
     finally:
         await database.close()
