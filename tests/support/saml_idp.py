@@ -6,9 +6,7 @@ It answers whoever comes as the person it was told to, by a page with a form, as
 from __future__ import annotations
 
 import html
-import os
 import re
-import shutil
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,11 +17,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from lxml import etree
+from tests.support.clients import need
 
 SAML = "urn:oasis:names:tc:SAML:2.0:assertion"
 SAMLP = "urn:oasis:names:tc:SAML:2.0:protocol"
@@ -31,16 +29,6 @@ DS = "http://www.w3.org/2000/09/xmldsig#"
 PERSISTENT = "urn:oasis:names:tc:SAML:2.0:nameid-format:persistent"
 PASSWORD = "urn:oasis:names:tc:SAML:2.0:ac:classes:Password"
 ANN = {"mail": ["ann@example.com"], "displayName": ["Ann"], "groups": ["dba", "dev"]}
-
-
-def require_xmlsec1() -> str:
-    """The program's path; without it the test is skipped, and fails where all tests must run."""
-    found = shutil.which("xmlsec1")
-    if found is None and os.environ.get("CI") == "true":
-        pytest.fail("xmlsec1 is missing: apt-get install xmlsec1")
-    if found is None:
-        pytest.skip("needs the identity provider's xmlsec1: apt-get install xmlsec1")
-    return found
 
 
 @dataclass(frozen=True)
@@ -104,7 +92,7 @@ class SamlIdp:
             },
             "key_file": str(self.keys.key),
             "cert_file": str(self.keys.certificate),
-            "xmlsec_binary": require_xmlsec1(),
+            "xmlsec_binary": need("xmlsec1", "xmlsec1"),
             "signing_algorithm": SIG_RSA_SHA256,
             "digest_algorithm": DIGEST_SHA256,
             "metadata": {"inline": [sp_metadata]},
@@ -166,7 +154,7 @@ class SamlIdp:
 
     @classmethod
     def make(cls, folder: Path) -> SamlIdp:
-        require_xmlsec1()
+        need("xmlsec1", "xmlsec1")
         return cls("", folder, KeyPair.make(folder, "idp"), KeyPair.make(folder, "stranger"))
 
 

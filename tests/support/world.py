@@ -20,6 +20,7 @@ from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.saml import Saml
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.signals import LocalSignals
@@ -114,7 +115,7 @@ class World:
         await self.stores.connections.add(connection)
         return connection
 
-    def services(self) -> Services:
+    def services(self, *, saml: Saml | None = None) -> Services:
         """All services over this store; `postgres` is enforceable, patterns are checked by `re`, hashing is cheap."""
         return build_services(
             self.stores,
@@ -124,6 +125,7 @@ class World:
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
+            saml=saml,
         )
 
 
