@@ -38,6 +38,7 @@ class Settings:
     tls_cert: str = _setting("", "PEM chain of your own server certificate; Postern makes one when empty")
     tls_key: str = _setting("", "PEM private key of that certificate")
     tls_ca: str = _setting("", "PEM of the CA that issued it, for clients; empty when it is publicly trusted")
+    provider_networks: str = _setting("", "private networks with identity providers, such as 10.0.0.0/8, with commas")
     handshake_timeout: float = _setting(30.0, "seconds that a client has to log in")
     dial_timeout: float = _setting(10.0, "seconds that a target has to answer")
     idle_timeout: float = _setting(0.0, "seconds without traffic or work that end a session; 0 for no limit")

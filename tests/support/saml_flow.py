@@ -61,8 +61,8 @@ class SamlGateway:
         """`config` is of SamlConfig; by default the metadata's URL."""
         world = await World.make(database)
         world.clock.now = datetime.now(UTC).replace(microsecond=0)  # the provider's clock is the machine's
-        adapter = SamlAdapter(Fetcher(deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), world.clock)
-        services = world.services(saml=adapter)
+        world.saml = SamlAdapter(Fetcher(deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), world.clock)
+        services = world.services()
         app = create_app(services, INFO)
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"{API_URL}/api")
         idp.meet((await client.get("/saml/metadata")).text)

@@ -19,6 +19,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts
+from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
 from postern.store.database import Database
@@ -81,6 +82,8 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     signals: HeardSignals = field(default_factory=HeardSignals)
     recordings: FakeRecordings = field(default_factory=FakeRecordings)
+    openid: OpenId | None = None
+    saml: Saml | None = None
 
     @classmethod
     async def make(cls, database: Database) -> World:
@@ -115,7 +118,7 @@ class World:
         await self.stores.connections.add(connection)
         return connection
 
-    def services(self, *, saml: Saml | None = None) -> Services:
+    def services(self) -> Services:
         """All services over this store; `postgres` is enforceable, patterns are checked by `re`, hashing is cheap."""
         return build_services(
             self.stores,
@@ -125,7 +128,8 @@ class World:
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
-            saml=saml,
+            openid=self.openid,
+            saml=self.saml,
         )
 
 

@@ -13,7 +13,9 @@ from postern.api.routes import (
     agents,
     connections,
     credentials,
+    device,
     guardrails,
+    login,
     logins,
     saml,
     scripts,
@@ -49,7 +51,8 @@ def create_app(services: Services, info: ServerInfo, *, exec_wait: float = EXEC_
         api.include_router(part)
     for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
         api.include_router(part)
-    api.include_router(saml.router)
+    for part in (login.router, device.router, saml.router):
+        api.include_router(part)
     app.include_router(api)
     app.add_middleware(Envelope)
     return app

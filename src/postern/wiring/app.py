@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from postern.inspection.patterns import compiles
+from postern.integrations.identity.addresses import networks_of
 from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.protocols.postgres.lens import PostgresLens
 from postern.recording.library import Library
@@ -39,12 +41,18 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             await database.migrate()
         stores = SqlStores(database, Encryption.from_file(paths.encryption_key(settings)))
         recordings = Library(settings.home, {"postgres": PostgresLens})
-        saml = SamlAdapter(Fetcher(deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)
-        yield App(
-            database,
+        networks = networks_of(settings.provider_networks)
+        services = build_services(
             stores,
-            build_services(stores, signals, recordings, now, compiles=compiles, enforceable=ENFORCEABLE, saml=saml),
+            signals,
+            recordings,
+            now,
+            compiles=compiles,
+            enforceable=ENFORCEABLE,
+            openid=OpenIdClient(Fetcher(allowed=networks), now),
+            saml=SamlAdapter(Fetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now),
         )
+        yield App(database, stores, services)
     finally:
         await database.close()
 

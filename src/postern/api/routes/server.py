@@ -20,7 +20,6 @@ from postern.api.schemas.users import (
     UserInfoAnswer,
 )
 from postern.domain.secret import Secret
-from postern.errors import Malformed
 
 _LOCAL = "local"
 
@@ -38,12 +37,6 @@ async def healthz() -> LivenessAnswer:
 async def public_server_info() -> PublicServerInfoAnswer:
     """How to log in. The first admin is made at the first start, so no set-up is ever left to a stranger."""
     return PublicServerInfoAnswer(auth_method=_LOCAL, setup_required=False)
-
-
-@open_router.get("/login", tags=["Authentication"], responses=open_errors())
-async def login() -> StatusAnswer:
-    """Where to go to log in at an identity provider; there is none with local login."""
-    raise Malformed("this gateway uses local login: POST /api/localauth/login with email and password")
 
 
 @open_router.post("/localauth/login", tags=["Authentication"], responses=open_errors(401, 403, 413, 429))

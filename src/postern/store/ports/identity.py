@@ -53,8 +53,9 @@ class PrincipalStore(Protocol):
     async def add_first(self, account: Account, at: datetime) -> bool:
         """As `add`, but only while the organisation has no user; False otherwise. Exactly one caller gets True."""
 
-    async def update(self, account: Account, at: datetime) -> None:
-        """All but id, org_id, kind, password and groups. Raises NotFound, and Conflict when e-mail is taken."""
+    async def update(self, account: Account, at: datetime, *, was: PrincipalStatus | None = None) -> None:
+        """All but id, org_id, kind, password and groups; with `was`, only while that is the status. Raises NotFound,
+        and Conflict when e-mail is taken."""
 
     async def set_groups(self, principal_id: UUID, groups: frozenset[str], source: GroupSource) -> None:
         """What `source` gives, from now on; what others gave stays."""

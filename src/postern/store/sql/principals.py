@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
-from postern.domain.principal import Account, GroupSource, PrincipalKind
+from postern.domain.principal import Account, GroupSource, PrincipalKind, PrincipalStatus
 from postern.domain.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
@@ -84,13 +84,15 @@ class SqlPrincipals:
                 await add_account(transaction, account, at, GroupSource.MANUAL)
         return True
 
-    async def update(self, account: Account, at: datetime) -> None:
+    async def update(self, account: Account, at: datetime, *, was: PrincipalStatus | None = None) -> None:
         principal = account.principal
+        wanted = update(users).where(users.c.id == principal.id)
+        if was is not None:
+            wanted = wanted.where(users.c.status == was)
         values = {name: value for name, value in _values(account).items() if name not in (*_KEPT, "password_hash")}
         with taken_as_conflict("email", principal.email):
             async with self._database.statement() as connection:
-                changed = update(users).where(users.c.id == principal.id).values(**values, updated_at=at)
-                if (await connection.execute(changed)).rowcount != 1:
+                if (await connection.execute(wanted.values(**values, updated_at=at))).rowcount != 1:
                     raise NotFound(f"there is no user {principal.email!r} any more")
 
     async def set_groups(self, principal_id: UUID, names: frozenset[str], source: GroupSource) -> None:
