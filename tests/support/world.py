@@ -17,6 +17,8 @@ from postern.domain.login import ClientKind
 from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Session
+from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.saml import SamlAdapter
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts
 from postern.services.identity.openid import OpenId
@@ -129,7 +131,7 @@ class World:
             enforceable=frozenset({"postgres"}),
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,
-            saml=self.saml,
+            saml=self.saml or SamlAdapter(Fetcher(), self.clock),
         )
 
 

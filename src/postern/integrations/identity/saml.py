@@ -10,7 +10,7 @@ import base64
 import binascii
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -33,6 +33,7 @@ METADATA_DEADLINE = 15.0  # seconds
 METADATA_LIMIT = 1024 * 1024  # bytes
 METADATA_LIFE = timedelta(minutes=10)  # how long fetched metadata is used before it is asked for again
 RESPONSE_LIMIT = 512 * 1024  # bytes of XML
+_METADATA_TYPES = "application/samlmetadata+xml, application/xml;q=0.9, text/xml;q=0.8"
 _MOST_PROVIDERS = 100  # whose metadata is kept
 _CHECKS = 2  # answers that are looked at at the same time
 
@@ -40,7 +41,7 @@ _CHECKS = 2  # answers that are looked at at the same time
 class Fetch(Protocol):
     """A deadline of METADATA_DEADLINE and a limit of METADATA_LIMIT are its own."""
 
-    async def get(self, url: str, *, loopback: bool) -> Answer:
+    async def get(self, url: str, *, loopback: bool, headers: Mapping[str, str] | None = None) -> Answer:
         """Raises Invalid for an address that is never asked, Unavailable."""
 
 
@@ -75,6 +76,9 @@ class SamlAdapter:
             found: Asserted = await asyncio.to_thread(checks.asserted_by, content, expected, config)
         return found
 
+    async def entity_id(self, config: SamlConfig) -> str:
+        return (await self._provider(config)).entity_id
+
     def metadata(self, us: ServiceProvider) -> bytes:
         content: bytes = _documents().service_provider_metadata(us)
         return content
@@ -104,7 +108,7 @@ class SamlAdapter:
                 raise Invalid(f"idp_metadata: is larger than {METADATA_LIMIT} bytes", field="idp_metadata")
         elif url:
             loopback = is_loopback_host(urlsplit(url).hostname or "")
-            answer = await self._fetch.get(url, loopback=loopback)
+            answer = await self._fetch.get(url, loopback=loopback, headers={"Accept": _METADATA_TYPES})
             if answer.status != 200:
                 raise Unavailable(f"the identity provider answered {answer.status} when asked for its metadata")
             content = answer.body

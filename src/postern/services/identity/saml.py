@@ -18,5 +18,9 @@ class Saml(Protocol):
         answer to another request, Unauthenticated for any other that does not prove who somebody is, and as
         `login_url`."""
 
+    async def entity_id(self, config: SamlConfig) -> str:
+        """The identity provider's, from its metadata: the check before a configuration is stored. Raises as
+        `login_url`."""
+
     def metadata(self, us: ServiceProvider) -> bytes:
         """Ours, as XML. Raises Unavailable."""
