@@ -71,6 +71,7 @@ class SamlIdp:
     options: dict[str, Any] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
     metadata_requests: int = 0
+    broken: bool = False  # answers with an error when it is asked for its metadata
     _server: Any = None
 
     def meet(self, sp_metadata: str) -> None:
@@ -172,6 +173,10 @@ def _handler(idp: SamlIdp) -> type[BaseHTTPRequestHandler]:
             route = routes.get(parts.path)
             if route is None:
                 self.send_error(404)
+                return
+            if idp.broken and parts.path == "/metadata":
+                idp.metadata_requests += 1
+                self.send_error(500)
                 return
             media_type, body = route(parts.query)
             self.send_response(200)

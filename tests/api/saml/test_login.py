@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import subprocess
@@ -207,6 +208,24 @@ async def test_an_unreachable_provider_is_said(gateway: SamlGateway) -> None:
     answer = await gateway.begin()
     assert answer.status_code == 503
     assert "cannot be reached" in answer.json()["message"]
+
+
+async def test_a_provider_that_failed_is_not_asked_by_everybody_who_waits(gateway: SamlGateway) -> None:
+    await gateway.configure(idp_metadata_url=f"{gateway.idp.url}/nothing-here")
+    first = await gateway.begin()
+    await gateway.configure(idp_metadata_url=f"{gateway.idp.url}/metadata?again")
+    gateway.idp.metadata_requests = 0
+    gateway.idp.broken = True
+    try:
+        answers = await asyncio.gather(*(gateway.begin() for _ in range(5)))
+        assert [answer.status_code for answer in (first, *answers)] == [503] * 6
+        assert gateway.idp.metadata_requests == 1
+        gateway.idp.broken = False
+        assert (await gateway.begin()).status_code == 503
+        gateway.world.clock.forward(seconds=11)
+        assert (await gateway.begin()).status_code == 200
+    finally:
+        gateway.idp.broken = False
 
 
 def test_a_gateway_without_saml_does_not_load_xml_libraries() -> None:

@@ -21,7 +21,7 @@ from xml.sax.saxutils import quoteattr
 
 from postern.domain.auth_config import SamlConfig
 from postern.domain.saml import Asserted, SamlRequest, ServiceProvider
-from postern.errors import Invalid, Unauthenticated, Unavailable
+from postern.errors import Invalid, PosternError, Unauthenticated, Unavailable
 from postern.integrations.identity.addresses import is_loopback_host
 from postern.integrations.identity.fetch import Answer
 from postern.store.ports import Clock
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 METADATA_DEADLINE = 15.0  # seconds
 METADATA_LIMIT = 1024 * 1024  # bytes
 METADATA_LIFE = timedelta(minutes=10)  # how long fetched metadata is used before it is asked for again
+FAILURE_LIFE = timedelta(seconds=10)  # how long nobody asks a provider again that did not answer well
 RESPONSE_LIMIT = 512 * 1024  # bytes of XML
 _METADATA_TYPES = "application/samlmetadata+xml, application/xml;q=0.9, text/xml;q=0.8"
 _MOST_PROVIDERS = 100  # whose metadata is kept
@@ -47,7 +48,7 @@ class Fetch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    provider: IdentityProvider
+    found: IdentityProvider | PosternError
     until: datetime
 
 
@@ -84,21 +85,30 @@ class SamlAdapter:
         return content
 
     async def _provider(self, config: SamlConfig) -> IdentityProvider:
-        """Metadata by URL is fetched once for all who ask meanwhile, and again when it is METADATA_LIFE old."""
+        """Metadata by URL is fetched once for all who ask meanwhile, and again when it is METADATA_LIFE old. A failure
+        is kept too: else those who wait would each wait for one more deadline."""
         key = (config.idp_metadata_url, config.idp_metadata)
         lock = self._fetching.setdefault(key, asyncio.Lock())
         try:
             async with lock:
                 kept = self._kept.get(key)
                 if kept is None or self._now() >= kept.until:
-                    kept = self._kept[key] = await self._read(config)
+                    kept = self._kept[key] = await self._read_or_failed(config)
                 self._kept.move_to_end(key)
                 while len(self._kept) > _MOST_PROVIDERS:
                     self._kept.popitem(last=False)
-                return kept.provider
         finally:
             if not lock.locked():
                 self._fetching.pop(key, None)
+        if isinstance(kept.found, PosternError):
+            raise type(kept.found)(kept.found.message, field=kept.found.field)
+        return kept.found
+
+    async def _read_or_failed(self, config: SamlConfig) -> _Kept:
+        try:
+            return await self._read(config)
+        except PosternError as problem:
+            return _Kept(problem, self._now() + FAILURE_LIFE)
 
     async def _read(self, config: SamlConfig) -> _Kept:
         url = config.idp_metadata_url
