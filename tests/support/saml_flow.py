@@ -23,12 +23,10 @@ from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT
 from postern.services.bundle import Services
 from postern.services.identity.saml_login import service_provider
 from postern.store.database import Database
-from postern.store.ports import PrincipalFilter
 
 API_URL = "http://localhost:7480"
 INFO = ServerInfo(API_URL, "localhost", 7432, "wss://localhost:7443", None)
 US = service_provider(API_URL)
-CALLBACK = US.acs_url
 
 
 @dataclass
@@ -120,6 +118,3 @@ class SamlGateway:
 
 def query_of(answer: httpx.Response) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(answer.headers["Location"]).query).items()}
-
-
-__all__ = ["API_URL", "CALLBACK", "US", "PrincipalFilter", "Returning", "SamlGateway", "query_of"]

@@ -16,6 +16,10 @@ from lxml import etree
 from tests.support.saml_flow import Returning, SamlGateway
 from tests.support.saml_idp import DS, SAML, SAMLP, KeyPair, SamlIdp
 
+from postern.domain.lists import Page
+from postern.integrations.identity import saml_response
+from postern.store.ports import PrincipalFilter
+
 BOB = "bob-0002"
 Edit = Callable[[etree._Element], None]
 
@@ -114,6 +118,18 @@ async def test_signature_wrapping_of_the_answer(gateway: SamlGateway, wrap: Edit
 @pytest.mark.parametrize("wrap", [xsw3, xsw4, xsw5, xsw6, xsw7, xsw8])
 async def test_signature_wrapping_of_the_assertion(gateway: SamlGateway, wrap: Edit) -> None:
     await gateway.refused(await gateway.changed(wrap), "answer")
+
+
+@pytest.mark.parametrize("wrap", [xsw3, xsw4, xsw5, xsw6, xsw7, xsw8])
+async def test_wrapping_gains_nothing_where_the_form_is_not_looked_at(
+    gateway: SamlGateway, wrap: Edit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second line of defence alone: only what was signed is read, so it is Ann or nobody, and never Bob."""
+    monkeypatch.setattr(saml_response, "_only_assertion", lambda root: root.find(f"{{{SAML}}}Assertion"))
+    monkeypatch.setattr(saml_response, "_check_signature", lambda signed: None)
+    await gateway.back(await gateway.changed(wrap))
+    everybody = await gateway.world.stores.principals.find(gateway.world.org_id, PrincipalFilter(), Page())
+    assert [account.principal.subject for account in everybody.items] in ([], ["ann-0001"])
 
 
 async def test_two_assertions_with_genuine_signatures(gateway: SamlGateway) -> None:
