@@ -15,6 +15,11 @@ from setuptools import setup
 from setuptools.command.build_ext import build_ext
 
 HOT = [
+    "inspection/guardrails.py",
+    "inspection/masking/card.py",
+    "inspection/masking/iban.py",
+    "inspection/patterns.py",
+    "inspection/sql_comments.py",
     "interception/events.py",
     "interception/pipeline.py",
     "interception/verdicts.py",

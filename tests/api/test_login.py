@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
 import time
-from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +12,6 @@ from urllib.parse import urlencode
 import pytest
 from tests.api.conftest import message
 from tests.support.oidc_site import API, CLI_LISTENER, Site, make_site, provider_for_site, query_of
-from tests.support.openid import OpenIdProvider
 
 from postern.domain.auth_config import AuthConfig
 from postern.domain.lists import Page
@@ -26,35 +21,6 @@ from postern.store.database import Database
 from postern.store.ports import AuditFilter
 
 CHALLENGE = "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"  # RFC 7636, appendix B
-
-
-@pytest.fixture(scope="module")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store to copy: migrating one takes longer than most tests."""
-    file = tmp_path_factory.mktemp("migrated") / "postern.db"
-
-    async def make() -> None:
-        database = Database(f"sqlite:///{file}")
-        await database.migrate()
-        await database.close()
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, make()).result()
-    return file
-
-
-@pytest.fixture
-def provider() -> Iterator[OpenIdProvider]:
-    with provider_for_site() as running:
-        yield running
-
-
-@pytest.fixture
-async def site(migrated: Path, tmp_path: Path, provider: OpenIdProvider) -> AsyncIterator[Site]:
-    shutil.copy(migrated, tmp_path / "postern.db")
-    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
-    yield await make_site(database, provider)
-    await database.close()
 
 
 async def test_a_browser_logs_in_and_has_a_session(site: Site) -> None:

@@ -8,11 +8,26 @@ from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.errors import Invalid
 from postern.inspection import guardrails
 from postern.inspection.guardrails import GuardRails, StatementCache
-from postern.interception.events import Channel, Kind, Operation, Output, Phase, Rows, Shown
+from postern.interception.events import Channel, Operation, Output, Phase, Rows, Shown
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
+from postern.protocols.postgres.output import CopiedLines
+from postern.protocols.postgres.rows import DataRows, layout_of
+from postern.testing import postgres as pg
 
-from .conftest import ListOutput, ListRows
+JSON_OID, INTEGER_OID = 114, 23
+
+
+# Events as the wire makes them, since these tests are run on compiled code too, where no class here could be one.
+def rows(columns: list[tuple[str, int]], *lines: tuple[bytes, ...]) -> Rows:
+    block = b"".join(pg.data_row(*line) for line in lines)
+    return DataRows(1, layout_of(pg.row_description(*columns)[5:]), block, len(lines))
+
+
+def output(texts: list[bytes], channel: Channel = Channel.ERROR) -> Output:
+    made = CopiedLines(1, texts)
+    made.channel = channel
+    return made
 
 
 def words(*items: str, name: str | None = None) -> Rule:
@@ -91,16 +106,16 @@ SECRET = rail("no secrets", on_output=(pattern("BEGIN [A-Z ]*PRIVATE KEY", name=
 
 def test_answers_are_judged_in_every_column_and_channel(session: SessionView) -> None:
     rails = GuardRails((SECRET,))
-    clean = ListRows((Kind.TEXT, [b"a", b"b"]), (Kind.NUMBER, [b"1", b"2"]))
+    clean = rows([("a", 25), ("b", INTEGER_OID)], (b"a", b"1"), (b"b", b"2"))
     assert rails.see(clean, session) is FORWARD
-    dirty = ListRows((Kind.TEXT, [b"a", b"b"]), (Kind.JSON, [b"{}", b'{"k": "-----BEGIN RSA PRIVATE KEY"}']))
+    dirty = rows([("a", 25), ("b", JSON_OID)], (b"a", b"{}"), (b"b", b'{"k": "-----BEGIN RSA PRIVATE KEY"}'))
     verdict = rails.see(dirty, session)
     assert isinstance(verdict, Refuse)
     assert 'rule "keys"' in verdict.message
     for channel in Channel:
-        assert isinstance(rails.see(ListOutput([b"ok", b"it is Top  Secret"], channel), session), Refuse)
-        assert rails.see(ListOutput([b"it is top", b"secret"], channel), session) is FORWARD
-    assert rails.see(ListRows(), session) is FORWARD
+        assert isinstance(rails.see(output([b"ok", b"it is Top  Secret"], channel), session), Refuse)
+        assert rails.see(output([b"it is top", b"secret"], channel), session) is FORWARD
+    assert rails.see(rows([]), session) is FORWARD
 
 
 def test_only_what_a_rule_needs_is_wanted() -> None:
@@ -113,7 +128,7 @@ def test_only_what_a_rule_needs_is_wanted() -> None:
 def test_the_direction_of_a_rule_holds(session: SessionView) -> None:
     rails = GuardRails((SECRET, DESTRUCTIVE))
     assert rails.see(Operation(1, "select 'top secret'"), session) is FORWARD
-    assert rails.see(ListOutput([b"drop table x"]), session) is FORWARD
+    assert rails.see(output([b"drop table x"]), session) is FORWARD
     assert rails.see(Shown(b"drop table x"), session) is FORWARD
 
 

@@ -5,14 +5,18 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
 from postern.errors import RecordingFailed
 from postern.interception.events import Shown
+from postern.recording import archive
 from postern.recording.group_commit import GroupCommit
+from postern.recording.reader import RecordingReader
 from postern.recording.records import encode
+from postern.recording.spool import Spool
 
 from .conftest import MakeSpool
 
@@ -87,3 +91,66 @@ def test_closing_a_spool_while_it_is_synced_is_safe(make_spool: MakeSpool) -> No
         spool.close()
         assert spool._synced == spool.size
     commit.close()
+
+
+def finished(commit: GroupCommit, spool: Spool, sealed: Path, *, soon: bool = False) -> list[Exception | None]:
+    told: list[Exception | None] = []
+    commit.register(spool)
+    commit.finish(spool, sealed, told.append, soon=soon)
+    return told
+
+
+def test_ended_recordings_are_sealed_together_in_the_next_round(
+    make_spool: MakeSpool, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds: list[int] = []
+
+    def seal_all(places: list[tuple[Path, Path]]) -> list[Exception | None]:
+        rounds.append(len(places))
+        return archive.seal_all(places)
+
+    monkeypatch.setattr("postern.recording.group_commit.seal_all", seal_all)
+    commit = GroupCommit(0.1)
+    spools = [make_spool(uuid4()) for _ in range(5)]
+    told = [finished(commit, spool, home / "recordings" / f"{n}.rec.zst") for n, spool in enumerate(spools)]
+    wait_for(lambda: all(told))
+    assert told == [[None]] * 5
+    assert len(rounds) < 5
+    for number, spool in enumerate(spools):
+        assert not spool.path.exists()
+        assert spool.failed  # it takes no more records
+        with RecordingReader(home / "recordings" / f"{number}.rec.zst") as reader:
+            assert list(reader) == []
+            assert not reader.damage
+    commit.close()
+
+
+@pytest.mark.parametrize("soon", [True, False])
+def test_nobody_waits_for_a_long_interval(make_spool: MakeSpool, home: Path, soon: bool) -> None:
+    commit = GroupCommit(3600)
+    told = finished(commit, make_spool(), home / "x.rec.zst", soon=soon)
+    wait_for(lambda: told == [None])
+    commit.close()
+
+
+def test_one_that_cannot_be_sealed_stays_in_its_place_durable_and_the_others_go_on(
+    make_spool: MakeSpool, home: Path
+) -> None:
+    commit = GroupCommit(0.02)
+    broken, healthy = make_spool(uuid4()), make_spool(uuid4())
+    (home / "file").touch()
+    told = [finished(commit, broken, home / "file" / "x.zst"), finished(commit, healthy, home / "y.zst")]
+    wait_for(lambda: all(told))
+    assert isinstance(told[0][0], OSError)
+    assert told[1] == [None]
+    assert broken.path.exists()
+    assert broken._synced == broken.size
+    assert (home / "y.zst").exists()
+    commit.close()
+
+
+def test_close_seals_what_has_ended(make_spool: MakeSpool, home: Path) -> None:
+    commit = GroupCommit(0.1)
+    told = finished(commit, make_spool(), home / "x.rec.zst")
+    commit.close()
+    assert told == [None]

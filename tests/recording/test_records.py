@@ -53,7 +53,9 @@ def test_every_event_comes_back_as_it_went_in(event: Event, micros: int) -> None
 
 
 def test_every_recorded_event_has_a_form() -> None:
-    assert set(records._ENCODERS) == set(RECORDED)
+    examples = [Operation(1, "x"), Shown(b""), Completed(1), Refusal(1, "rule", "message"), Note("x")]
+    assert {type(event) for event in examples} == set(RECORDED)
+    assert {split(encode(event, 0))[0] for event in examples} == set(records._DECODERS)
     assert len(records._DECODERS) == len(RECORDED)
 
 

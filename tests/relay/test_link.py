@@ -310,11 +310,11 @@ def test_the_rules_of_the_record_are_held() -> None:
     with pytest.raises(PlaybookError, match="the client is sent"):
         Order().check([unrecorded])
     with pytest.raises(PlaybookError, match="the client is sent"):
-        Order().check([unrecorded, Record([Shown(b"x")])])
+        Order().check([unrecorded, Record([Shown(b"x")], 0)])
     with pytest.raises(PlaybookError, match="but not sent"):
-        Order().check([Record([Shown(b"xy")]), unrecorded])
+        Order().check([Record([Shown(b"xy")], 0), unrecorded])
     with pytest.raises(PlaybookError, match="after bytes were sent"):
-        Order().check([Send(Side.TARGET, b"x"), Record([operation(1, "x")])])
+        Order().check([Send(Side.TARGET, b"x"), Record([operation(1, "x")], 0)])
 
 
 def recorded(effects: list[Record | Send | Park | Close]) -> list[Event]:

@@ -92,3 +92,25 @@ async def test_a_store_that_does_not_answer_is_unavailable() -> None:
     with pytest.raises(Unavailable, match="does not answer"):
         async with database.statement() as connection:
             await connection.execute(select(orgs))
+
+
+async def test_statements_that_wait_for_the_lock_do_not_starve_the_transaction_that_has_it(database: Database) -> None:
+    """Were they to share threads, everybody would wait for the others until the lock's patience ends."""
+
+    async def write(name: str) -> None:
+        async with database.statement() as connection:
+            await connection.execute(insert(orgs).values(id=uuid4(), name=name, created_at=datetime.now(UTC)))
+
+    async with asyncio.timeout(2):
+        async with database.transaction() as transaction:
+            await transaction.execute(insert(orgs).values(id=uuid4(), name="first", created_at=datetime.now(UTC)))
+            waiting = [asyncio.create_task(write(f"waiting {number}")) for number in range(12)]
+            waiting += [asyncio.create_task(_in_transaction(database, f"queued {number}")) for number in range(12)]
+            await asyncio.sleep(0.1)
+            await transaction.execute(select(orgs))
+        await asyncio.gather(*waiting)
+
+
+async def _in_transaction(database: Database, name: str) -> None:
+    async with database.transaction() as transaction:
+        await transaction.execute(insert(orgs).values(id=uuid4(), name=name, created_at=datetime.now(UTC)))

@@ -15,6 +15,7 @@ from postern.domain.permit import Permit
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.protocols.postgres import login, messages
+from postern.protocols.postgres.scram import KeyCache
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Target
 
@@ -29,6 +30,7 @@ class EmbeddedAgent:
     def __init__(self, environ: Mapping[str, str], *, timeout: float) -> None:
         self._environ = environ
         self._timeout = timeout
+        self._keys = KeyCache()
 
     async def dial(self, permit: Permit, database: str | None, parameters: Mapping[str, str]) -> Target:
         connection = permit.connection
@@ -36,7 +38,12 @@ class EmbeddedAgent:
         host, port, sslmode = _address(connection.name, env)
         name = database or _text(env, "DB") or _text(env, "USER")
         asked = login.TargetLogin(
-            _required(connection.name, env, "USER").reveal(), env.get("PASS", Secret("")), name, sslmode, parameters
+            _required(connection.name, env, "USER").reveal(),
+            env.get("PASS", Secret("")),
+            name,
+            sslmode,
+            parameters,
+            self._keys,
         )
         stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
         try:

@@ -5,21 +5,22 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from postern.domain.permit import Permit
-from postern.domain.session import EndReason, Session
+from postern.domain.session import EndReason, Session, Verb
 from postern.errors import RecordingFailed, Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
+from postern.gateway.opening import EndedEarly, Opening
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.base import Side, Wire
 from postern.relay import endpoint
-from postern.relay.driver import Driver
+from postern.relay.driver import Driver, clock_since
 from postern.relay.handshake import StreamHandshake
 from postern.relay.link import Link
 from postern.relay.target import Dialer, Target
@@ -43,8 +44,8 @@ class SessionRecording(Protocol):
 
     def record(self, events: list[Event], micros: int) -> None: ...
 
-    def finish(self) -> None:
-        """Makes it durable and final. May block."""
+    def finish(self, *, soon: bool) -> Awaitable[None]:
+        """Makes it durable and final, together with others that end now unless somebody waits for this one: `soon`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +82,26 @@ class Engine:
         self._max_duration = max_duration
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def dial(self, permit: Permit, database: str | None, parameters: Mapping[str, str]) -> Target:
-        return await self._dialer.dial(permit, database, parameters)
+    async def dial(
+        self, opening: Opening, permit: Permit, database: str | None, parameters: Mapping[str, str], *, since: int
+    ) -> Target:
+        """Raises what dialling raises, and EndedEarly."""
+        with self.links.dialling(opening, permit, since=since):
+            return await self._dialer.dial(permit, database, parameters)
 
     async def open(
-        self, permit: Permit, database: str | None, parameters: Mapping[str, str], metadata: Mapping[str, str]
+        self,
+        permit: Permit,
+        database: str | None,
+        parameters: Mapping[str, str],
+        metadata: Mapping[str, str],
+        *,
+        since: int,
     ) -> tuple[Opened, Target]:
         """A new session and its target: the row is written while the target is dialled.
 
-        Raises what dialling raises, and Unavailable; a session whose target could not be had is closed as failed.
+        `since` as for `run`, which must follow without a wait in between. Raises what dialling raises, EndedEarly
+        and Unavailable; a session whose target could not be had is closed as failed.
         """
         session_id = uuid4()
         row = asyncio.ensure_future(
@@ -97,14 +109,15 @@ class Engine:
         )
         target: Target | None = None
         try:
-            target = await self.dial(permit, database, parameters)
-            session = await row
+            with self.links.opening(session_id) as opening:
+                target = await self.dial(opening, permit, database, parameters, since=since)
+                session = await row
+                opening.check()
             return self.prepare(session_id, permit, session.start_date), target
         except BaseException as error:
             if target is not None:
                 target.stream.close()
-            reason = EndReason.RECORDING_FAILED if isinstance(error, RecordingFailed) else EndReason.FAILED
-            await asyncio.shield(self._give_up(row, session_id, reason))
+            await asyncio.shield(self._give_up(row, session_id, _reason(error)))
             raise
 
     async def _give_up(self, row: asyncio.Future[Session], session_id: UUID, reason: EndReason) -> None:
@@ -165,7 +178,7 @@ class Engine:
     def _live(self, opened: Opened, target: Target, cancel_key: bytes) -> LiveLink:
         permit = opened.permit
         wire = self._parts.wire(permit.connection.subtype, target.parameters)
-        clock = _clock(opened.started)
+        clock = clock_since(opened.started)
         link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
         driver = Driver(
             link,
@@ -183,8 +196,8 @@ class Engine:
             reason = EndReason.FAILED if exit_code else EndReason.COMPLETED
         try:
             if reason not in _QUIET:
-                recording.record([Note("session ended", {"reason": reason})], _clock(opened.started)())
-            await asyncio.get_running_loop().run_in_executor(None, recording.finish)
+                recording.record([Note("session ended", {"reason": reason})], clock_since(opened.started)())
+            await recording.finish(soon=opened.permit.verb is Verb.EXEC)
         except Exception:
             log.exception("the recording of session %s could not be finished", opened.id)
         try:
@@ -199,6 +212,12 @@ class Engine:
         task = asyncio.get_running_loop().create_task(self._dialer.cancel(permit, target))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _reason(error: BaseException) -> EndReason:
+    if isinstance(error, EndedEarly):
+        return error.reason
+    return EndReason.RECORDING_FAILED if isinstance(error, RecordingFailed) else EndReason.FAILED
 
 
 def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake) -> None:
@@ -216,7 +235,7 @@ def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake) ->
             driver.lost(side)
     for side, data in early.items():
         if data:
-            driver.received(side, data)
+            endpoints[side].data_received(data)
 
 
 def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, Any]:
@@ -233,7 +252,3 @@ def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, 
         "event_size": recording.size,
         "truncated": recording.truncated,
     }
-
-
-def _clock(started: float) -> Callable[[], int]:
-    return lambda: int((time.monotonic() - started) * 1_000_000)

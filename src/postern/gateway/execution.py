@@ -15,6 +15,7 @@ from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session
 from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.engine import Engine
+from postern.gateway.opening import EndedEarly, Opening
 from postern.interception.events import Note
 from postern.protocols.postgres.script import Script
 from postern.relay.handshake import StreamHandshake
@@ -86,15 +87,16 @@ class Executions:
                 return
             try:
                 since = self._engine.links.changes
-                claimed = await self._sessions.claim(session_id, self._worker)
-                if claimed is not None:
-                    await self._execute(*claimed, since)
+                with self._engine.links.opening(session_id) as opening:
+                    claimed = await self._sessions.claim(session_id, self._worker)
+                    if claimed is not None:
+                        await self._execute(*claimed, since, opening)
             except Unavailable as error:
                 log.error("session %s cannot be run now: %s", session_id, error.message)
             except Exception:
                 log.exception("session %s could not be run", session_id)
 
-    async def _execute(self, session: Session, permit: Permit, since: int) -> None:
+    async def _execute(self, session: Session, permit: Permit, since: int, opening: Opening) -> None:
         try:
             opened = self._engine.prepare(session.id, permit, session.start_date)
         except RecordingFailed as error:
@@ -104,7 +106,11 @@ class Executions:
         script = Script(session.script or "")
         try:
             name = f"postern {permit.principal.email}"
-            target = await self._engine.dial(permit, None, {"application_name": name, "client_encoding": "UTF8"})
+            parameters = {"application_name": name, "client_encoding": "UTF8"}
+            target = await self._engine.dial(opening, permit, None, parameters, since=since)
+        except EndedEarly as end:
+            await self._engine.close(opened, end.reason, exit_code=1)
+            return
         except PosternError as error:
             opened.recording.record([Note(f"the target cannot be used: {error.message}")], 0)
             await self._engine.close(opened, EndReason.FAILED, exit_code=1)

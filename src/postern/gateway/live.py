@@ -1,11 +1,12 @@
-"""The links that this worker runs now, and what may end or change them from outside."""
+"""The links that this worker runs or opens now, and what may end or change them from outside."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from uuid import UUID
@@ -13,6 +14,7 @@ from uuid import UUID
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason
 from postern.errors import PosternError
+from postern.gateway.opening import Dialling, Opening
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.relay.driver import Driver
 from postern.services.access import Access
@@ -54,6 +56,7 @@ class LiveLinks:
         self._pipeline = pipeline
         self._idle_timeout = idle_timeout
         self._links: set[LiveLink] = set()
+        self._openings: set[Opening] = set()
         self._by_key: dict[bytes, LiveLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self.changes = 0  # signals so far that may have ended or changed a permit
@@ -64,13 +67,30 @@ class LiveLinks:
         signals.subscribe(Topic.RESUMED, self._on_resumed)
         signals.subscribe(Topic.CANCEL, self._on_cancel)
 
+    @contextmanager
+    def opening(self, session_id: UUID) -> Iterator[Opening]:
+        """From before the session's row can be seen until its link is added, with no wait in between."""
+        opening = Opening(session_id)
+        self._openings.add(opening)
+        try:
+            yield opening
+        finally:
+            self._openings.discard(opening)
+
+    def dialling(self, opening: Opening, permit: Permit, *, since: int) -> Dialling:
+        """Around the dial; raises EndedEarly as soon as the session is killed or its permit ends. `since` as `add`."""
+        dialling = opening.dialling(permit)
+        if since != self.changes:
+            self._start(self._check_opening(opening, permit))
+        return dialling
+
     def add(self, link: LiveLink, *, since: int) -> None:
         """`since` is `changes` from before its permit was asked for: what changed meanwhile is made up for."""
         self._links.add(link)
         if link.cancel_key:
             self._by_key[link.cancel_key] = link
         if since != self.changes:
-            self._start_check(link, renew=True)
+            self._start(self._check(link, renew=True))
 
     def remove(self, link: LiveLink) -> None:
         self._links.discard(link)
@@ -95,13 +115,13 @@ class LiveLinks:
                     link.driver.end(EndReason.EXPIRED, "this session reached its maximum duration")
                 elif expires is not None and wall >= expires:
                     link.driver.end(EndReason.EXPIRED, "this session's access has expired; issue a new credential")
-                elif self._is_idle(link, now):
+                elif self._is_idle(link):
                     link.driver.end(EndReason.IDLE, f"this session was idle for {self._idle_timeout:g} seconds")
 
-    def _is_idle(self, link: LiveLink, now: float) -> bool:
+    def _is_idle(self, link: LiveLink) -> bool:
         """A client that waits for an answer is not idle, however long the target is quiet."""
         limit = self._idle_timeout
-        return bool(limit) and not link.driver.link.busy and now - link.driver.last_activity >= limit
+        return bool(limit) and not link.driver.link.busy and link.driver.idle >= limit
 
     async def stop(self, grace: float) -> None:
         """Ends every link, and waits until they are closed or `grace` seconds have passed."""
@@ -116,33 +136,51 @@ class LiveLinks:
         for link in list(self._links):
             if str(link.session_id) == payload.get("session_id"):
                 link.driver.end(reason, _REASONS[reason])
+        for opening in list(self._openings):
+            if str(opening.session_id) == payload.get("session_id"):
+                opening.end(reason, _REASONS[reason])
 
     def _on_cancel(self, payload: Mapping[str, str]) -> None:
         self.cancel(bytes.fromhex(payload.get("key", "")))
 
     def _on_revoked(self, payload: Mapping[str, str]) -> None:
-        self._recheck(lambda link: str(link.permit.credential_id) == payload.get("credential_id"))
+        self._recheck(lambda permit: str(permit.credential_id) == payload.get("credential_id"))
 
     def _on_principal(self, payload: Mapping[str, str]) -> None:
-        self._recheck(lambda link: str(link.permit.principal.id) == payload.get("principal_id"))
+        self._recheck(lambda permit: str(permit.principal.id) == payload.get("principal_id"))
 
     def _on_policy(self, payload: Mapping[str, str]) -> None:
         connection = payload.get("connection_id")
-        self._recheck(lambda link: not connection or str(link.permit.connection.id) == connection, renew=True)
+        self._recheck(lambda permit: not connection or str(permit.connection.id) == connection, renew=True)
 
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
-        self._recheck(lambda link: True, renew=True)
+        self._recheck(lambda permit: True, renew=True)
 
-    def _recheck(self, concerned: Callable[[LiveLink], bool], *, renew: bool = False) -> None:
+    def _recheck(self, concerned: Callable[[Permit], bool], *, renew: bool = False) -> None:
         self.changes += 1
         for link in self._links:
-            if concerned(link):
-                self._start_check(link, renew)
+            if concerned(link.permit):
+                self._start(self._check(link, renew))
+        for opening in self._openings:
+            if opening.permit is not None and concerned(opening.permit):
+                self._start(self._check_opening(opening, opening.permit))
 
-    def _start_check(self, link: LiveLink, renew: bool) -> None:
-        task = asyncio.get_running_loop().create_task(self._check(link, renew))
+    def _start(self, check: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(check)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+    async def _check_opening(self, opening: Opening, permit: Permit) -> None:
+        """Ends it if its permit no longer holds. A policy that changed is fetched once there is a link, see `add`."""
+        try:
+            reason = await self._access.still_allowed(permit)
+        except PosternError as error:
+            reason = f"this session's permit could not be checked: {error.message}"
+        except Exception:
+            log.exception("the permit of session %s could not be checked, so it ends", opening.session_id)
+            reason = "this session's permit could not be checked"
+        if reason is not None:
+            opening.end(EndReason.REVOKED, reason)
 
     async def _check(self, link: LiveLink, renew: bool) -> None:
         """Ends the link if its permit no longer holds; gives it the policy that holds now."""

@@ -17,6 +17,7 @@ from postern.domain.principal import Principal
 from postern.domain.session import Verb
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway.engine import Engine
+from postern.gateway.opening import EndedEarly
 from postern.protocols.postgres import login
 from postern.protocols.postgres.messages import PROTOCOL_3_2
 from postern.relay.handshake import StreamHandshake
@@ -91,7 +92,7 @@ class PostgresGate:
         database = None if startup.database == own_name else startup.database
         parameters = {"application_name": f"postern {permit.principal.email}", **startup.parameters}
         session, target = await self._engine.open(
-            permit, database, parameters, _metadata(startup, stream.peer, database)
+            permit, database, parameters, _metadata(startup, stream.peer, database), since=since
         )
         key = secrets.token_bytes(36 if startup.protocol >= PROTOCOL_3_2 else 8)
         # The process id of a cancel key is a signed number for some drivers: keep it positive.
@@ -119,6 +120,8 @@ def _turn_away(stream: StreamHandshake, error: PosternError) -> None:
         if code.startswith("28"):
             code, text = "08006", "the target did not accept the gateway's own login"
             hint = "An administrator must check the connection's secret."
+    elif isinstance(error, EndedEarly):
+        code = "57P01"
     elif isinstance(error, Unauthenticated):
         code = "28P01"
     elif isinstance(error, Denied):

@@ -99,7 +99,7 @@ class Lookup:
         """False when no text can be hit: one look over all of them, instead of one each."""
         if self._by_text:
             return True
-        joined = readable(SEPARATOR.join(texts))
+        joined = readable(texts[0] if len(texts) == 1 else SEPARATOR.join(texts))
         return any(one.search(joined) for one in self._anywhere)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 
 class Event:
@@ -24,6 +25,9 @@ class Event:
 class Phase(Enum):
     PREPARE = "prepare"  # the target would parse it; nothing runs yet
     RUN = "run"
+
+
+RUN: Final = Phase.RUN  # found without a look into the class, which each exchange would take several times
 
 
 # The events of every exchange have a plain __init__, which compiles to plain stores.
@@ -45,7 +49,7 @@ class Operation(Event):
         self,
         exchange: int,
         text: str,
-        phase: Phase = Phase.RUN,
+        phase: Phase = RUN,
         values: tuple[bytes | None, ...] = (),
         truncated: bool = False,
     ) -> None:

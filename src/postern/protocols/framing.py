@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
 
@@ -12,6 +14,14 @@ def uint32(data: bytes, pos: i64) -> i64:
     c: i64 = data[pos + 2]
     d: i64 = data[pos + 3]
     return (a << 24) | (b << 16) | (c << 8) | d
+
+
+_PACKED: Final = [size.to_bytes(4, "big") for size in range(1024)]
+
+
+def packed(size: i64) -> bytes:
+    """A length as a big-endian Int32; most are short, and at hand."""
+    return _PACKED[size] if size < 1024 else int(size).to_bytes(4, "big")
 
 
 class Intake:

@@ -1,28 +1,46 @@
-"""Group commit: one thread in a process makes the spools of all its sessions durable."""
+"""Group commit: one thread in a process makes the spools of all its sessions durable, another one seals what ended."""
 
 from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
 
 from postern.errors import RecordingFailed
+from postern.recording.archive import seal_all
 from postern.recording.spool import Spool
 
 log = logging.getLogger(__name__)
 
+# An ended session waits for the next round, which seals all that ended since the last one; but no longer than this.
+_PATIENCE = 0.1
+
+
+class _Ended(NamedTuple):
+    spool: Spool
+    archive: Path
+    done: Callable[[Exception | None], None]
+
 
 class GroupCommit:
-    """Syncs every dirty spool each `interval` seconds.
+    """Every `interval` seconds, syncs each dirty spool and seals each that ended.
 
     A spool that cannot be synced is marked failed, so that its session ends at its next append; the
     others go on. When the disk is slower than the interval, rounds follow each other without a pause.
+    Sealing has a thread of its own: compressing a long recording does not hold up anybody's sync.
     """
 
     def __init__(self, interval: float) -> None:
         self._interval = interval
         self._spools: set[Spool] = set()
+        self._ended: list[_Ended] = []
         self._lock = threading.Lock()
-        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._sealing = ThreadPoolExecutor(1, thread_name_prefix="seal")
         self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
         self._thread.start()
 
@@ -31,23 +49,47 @@ class GroupCommit:
             self._spools.add(spool)
 
     def unregister(self, spool: Spool) -> None:
-        """From now on the spool's owner answers for its durability; sealing it does."""
+        """From now on the spool's owner answers for its durability."""
         with self._lock:
             self._spools.discard(spool)
 
+    def finish(
+        self, spool: Spool, archive: Path, done: Callable[[Exception | None], None], *, soon: bool = False
+    ) -> None:
+        """Seals a spool that takes no more records in the next round; `soon` begins that round now.
+
+        Then `done` is called, in another thread, with what went wrong; the spool is closed and in its place if so.
+        """
+        with self._lock:
+            self._spools.discard(spool)
+            self._ended.append(_Ended(spool, archive, done))
+            late = self._stopping
+        if late:
+            self._round()
+        elif soon or self._interval > _PATIENCE:
+            self._wake.set()
+
     def close(self) -> None:
-        """Ends the thread and returns after one last sync of what is still registered."""
-        self._stop.set()
+        """Ends the threads and returns after a last round for what is still there."""
+        with self._lock:
+            self._stopping = True
+        self._wake.set()
         self._thread.join()
-        self._sync_all()
+        self._round()
+        self._sealing.shutdown()
 
     def _run(self) -> None:
-        while not self._stop.wait(self._interval):
-            self._sync_all()
+        while not self._stopping:
+            self._wake.wait(self._interval)
+            self._wake.clear()
+            self._round()
 
-    def _sync_all(self) -> None:
+    def _round(self) -> None:
         with self._lock:
+            ended, self._ended = self._ended, []
             dirty = [spool for spool in self._spools if spool.dirty]
+        if ended:
+            self._sealing.submit(_seal, ended)
         for spool in dirty:
             try:
                 spool.sync()
@@ -56,3 +98,17 @@ class GroupCommit:
             except Exception as error:
                 log.exception("the recording %s could not be synced; its session will end", spool.path.name)
                 spool.fail(str(error))
+
+
+def _seal(ended: list[_Ended]) -> None:
+    errors = seal_all([(one.spool.path, one.archive) for one in ended])
+    for one, failure in zip(ended, errors, strict=True):
+        error = failure
+        try:
+            one.spool.close(sealed=error is None)
+        except Exception as trouble:
+            error = error or trouble
+        try:
+            one.done(error)
+        except Exception:
+            log.exception("nobody could be told that the recording %s is finished", one.spool.path.name)

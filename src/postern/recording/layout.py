@@ -36,6 +36,8 @@ def home_of(folder: Path) -> Path:
 
 def make_folder(folder: Path) -> None:
     """Makes it and its missing parents, for the owner only, durably."""
+    if folder.is_dir():
+        return
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     for path in reversed(missing):
         path.mkdir(mode=FOLDER_MODE, exist_ok=True)

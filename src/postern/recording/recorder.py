@@ -13,15 +13,13 @@ OUTPUT_LIMIT_REACHED = "output limit reached"
 class Recorder:
     """Records every event, but output only up to `output_limit` bytes; where it is cut, a Note says so."""
 
-    __slots__ = ("_append", "_fail", "_left", "output_limit", "spool", "truncated")
+    __slots__ = ("_left", "output_limit", "spool", "truncated")
 
     def __init__(self, spool: Spool, output_limit: int) -> None:
         self.spool = spool
         self.output_limit = output_limit
         self.truncated = False
         self._left = output_limit
-        self._append = spool.append
-        self._fail = spool.fail
 
     @property
     def size(self) -> int:
@@ -39,11 +37,14 @@ class Recorder:
         further call raises too.
         """
         try:
-            records = [self._encode(event, micros) for event in events]
+            if len(events) == 1:
+                data = self._encode(events[0], micros)
+            else:
+                data = b"".join([self._encode(event, micros) for event in events])
         except Malformed as error:
-            self._fail(error.message)
+            self.spool.fail(error.message)
             raise RecordingFailed(error.message) from error
-        self._append(records[0] if len(records) == 1 else b"".join(records))
+        self.spool.append(data)
 
     def _encode(self, event: Event, micros: int) -> bytes:
         """The event's record; of output beyond the limit, only the first says that it was cut."""

@@ -16,19 +16,23 @@ import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Final
 from uuid import UUID
 from zlib import crc32
 
 from postern.errors import Malformed
-from postern.interception.events import Completed, Event, Note, Operation, Phase, Refusal, Shown
+from postern.interception.events import RUN, Completed, Event, Note, Operation, Phase, Refusal, Shown
 
 MAGIC = b"POSTREC\n"
 FORMAT = 1
 MAX_PAYLOAD = 256 * 1024 * 1024
 MAX_HEADER = 64 * 1024
 
-OPERATION, SHOWN, COMPLETED, REFUSAL, NOTE = 1, 2, 3, 4, 5
+OPERATION: Final = 1
+SHOWN: Final = 2
+COMPLETED: Final = 3
+REFUSAL: Final = 4
+NOTE: Final = 5
 
 PREFIX = struct.Struct("<IBQ")
 CRC = struct.Struct("<I")
@@ -38,9 +42,17 @@ _OPERATION = struct.Struct("<QBBII")  # exchange, phase, truncated, number of va
 _COMPLETED = struct.Struct("<QqQIII")  # exchange, rows or -1, micros, bytes of tag, error code and error
 _REFUSAL = struct.Struct("<QII")  # exchange, bytes of rule and message
 _LENGTH = struct.Struct("<i")  # of a bind value; -1 is NULL
-_OPERATION_HEAD = struct.Struct(PREFIX.format + _OPERATION.format[1:])
 
-_PHASES = (Phase.PREPARE, Phase.RUN)
+_PHASES = (Phase.PREPARE, RUN)
+
+# What every exchange calls: a Final name is found without a look into the module's dictionary.
+_crc32: Final = crc32
+_pack_crc: Final = CRC.pack
+_pack_prefix: Final = PREFIX.pack
+_pack_operation: Final = struct.Struct(PREFIX.format + _OPERATION.format[1:]).pack
+_pack_completed: Final = struct.Struct(PREFIX.format + _COMPLETED.format[1:]).pack
+_OPERATION_SIZE: Final = _OPERATION.size
+_COMPLETED_SIZE: Final = _COMPLETED.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +112,27 @@ def encode(event: Event, micros: int) -> bytes:
 
     Raises Malformed for what the format cannot hold: an event that is not recorded, or a payload over MAX_PAYLOAD.
     """
-    encoder = _ENCODERS.get(type(event))
-    if encoder is None:
-        raise Malformed(f"{type(event).__name__} is not an event that is recorded")
     try:
-        record = encoder(event, micros)
+        record = _encode(event, micros)
     except (struct.error, ValueError) as error:
         raise Malformed(f"this {type(event).__name__} cannot be recorded: {error}") from error
     if len(record) > MAX_PAYLOAD:
         raise Malformed(f"this {type(event).__name__} is larger than {MAX_PAYLOAD} bytes and cannot be recorded")
     return record
+
+
+def _encode(event: Event, micros: int) -> bytes:
+    if isinstance(event, Shown):
+        return _encode_shown(event, micros)
+    if isinstance(event, Operation):
+        return _encode_operation(event, micros)
+    if isinstance(event, Completed):
+        return _encode_completed(event, micros)
+    if isinstance(event, Refusal):
+        return _encode_refusal(event, micros)
+    if isinstance(event, Note):
+        return _encode_note(event, micros)
+    raise Malformed(f"{type(event).__name__} is not an event that is recorded")
 
 
 def decode(kind: int, payload: bytes) -> Event:
@@ -126,18 +149,18 @@ def decode(kind: int, payload: bytes) -> Event:
 def _encode_operation(event: Operation, micros: int) -> bytes:
     text = event.text.encode("utf-8", "surrogatepass")
     values = _encode_values(event.values) if event.values else b""
-    head = _OPERATION_HEAD.pack(
-        _OPERATION.size + len(text) + len(values),
+    head = _pack_operation(
+        _OPERATION_SIZE + len(text) + len(values),
         OPERATION,
         micros,
         event.exchange,
-        event.phase is Phase.RUN,
+        event.phase is RUN,
         event.truncated,
         len(event.values),
         len(text),
     )
     data = head + text + values
-    return data + CRC.pack(crc32(data))
+    return data + _pack_crc(_crc32(data))
 
 
 def _encode_values(values: tuple[bytes | None, ...]) -> bytes:
@@ -167,17 +190,34 @@ def _decode_operation(payload: bytes) -> Operation:
 
 
 def _encode_shown(event: Shown, micros: int) -> bytes:
-    head = PREFIX.pack(len(event.data), SHOWN, micros)
-    return b"".join((head, event.data, CRC.pack(crc32(event.data, crc32(head)))))
+    data = event.data
+    head = _pack_prefix(len(data), SHOWN, micros)
+    return b"".join((head, data, _pack_crc(_crc32(data, _crc32(head)))))
 
 
 def _encode_completed(event: Completed, micros: int) -> bytes:
-    tag = event.tag.encode("utf-8", "surrogatepass")
-    code = event.error_code.encode("utf-8", "surrogatepass")
-    error = event.error.encode("utf-8", "surrogatepass")
-    rows = -1 if event.rows is None else event.rows
-    fixed = _COMPLETED.pack(event.exchange, rows, event.micros, len(tag), len(code), len(error))
-    return _record(COMPLETED, micros, fixed + tag + code + error)
+    texts = event.tag.encode("utf-8", "surrogatepass")
+    tag_size = len(texts)
+    code_size = error_size = 0
+    if event.error_code or event.error:
+        code = event.error_code.encode("utf-8", "surrogatepass")
+        error = event.error.encode("utf-8", "surrogatepass")
+        code_size, error_size = len(code), len(error)
+        texts += code + error
+    rows = event.rows
+    head = _pack_completed(
+        _COMPLETED_SIZE + len(texts),
+        COMPLETED,
+        micros,
+        event.exchange,
+        -1 if rows is None else rows,
+        event.micros,
+        tag_size,
+        code_size,
+        error_size,
+    )
+    data = head + texts
+    return data + _pack_crc(_crc32(data))
 
 
 def _decode_completed(payload: bytes) -> Completed:
@@ -225,13 +265,6 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
-_ENCODERS: dict[type[Event], Callable[[Any, int], bytes]] = {
-    Operation: _encode_operation,
-    Shown: _encode_shown,
-    Completed: _encode_completed,
-    Refusal: _encode_refusal,
-    Note: _encode_note,
-}
 _DECODERS: dict[int, Callable[[bytes], Event]] = {
     OPERATION: _decode_operation,
     SHOWN: Shown,

@@ -6,7 +6,6 @@ Apart from `driver.py` because that file is compiled, and a compiled class canno
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 
 from postern.protocols.base import Side
 from postern.relay.driver import Driver
@@ -19,7 +18,7 @@ class Endpoint(asyncio.Protocol):
         self._driver = driver
         self._side = side
         # The callback of every read: one call less than a method of our own.
-        self.data_received = partial(driver.received, side)  # type: ignore[method-assign]
+        self.data_received = driver.from_client if side is Side.CLIENT else driver.from_target  # type: ignore[method-assign]
 
     def eof_received(self) -> bool:
         return self._driver.finished(self._side)

@@ -16,10 +16,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from postern.domain.session import EndReason
 from postern.errors import ProtocolViolation
-from postern.interception.events import Completed, Event, Operation, Output, Phase, Refusal, Rows, Shown
+from postern.interception.events import RUN, Completed, Event, Operation, Output, Refusal, Rows, Shown
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict
 from postern.protocols.base import Request, Side, Wire
@@ -27,6 +28,10 @@ from postern.protocols.base import Request, Side, Wire
 log = logging.getLogger(__name__)
 
 MAX_FILLED = 64 * 1024  # bytes
+
+# Final names are found without a look into the class.
+_CLIENT: Final = Side.CLIENT
+_TARGET: Final = Side.TARGET
 
 Clock = Callable[[], int]
 
@@ -44,12 +49,14 @@ class Send:
 
 @dataclass(init=False)
 class Record:
-    """Keep these events, in order, before anything that follows is sent."""
+    """Keep these events, in order, before anything that follows is sent. `at` is by the link's clock."""
 
     events: list[Event]
+    at: int
 
-    def __init__(self, events: list[Event]) -> None:
+    def __init__(self, events: list[Event], at: int) -> None:
         self.events = events
+        self.at = at
 
 
 @dataclass(slots=True)
@@ -87,11 +94,15 @@ class Parked:
 
 
 class Link:
-    """Feed it with `receive`; it answers with effects. `clock` gives microseconds."""
+    """Feed it with `receive`; it answers with effects. `clock` gives microseconds since the session's start.
+
+    It is asked once for what is received: all that comes of one read happens at one moment.
+    """
 
     def __init__(self, wire: Wire, pipeline: Pipeline, clock: Clock) -> None:
         self._wire = wire
         self._clock = clock
+        self.now = clock()  # when something was last received
         self._started: dict[int, int] = {}
         self._parked: Parked | None = None
         self._held_at = 0  # the operation that the last Hold was about
@@ -129,14 +140,15 @@ class Link:
         """
         if self._ended or self._parked is None or self._parked.ticket != ticket:
             return []
-        return self._run(Side.CLIENT, b"", verdict)
+        return self._run(_CLIENT, b"", verdict)
 
     def _run(self, side: Side, data: bytes, verdict: Verdict | None) -> list[Effect]:
         """Takes `data`, or the verdict on what is parked. What was understood goes its way whatever comes behind it."""
         effects: list[Effect] = []
+        self.now = self._clock()
         self._owed = self._wire.unfinished
         try:
-            if side is Side.TARGET:
+            if side is _TARGET:
                 self._wire.feed_target(data)
                 self._from_target(effects)
             else:
@@ -156,7 +168,7 @@ class Link:
     def client_finished(self) -> list[Effect]:
         """The client sends no more, and may still read."""
         data = b"" if self._ended else self._wire.client_finished()
-        return [Send(Side.TARGET, data)] if data else []
+        return [Send(_TARGET, data)] if data else []
 
     def target_finished(self) -> list[Effect]:
         """The target is gone. The client is told, unless it has said goodbye or has been told already."""
@@ -172,7 +184,7 @@ class Link:
         effects: list[Effect] = []
         farewell = self._farewell(message, code, hint, self._wire.unfinished)
         if farewell:
-            effects += (Record([Shown(farewell)]), Send(Side.CLIENT, farewell))
+            effects += (Record([Shown(farewell)], self._clock()), Send(_CLIENT, farewell))
         effects.append(Close(reason, message))
         return effects
 
@@ -210,9 +222,9 @@ class Link:
                     park = self._decide(piece, piece.forced or self._judge(piece, 0, 0), kept, outgoing)
         finally:
             if kept:
-                effects.append(Record(kept))
+                effects.append(Record(kept, self.now))
             if outgoing:
-                effects.append(Send(Side.TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
+                effects.append(Send(_TARGET, outgoing[0] if len(outgoing) == 1 else b"".join(outgoing)))
             if park is not None:
                 effects.append(park)
         if wire.answers_waiting:
@@ -233,9 +245,9 @@ class Link:
 
     def _judge(self, request: Request, operation: int, place: int) -> Verdict | None:
         """None: forward. Begins at this operation and this place in the chain; a refusal wins over a hold."""
-        pipeline = self._pipeline
-        if Operation not in pipeline.wants:
+        if not self._wire.wants.operations:
             return None
+        pipeline = self._pipeline
         held: Hold | None = None
         held_at = 0
         for index in range(operation, len(request.operations)):
@@ -264,7 +276,7 @@ class Link:
         metrics = self._pipeline.session.metrics
         runs = 0
         for operation in operations:
-            if operation.phase is Phase.RUN:
+            if operation.phase is RUN:
                 runs += 1
         metrics.operations += runs
         if isinstance(verdict, Refuse):
@@ -273,10 +285,9 @@ class Link:
             kept.append(Refusal(operations[0].exchange if operations else 0, verdict.rule, verdict.message))
             data = self._wire.refuse(request, verdict)
         else:
-            now = self._clock()
             for operation in operations if runs in (0, len(operations)) else _without_repeats(operations):
                 kept.append(operation)
-                self._started[operation.exchange] = now
+                self._started[operation.exchange] = self.now
             data = self._wire.admit(request)
         if data:
             outgoing.append(data)
@@ -294,7 +305,7 @@ class Link:
                     elif isinstance(piece, Completed):
                         started = self._started.pop(piece.exchange, None)
                         if started is not None:
-                            piece.micros = self._clock() - started
+                            piece.micros = self.now - started
                         kept.append(piece)
                     else:
                         shown.append(self._answer(piece, kept))
@@ -303,9 +314,9 @@ class Link:
             if data:
                 kept.insert(0, Shown(data))
             if kept:
-                effects.append(Record(kept))
+                effects.append(Record(kept, self.now))
             if data:
-                effects.append(Send(Side.CLIENT, data))
+                effects.append(Send(_CLIENT, data))
         if self._started and not wire.busy:
             self._started.clear()  # exchanges that an earlier error ended
 
@@ -322,5 +333,5 @@ class Link:
 
 def _without_repeats(operations: list[Operation]) -> list[Operation]:
     """A statement that is prepared and run in one request is recorded once."""
-    run = {operation.text for operation in operations if operation.phase is Phase.RUN}
-    return [operation for operation in operations if operation.phase is Phase.RUN or operation.text not in run]
+    run = {operation.text for operation in operations if operation.phase is RUN}
+    return [operation for operation in operations if operation.phase is RUN or operation.text not in run]

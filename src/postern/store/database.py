@@ -6,10 +6,11 @@ import asyncio
 import fcntl
 import logging
 import os
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from alembic import command
 from alembic.config import Config
@@ -23,8 +24,11 @@ from postern.store.threaded import Executor, ThreadedEngine
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _DRIVERS = {"sqlite": "sqlite+pysqlite", "postgresql": "postgresql+asyncpg", "postgres": "postgresql+asyncpg"}
 MIGRATIONS = Path(__file__).parent / "migrations"
+_SQLITE = (sqlite3.OperationalError, sqlite3.InterfaceError)  # of statements that are `Prepared`
 _BUSY_MILLISECONDS = 10_000
 _MIGRATION_LOCK = 0x506F_7374_6572_6E  # "Postern"; any number that is always the same
 
@@ -66,6 +70,15 @@ class Database:
                 async with self.engine.begin() as connection:
                     yield cast("Executor", connection)
 
+    async def together(self, work: Callable[[Connection], T]) -> T:
+        """What `work` does, all or none, in one hand-over: on SQLite nobody waits for its lock while it waits for a
+        thread."""
+        async with _answering():
+            if isinstance(self.engine, ThreadedEngine):
+                return await self.engine.transact(work, postern_transaction=True)
+            async with self.engine.begin() as connection:
+                return await connection.run_sync(work)
+
     async def migrate(self) -> None:
         """Brings the schema to the newest version. Safe when several processes start at once.
 
@@ -101,7 +114,7 @@ async def _answering() -> AsyncIterator[None]:
     """Turns "the store does not answer" into the one error that callers know; other errors pass."""
     try:
         yield
-    except (OperationalError, InterfaceError, PoolTimeout, OSError) as error:
+    except (OperationalError, InterfaceError, PoolTimeout, OSError, *_SQLITE) as error:
         log.exception("the store does not answer")
         raise Unavailable(
             "the store does not answer; try again, and look at the gateway's log if it stays so"

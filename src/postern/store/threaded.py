@@ -27,13 +27,19 @@ class Executor(Protocol):
 
 
 class ThreadedEngine:
-    """`sync_engine` on a few threads of its own."""
+    """`sync_engine` on a few threads of its own.
+
+    Transactions of several hops have a thread to themselves and go one at a time: statements that wait for SQLite's
+    lock hold their threads, and the one transaction that has the lock must not need any of these to go on.
+    """
 
     def __init__(self, url: URL, threads: int) -> None:
         self.sync_engine: Engine = create_engine(
-            url, pool_size=threads, max_overflow=0, hide_parameters=True, connect_args={"check_same_thread": False}
+            url, pool_size=threads + 1, max_overflow=0, hide_parameters=True, connect_args={"check_same_thread": False}
         )
         self._pool = ThreadPoolExecutor(threads, thread_name_prefix="store")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="store-transaction")
+        self._turn = asyncio.Lock()
 
     async def run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
@@ -45,17 +51,32 @@ class ThreadedEngine:
     @asynccontextmanager
     async def begin(self, **options: Any) -> AsyncIterator[Executor]:
         """A transaction; `options` are execution options of its connection."""
-        connection = await self.run(lambda: _begun(self.sync_engine.connect(), options))
-        try:
-            yield _Transaction(self, connection)
-        except BaseException:
-            await asyncio.shield(self.run(connection.close))  # which rolls back
-            raise
-        await asyncio.shield(self.run(lambda: _committed(connection)))
+        async with self._turn:
+            connection = await self.write(lambda: _begun(self.sync_engine.connect(), options))
+            try:
+                yield _Transaction(self, connection)
+            except BaseException:
+                await asyncio.shield(self.write(connection.close))  # which rolls back
+                raise
+            await asyncio.shield(self.write(lambda: _committed(connection)))
+
+    async def write(self, work: Callable[[], T]) -> T:
+        """A step of the transaction whose turn it is."""
+        return await asyncio.get_running_loop().run_in_executor(self._writer, work)
+
+    async def transact(self, work: Callable[[Connection], T], **options: Any) -> T:
+        """A whole transaction in one hop."""
+
+        def in_thread() -> T:
+            with self.sync_engine.connect() as connection, connection.execution_options(**options).begin():
+                return work(connection)
+
+        return await self.run(in_thread)
 
     async def dispose(self) -> None:
         await self.run(self.sync_engine.dispose)
         self._pool.shutdown(wait=False)
+        self._writer.shutdown(wait=False)
 
 
 class _Statements:
@@ -82,7 +103,7 @@ class _Transaction:
         return await self.run_sync(lambda connection: _whole(connection.execute(statement, parameters)))
 
     async def run_sync(self, work: Callable[[Connection], T]) -> T:
-        return await self._engine.run(lambda: work(self._connection))
+        return await self._engine.write(lambda: work(self._connection))
 
 
 def _whole(result: CursorResult[Any]) -> CursorResult[Any]:

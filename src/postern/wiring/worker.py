@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from datetime import datetime
 from uuid import UUID
 
@@ -27,7 +27,6 @@ from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.process import announce_ready
 from postern.protocols.base import Wire
 from postern.protocols.postgres.wire import PostgresWire
-from postern.recording.archive import seal
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import archive_path, spool_folder, spool_path
 from postern.recording.recorder import Recorder
@@ -58,7 +57,7 @@ def pipeline(permit: Permit, view: SessionView) -> Pipeline:
 
 
 class SpoolRecording:
-    """One session's spool while it is written; `finish` makes it an archive."""
+    """One session's spool while it is written; `finish` makes it an archive, together with others that end now."""
 
     def __init__(self, settings: Settings, commits: GroupCommit, worker: str, session: UUID, header: Header) -> None:
         self._commits = commits
@@ -76,14 +75,24 @@ class SpoolRecording:
     def truncated(self) -> bool:
         return self._recorder.truncated
 
-    def finish(self) -> None:
-        self._commits.unregister(self._spool)
-        try:
-            seal(self._spool.path, self._archive)
-        except BaseException:
-            self._spool.close()
-            raise
-        self._spool.close(sealed=True)
+    def finish(self, *, soon: bool) -> Awaitable[None]:
+        loop = asyncio.get_running_loop()
+        finished: asyncio.Future[None] = loop.create_future()
+
+        def done(error: Exception | None) -> None:
+            loop.call_soon_threadsafe(_settle, finished, error)
+
+        self._commits.finish(self._spool, self._archive, done, soon=soon)
+        return finished
+
+
+def _settle(finished: asyncio.Future[None], error: Exception | None) -> None:
+    if finished.done():
+        return
+    if error is None:
+        finished.set_result(None)
+    else:
+        finished.set_exception(error)
 
 
 def build_worker(settings: Settings, name: str, made: Services, commits: GroupCommit) -> Worker:

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import struct
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, Unavailable
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.login import TargetGreeting, TargetLogin, TargetRefused, connect
+from postern.protocols.postgres.scram import KeyCache
 from postern.testing import postgres as pg
 from postern.testing.handshake import MemoryHandshake, pair
 
@@ -77,7 +79,9 @@ def encrypted(answer: bytes, inner: Behaviour) -> Behaviour:
     return behave
 
 
-def scram(offered: list[str], password: str = PASSWORD, binding: bytes | None = None) -> Behaviour:
+def scram(
+    offered: list[str], password: str = PASSWORD, binding: bytes | None = None, salt: bytes | None = None
+) -> Behaviour:
     async def behave(target: MemoryHandshake) -> None:
         await startup(target)
         target.write(m.authentication(m.AUTH_SASL, b"".join(m.cstring(name) for name in offered) + b"\0"))
@@ -86,7 +90,7 @@ def scram(offered: list[str], password: str = PASSWORD, binding: bytes | None = 
         assert chosen.decode() in offered
         mechanism = ScramMechanism(chosen.decode())
         server = mechanism.make_server(
-            lambda _: ScramMechanism(SCRAM).make_auth_info(password),
+            lambda _: ScramMechanism(SCRAM).make_auth_info(password, salt=salt),
             channel_binding=("tls-server-end-point", binding) if binding else None,
         )
         server.set_client_first(body[pos + 4 :].decode())
@@ -238,6 +242,7 @@ def challenges(first: Callable[[str], str], final: str = "v=AAAA") -> Behaviour:
     return behave
 
 
+SALT_BYTES = b"0123456789abcdef"
 SALT = "MDEyMzQ1Njc4OWFiY2RlZg=="
 HOSTILE: dict[str, tuple[Callable[[str], str], type[PosternError], str]] = {
     "no iterations (attack 75)": (lambda n: f"r={n}x,s={SALT},i=0", ProtocolViolation, "iterations"),
@@ -338,12 +343,33 @@ async def test_the_password_is_shown_nowhere() -> None:
     assert PASSWORD not in repr(caught.value)
 
 
-async def test_the_long_computation_leaves_the_loop() -> None:
+async def offloaded(how: TargetLogin, behaviour: Behaviour) -> int:
     ours, theirs = pair()
-    target = asyncio.ensure_future(scram([SCRAM])(theirs))
-    await connect(ours, login())
-    await target
-    assert ours.offloaded == 1
+    target = asyncio.ensure_future(behaviour(theirs))
+    try:
+        await connect(ours, how)
+    finally:
+        await target
+    return ours.offloaded
+
+
+async def test_the_long_computation_leaves_the_loop_and_is_done_once_for_each_salt() -> None:
+    how = login()
+    salted = [scram([SCRAM], salt=salt) for salt in (b"0123456789abcdef", b"fedcba9876543210")]
+    assert [await offloaded(how, salted[number]) for number in (0, 0, 1, 0, 1)] == [1, 0, 1, 0, 0]
+
+
+async def test_the_key_of_a_login_that_failed_is_not_kept() -> None:
+    keys = KeyCache()
+    wrong = replace(login(), password=Secret("another"), keys=keys)
+    right = replace(login(), keys=keys)
+    with pytest.raises(TargetRefused):
+        await offloaded(wrong, scram([SCRAM], salt=SALT_BYTES))
+    assert await offloaded(right, scram([SCRAM], salt=SALT_BYTES)) == 1
+    with pytest.raises(TargetRefused):
+        await offloaded(wrong, scram([SCRAM], salt=SALT_BYTES))
+    assert keys.find(wrong.password, SALT_BYTES, 4096) is None
+    assert keys.find(right.password, SALT_BYTES, 4096) is not None
 
 
 @given(st.binary(max_size=80), st.integers(0, 12), st.booleans())

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from postern.domain.masking import InfoType
-from postern.inspection.masking.detector import NOT_BEFORE_WORD, Detector, Form, Masked, starts_with, substitute_valid
+from postern.inspection.masking.detector import (
+    EDGE,
+    EDGE_BEHIND,
+    NOT_BEFORE_WORD,
+    Detector,
+    Form,
+    Whole,
+    narrowed,
+    starts_with,
+    substitute_valid,
+)
 
 MASK = b"************"
 
@@ -27,6 +38,14 @@ _ISSUED = re.compile(
         rf"(?={prefix})(?:{'|'.join(f'[0-9]{{{length}}}' for length in lengths)})" for prefix, lengths in _ISSUERS
     ).encode()
 )
+_CLASS = re.compile(r"\[[^]]*]")  # stands for one digit of a prefix
+_WHOLE = "|".join(
+    f"{prefix}[0-9]{{{length - len(_CLASS.sub('x', prefix))}}}"
+    for prefixes, lengths in _ISSUERS
+    for prefix in prefixes.split("|")
+    for length in lengths
+).encode()
+_LONGEST = 19
 _SEPARATORS = b" -"
 _DOUBLED = bytes.maketrans(b"0123456789", bytes(48 + sum(divmod(2 * digit, 10)) for digit in range(10)))
 _ZERO = ord("0")
@@ -54,17 +73,18 @@ def has_check_digit(digits: bytes) -> bool:
     return total % 10 == 0
 
 
-def have_check_digits(digits: bytes, length: int) -> bool:
-    """The Luhn test for many numbers of one length, written one behind the other.
+def have_check_digits(numbers: Sequence[bytes]) -> bool:
+    """The Luhn test for many numbers of digits only, none longer than 19.
 
     What stands at one place in all numbers makes one long integer, a byte for each number; adding these up adds up
-    every number at once. No byte overflows: 19 places of at most 9 are less than 256.
+    every number at once. Zeros in front change no sum. No byte overflows: 19 places of at most 9 are less than 256.
     """
+    digits = b"".join([number.rjust(_LONGEST, b"0") for number in numbers])
     total = 0
-    for place in range(length):
-        values = _SINGLE_VALUES if (length - place) % 2 else _DOUBLED_VALUES
-        total += int.from_bytes(digits[place::length].translate(values), "little")
-    sums = total.to_bytes(len(digits) // length, "little")
+    for place in range(_LONGEST):
+        values = _SINGLE_VALUES if (_LONGEST - place) % 2 else _DOUBLED_VALUES
+        total += int.from_bytes(digits[place::_LONGEST].translate(values), "little")
+    sums = total.to_bytes(len(numbers), "little")
     return not sums.translate(None, _MULTIPLES_OF_TEN)
 
 
@@ -78,30 +98,24 @@ def _judge(candidate: bytes) -> tuple[int, bytes] | None:
     return None
 
 
-_mask_each = substitute_valid(_CANDIDATE, _judge)
+_LIKE = (
+    EDGE
+    + rb"[2-68](?:\d{11,18}|\d{3}[ -]\d{4}[ -]\d{4}[ -]\d{1,4}(?:[ -]\d{1,3})?|\d{3}[ -]\d{6}[ -]\d{4,5})"
+    + EDGE_BEHIND
+)
 
 
-def _mask(text: bytes) -> Masked:
-    cells = _cards_only(text)
-    if cells is None:
-        return _mask_each(text)
-    return Masked(b"\x00".join([MASK + cell[-4:] for cell in cells]), len(cells), len(text) - len(cells) + 1)
-
-
-def _cards_only(text: bytes) -> list[bytes] | None:
-    """The texts of a column that holds nothing but plain card numbers of one length; None for any other."""
-    cells = text.split(b"\x00")
-    length = len(cells[0])
-    if not 12 <= length <= 19 or len(text) + 1 != len(cells) * (length + 1):
-        return None
-    digits = b"".join(cells)
-    same = all(len(cell) == length for cell in cells)
-    if same and digits.isdigit() and have_check_digits(digits, length) and all(map(_ISSUED.fullmatch, cells)):
-        return cells
-    return None
+def _mask_whole(cards: Sequence[bytes]) -> list[bytes] | None:
+    return [MASK + card[-4:] for card in cards] if have_check_digits(cards) else None
 
 
 CREDIT_CARD = Detector(
     InfoType.CREDIT_CARD,
-    (Form(rb"\d{12}|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d|\d{4}[ -]\d{6}[ -]\d{4}", _mask),),
+    (
+        Form(
+            rb"\d{12}|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d|\d{4}[ -]\d{6}[ -]\d{4}",
+            narrowed(_LIKE, substitute_valid(_CANDIDATE, _judge)),
+        ),
+    ),
+    Whole(_WHOLE, _mask_whole),
 )

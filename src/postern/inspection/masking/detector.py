@@ -16,6 +16,9 @@ from postern.domain.masking import InfoType
 # follows it is the rest of a value that was masked.
 NOT_BEFORE_WORD = rb"(?![0-9A-Za-z_])"
 BEHIND_EDGE = rb"(?:(?<![0-9A-Za-z_])(?<!\*\*\*)|(?<=\\[bfnrtv]))"
+# The same, as far as RE2 can tell, around a letter or a digit.
+EDGE = rb"(?:\b|\\[bfnrtv])"
+EDGE_BEHIND = rb"\b"
 
 
 def starts_with(first: bytes) -> bytes:
@@ -36,16 +39,33 @@ class Masked:
     size: int = 0
 
 
+Mask = Callable[[bytes], Masked]
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
     """One way to write a value.
 
     `candidate` is an RE2 expression without look-around that matches in every text in which `mask` would find
-    something; it is fast, `mask` need not be. `mask` takes any bytes; no value it finds holds a zero byte.
+    something; it is fast, `mask` need not be. `mask` takes any bytes; no value it finds holds a zero byte, ends
+    in front of a letter or digit, or leaves a text in which another form's candidate is found that was not before.
     """
 
     candidate: bytes
-    mask: Callable[[bytes], Masked]
+    mask: Mask
+
+
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """A text that is one value from end to end, as most texts of a column of them are: there is nothing to search.
+
+    `value` is an RE2 expression. Of a text that it matches from end to end, the forms of this kind would replace all,
+    and those of the kinds before it nothing. `mask` gives what replaces such texts, or None when one of them is no
+    value after all.
+    """
+
+    value: bytes
+    mask: Callable[[Sequence[bytes]], list[bytes] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +74,7 @@ class Detector:
 
     type: InfoType
     forms: tuple[Form, ...]
+    whole: Whole
 
 
 def compile_linear(expression: bytes) -> Searcher:
@@ -61,9 +82,9 @@ def compile_linear(expression: bytes) -> Searcher:
     return Searcher(re2.compile(expression, _options()))
 
 
-def compile_set(expressions: Sequence[bytes]) -> Callable[[bytes], list[int] | None]:
-    """Answers which of several RE2 patterns match somewhere in a text, in one pass; None for none of them."""
-    patterns = re2.Set.SearchSet(_options())
+def compile_set(expressions: Sequence[bytes], *, whole: bool = False) -> Callable[[bytes], list[int] | None]:
+    """Answers which of several RE2 patterns match a text, somewhere in it or as a whole, in one pass; None: none."""
+    patterns = re2.Set.FullMatchSet(_options()) if whole else re2.Set.SearchSet(_options())
     for expression in expressions:
         patterns.Add(expression)
     patterns.Compile()
@@ -87,7 +108,23 @@ class Searcher:
         self.fullmatch: Callable[[bytes], object | None] = pattern.fullmatch
 
 
-def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Callable[[bytes], Masked]:
+def narrowed(expression: bytes, mask: Mask) -> Mask:
+    """`mask`, asked only about texts in which `expression` is found: RE2 sees edges and whole lengths in one more
+    quick look, and spares the close search what is glued to letters, such as the digits of a hash."""
+    search = compile_linear(expression).search
+
+    def apply(text: bytes) -> Masked:
+        return mask(text) if search(text) else Masked(text)
+
+    return apply
+
+
+def replaced_by(mask: bytes) -> Callable[[Sequence[bytes]], list[bytes]]:
+    """For kinds that the expression of a `Whole` alone decides and one text replaces."""
+    return lambda texts: [mask] * len(texts)
+
+
+def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Mask:
     """For kinds that the pattern alone decides and one text replaces. `mask` must hold no backslash."""
 
     def apply(text: bytes) -> Masked:
@@ -97,9 +134,7 @@ def substitute_all(pattern: re.Pattern[bytes], mask: bytes) -> Callable[[bytes],
     return apply
 
 
-def substitute_valid(
-    pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]
-) -> Callable[[bytes], Masked]:
+def substitute_valid(pattern: re.Pattern[bytes], judge: Callable[[bytes], tuple[int, bytes] | None]) -> Mask:
     """For kinds whose candidates need a closer look.
 
     `judge(candidate)` answers how many of its bytes are the value and what replaces them, or None;

@@ -6,7 +6,7 @@ with check digits of its own country), and telephone numbers, which have no chec
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from postern.domain.masking import InfoType
@@ -23,10 +23,15 @@ ORDER: tuple[Detector, ...] = (EMAIL_ADDRESS, IBAN_CODE, CREDIT_CARD, US_SSN, IP
 ROUNDS = 3
 
 
+def compile_column(value: bytes) -> Searcher:
+    """Matches texts that are a value each, with a zero byte between any two."""
+    return compile_linear(rb"(?:(?:" + value + rb")\x00)*(?:" + value + rb")")
+
+
 class Detectors:
     """Those for some kinds of information, with one quick look for all of them."""
 
-    __slots__ = ("_forms", "_which", "may_hold", "types")
+    __slots__ = ("_columns", "_forms", "_which", "_whole", "may_hold", "types")
 
     def __init__(self, types: frozenset[InfoType]) -> None:
         forms = [(detector.type, form) for detector in ORDER if detector.type in types for form in detector.forms]
@@ -35,6 +40,21 @@ class Detectors:
         self.may_hold: Searcher = compile_linear(b"|".join(candidates))
         self._which = compile_set(candidates)
         self._forms = tuple((kind, form.mask) for kind, form in forms)
+        wholes = [(detector.type, detector.whole) for detector in ORDER if detector.type in types]
+        self._whole = compile_set([whole.value for _, whole in wholes], whole=True)
+        self._columns = tuple((kind, compile_column(whole.value).fullmatch, whole.mask) for kind, whole in wholes)
+
+    def mask_column(self, texts: Sequence[bytes], joined: bytes) -> tuple[InfoType, list[bytes]] | None:
+        """What replaces each of the texts, when every one is a value of one kind and nothing else.
+
+        `joined` is the texts with a zero byte between any two; none of them holds one.
+        """
+        like_first = self._whole(texts[0])
+        if like_first is None:
+            return None
+        kind, fullmatch, mask = self._columns[like_first[0]]
+        masked = mask(texts) if fullmatch(joined) else None
+        return None if masked is None else (kind, masked)
 
     def mask(self, text: bytes) -> Iterator[tuple[InfoType, Masked]]:
         """What each form of each kind did to what the ones before it left; only those that found something.

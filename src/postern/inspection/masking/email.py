@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from postern.domain.masking import InfoType
-from postern.inspection.masking.detector import Detector, Form, Masked, compile_linear
+from postern.inspection.masking.detector import Detector, Form, Masked, Whole, replaced_by
 
 MASK = b"****@****"
 
@@ -17,14 +17,10 @@ _LOCAL_BYTES = bytes(code for code in range(256) if re.match(rb"[" + _LOCAL + rb
 
 _AT_DOMAIN = re.compile(rb"(" + _DOMAIN % {b"atomic": b"++"} + rb")")
 _ADDRESS = rb"[" + _LOCAL + rb"]+" + _DOMAIN % {b"atomic": b"+"}
-_ONLY_ADDRESSES = compile_linear(rb"(?:" + _ADDRESS + rb"\x00)*" + _ADDRESS)
 
 
 def _mask(text: bytes) -> Masked:
     """Cuts at each `@domain`; what an address may hold at the end of the piece before it is its local part."""
-    if _ONLY_ADDRESSES.fullmatch(text):  # a column of addresses: nothing to cut
-        hits = text.count(b"\x00") + 1
-        return Masked(b"\x00".join([MASK] * hits), hits, len(text) - hits + 1)
     pieces = _AT_DOMAIN.split(text)
     if len(pieces) == 1:
         return Masked(text)
@@ -62,4 +58,8 @@ def _without_local_part(piece: bytes) -> bytes:
 
 _NAME_BYTES = frozenset(bytes((code,)) for code in _LOCAL_BYTES)
 
-EMAIL_ADDRESS = Detector(InfoType.EMAIL_ADDRESS, (Form(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask),))
+EMAIL_ADDRESS = Detector(
+    InfoType.EMAIL_ADDRESS,
+    (Form(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask),),
+    Whole(_ADDRESS, replaced_by(MASK)),
+)

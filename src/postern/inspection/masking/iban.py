@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import re
 import string
+from collections.abc import Sequence
 
 from postern.domain.masking import InfoType
-from postern.inspection.masking.detector import Detector, Form, starts_with, substitute_valid
+from postern.inspection.masking.detector import (
+    EDGE,
+    Detector,
+    Form,
+    Whole,
+    narrowed,
+    starts_with,
+    substitute_valid,
+)
 
 MASK = b"****"
 
@@ -22,7 +31,16 @@ LENGTHS = {country[:2].encode(): int(country[2:]) for country in _COUNTRIES.spli
 _CANDIDATE = re.compile(
     starts_with(rb"[A-Za-z]") + rb"[A-Za-z]\d\d(?:[0-9A-Za-z]{11,30}(?! ?[0-9A-Za-z])|(?: ?[0-9A-Za-z]){11,30})"
 )
-_VALUES = {ord(character): str(int(character, 36)) for character in string.digits + string.ascii_uppercase}
+# Every country's own length, in RE2's words.
+_ACCOUNT = (
+    EDGE
+    + rb"(?i:"
+    + b"|".join(country + rb"\d\d(?: ?[0-9A-Z]){%d}" % (length - 4) for country, length in LENGTHS.items())
+    + rb")"
+    + rb"(?:\b|_)"  # the close search takes an account number in front of `_`, too
+)
+_WHOLE = b"|".join(country + rb"\d\d[0-9A-Z]{%d}" % (length - 4) for country, length in LENGTHS.items())
+_VALUES = {ord(character): b"%d" % int(character, 36) for character in string.digits + string.ascii_uppercase}
 _COUNTRY_VALUES = {country: _VALUES[country[0]] + _VALUES[country[1]] for country in LENGTHS}
 _WORD = re.compile(rb"[0-9A-Za-z_]")
 
@@ -52,15 +70,28 @@ def _length_of(candidate: bytes, wanted: int) -> int | None:
 
 def has_check_digits(account: bytes) -> bool:
     """`account` holds letters in upper case and digits only, its country and check digits first."""
-    return int(_spell(account[4:]) + _COUNTRY_VALUES[account[:2]] + account[2:4].decode()) % 97 == 1
+    return int(_spell(account[4:]) + _COUNTRY_VALUES[account[:2]] + account[2:4]) % 97 == 1
 
 
-def _spell(text: bytes) -> str:
+def _spell(text: bytes) -> bytes:
     """Digits as they are, letters as 10 to 35."""
-    return text.decode() if text.isdigit() else "".join(map(_VALUES.__getitem__, text))
+    return text if text.isdigit() else b"".join([_VALUES[character] for character in text])
+
+
+def _mask_whole(accounts: Sequence[bytes]) -> list[bytes] | None:
+    for account in accounts:
+        if not has_check_digits(account):
+            return None
+    return [account[:2] + MASK + account[-4:] for account in accounts]
 
 
 IBAN_CODE = Detector(
     InfoType.IBAN_CODE,
-    (Form(rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}", substitute_valid(_CANDIDATE, _judge)),),
+    (
+        Form(
+            rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}",
+            narrowed(_ACCOUNT, substitute_valid(_CANDIDATE, _judge)),
+        ),
+    ),
+    Whole(_WHOLE, _mask_whole),
 )

@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from postern.domain.masking import InfoType
 from postern.inspection.masking.detectors import Detectors, detectors_for
 from postern.inspection.masking.json_documents import mask_documents
+from postern.inspection.masking.lines import mask_lines
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.texts import Hits, mask_texts
-from postern.interception.events import Event, Kind, Output, Rows
+from postern.interception.events import Channel, Event, Kind, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Verdict
 
@@ -43,7 +44,8 @@ class Masking:
             self._mask_rows(self._detectors, event, hits)
         elif isinstance(event, Output):
             texts = event.texts()
-            masked = mask_texts(self._detectors, texts, hits) if texts else None
+            mask = mask_lines if event.channel is Channel.COPY else mask_texts
+            masked = mask(self._detectors, texts, hits) if texts else None
             if masked is not None:
                 event.replace(masked)
         if not hits.counts:

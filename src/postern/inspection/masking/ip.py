@@ -8,9 +8,14 @@ import re
 from postern.domain.masking import InfoType
 from postern.inspection.masking.detector import (
     BEHIND_EDGE,
+    EDGE,
+    EDGE_BEHIND,
     NOT_BEFORE_WORD,
     Detector,
     Form,
+    Whole,
+    narrowed,
+    replaced_by,
     starts_with,
     substitute_all,
     substitute_valid,
@@ -51,11 +56,14 @@ def _judge_v6(candidate: bytes) -> tuple[int, bytes] | None:
     return len(candidate), MASK
 
 
+_V4_LIKE = EDGE + rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}" + EDGE_BEHIND
+
 # Version 6 first: it may end in an address of version 4.
 IP_ADDRESS = Detector(
     InfoType.IP_ADDRESS,
     (
         Form(rb"::|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]", substitute_valid(_V6, _judge_v6)),
-        Form(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", substitute_all(_V4, MASK)),
+        Form(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", narrowed(_V4_LIKE, substitute_all(_V4, MASK))),
     ),
+    Whole(_OCTET + (rb"\." + _OCTET) * 3, replaced_by(MASK)),
 )

@@ -9,9 +9,14 @@ import re
 
 from postern.domain.masking import InfoType
 from postern.inspection.masking.detector import (
+    EDGE,
+    EDGE_BEHIND,
     NOT_BEFORE_WORD,
     Detector,
     Form,
+    Whole,
+    narrowed,
+    replaced_by,
     starts_with,
     substitute_all,
     substitute_valid,
@@ -31,6 +36,10 @@ _NORTH_AMERICAN = re.compile(
     + rb"|\([2-9]\d\d\)[ .-]?\d{3}[ .-]?"
     + rb")\d{4}" + _CHAIN_ENDS
 )  # fmt: skip
+_NORTH_AMERICAN_LIKE = (
+    rb"(?:" + EDGE + rb"(?:1[ .-]\(?[2-9]\d\d[ .)-]{1,2}|[2-9]\d\d[ .-])\d{3}[ .-]"
+    rb"|\([2-9]\d\d\)[ .-]?\d{3}[ .-]?)\d{4}" + EDGE_BEHIND
+)
 _NATIONAL = re.compile(
     rb"(?:"
     + starts_with(rb"0") + _NOT_IN_CHAIN % b"0" + rb"[1-9]\d{0,3}[ /-]"
@@ -52,14 +61,25 @@ def _judge_national(candidate: bytes) -> tuple[int, bytes] | None:
     return (len(candidate), MASK) if _FEWEST_DIGITS <= count <= _MOST_DIGITS else None
 
 
+# Of international numbers those in groups that are neither a card's nor an address's.
+_WHOLE = (
+    rb"\+[1-9]\d{0,2} (?:\(\d{3}\) |\d{3}[ -])\d{3}[ -]\d{4}"
+    rb"|(?:1-)?[2-9]\d\d[ .-]\d{3}[ .-]\d{4}"
+    rb"|\([2-9]\d\d\) ?\d{3}-\d{4}"
+)
+
 PHONE_NUMBER = Detector(
     InfoType.PHONE_NUMBER,
     (
         Form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", substitute_all(_INTERNATIONAL, MASK)),
-        Form(rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}", substitute_all(_NORTH_AMERICAN, MASK)),
         Form(
-            rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){4}",
+            rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}",
+            narrowed(_NORTH_AMERICAN_LIKE, substitute_all(_NORTH_AMERICAN, MASK)),
+        ),
+        Form(
+            rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){3}",
             substitute_valid(_NATIONAL, _judge_national),
         ),
     ),
+    Whole(_WHOLE, replaced_by(MASK)),
 )

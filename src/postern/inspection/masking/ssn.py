@@ -5,10 +5,31 @@ from __future__ import annotations
 import re
 
 from postern.domain.masking import InfoType
-from postern.inspection.masking.detector import NOT_BEFORE_WORD, Detector, Form, starts_with, substitute_all
+from postern.inspection.masking.detector import (
+    EDGE,
+    EDGE_BEHIND,
+    NOT_BEFORE_WORD,
+    Detector,
+    Form,
+    Whole,
+    narrowed,
+    replaced_by,
+    starts_with,
+    substitute_all,
+)
 
 MASK = b"***-**-****"
 
 _NUMBER = re.compile(starts_with(rb"[0-8]") + rb"\d\d(?<!000)(?<!666)([ -])(?!00)\d\d\1(?!0000)\d{4}" + NOT_BEFORE_WORD)
 
-US_SSN = Detector(InfoType.US_SSN, (Form(rb"\d{3}[ -]\d\d[ -]\d{4}", substitute_all(_NUMBER, MASK)),))
+_WRITTEN = rb"\d{3}[ -]\d\d[ -]\d{4}"
+_AREA = rb"(?:00[1-9]|0[1-9]\d|[1-578]\d\d|6[0-57-9]\d|66[0-57-9])"
+_GROUP = rb"(?:0[1-9]|[1-9]\d)"
+_SERIAL = rb"(?:000[1-9]|00[1-9]\d|0[1-9]\d\d|[1-9]\d{3})"
+_WHOLE = _AREA + rb"(?: " + _GROUP + rb" |-" + _GROUP + rb"-)" + _SERIAL
+
+US_SSN = Detector(
+    InfoType.US_SSN,
+    (Form(_WRITTEN, narrowed(EDGE + _WRITTEN + EDGE_BEHIND, substitute_all(_NUMBER, MASK))),),
+    Whole(_WHOLE, replaced_by(MASK)),
+)

@@ -27,9 +27,15 @@ class Hits:
 def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """As many texts as came in, each masked on its own; None when there is nothing to mask. Adds to `hits`."""
     joined = SEPARATOR.join(texts)
+    if not detectors.may_hold.search(joined):
+        return None
     if joined.count(SEPARATOR) != len(texts) - 1:
         return _mask_each(detectors, texts, hits)
-    masked = mask_text(detectors, joined, hits)
+    column = detectors.mask_column(texts, joined)
+    if column is not None:
+        hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
+        return column[1]
+    masked = _mask_held(detectors, joined, hits)
     if masked is None:
         return None
     found = masked.split(SEPARATOR)
@@ -40,8 +46,10 @@ def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list
 
 def mask_text(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
     """The text with every value in it replaced; None when there is none. Adds to `hits`."""
-    if not detectors.may_hold.search(text):
-        return None
+    return _mask_held(detectors, text, hits) if detectors.may_hold.search(text) else None
+
+
+def _mask_held(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
     found: bytes | None = None
     for kind, masked in detectors.mask(text):
         found = masked.text

@@ -18,8 +18,6 @@ messages that nobody wants are not even waited for: their rest passes as it come
 
 from __future__ import annotations
 
-from collections import deque
-
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
@@ -28,12 +26,9 @@ from postern.protocols.base import Piece, Wants
 from postern.protocols.framing import Intake, uint32
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.ledger import (
-    BIND,
-    CLOSE,
-    DESCRIBE,
+    ANSWERS,
     EXECUTE,
     FUNCTION,
-    PARSE,
     POISON,
     QUERY,
     REFUSED,
@@ -45,22 +40,6 @@ from postern.protocols.postgres.ledger import (
 from postern.protocols.postgres.output import CHANNELS, CopiedLines, Text
 from postern.protocols.postgres.rows import DataRows, Layout, layout_of
 
-_STREAMED = frozenset({m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE})
-# Which requests each answer without text belongs to; NoData answers no simple query.
-_ANSWERS = {
-    m.PARSE_COMPLETE: (PARSE,),
-    m.BIND_COMPLETE: (BIND,),
-    m.CLOSE_COMPLETE: (CLOSE,),
-    m.PORTAL_SUSPENDED: (EXECUTE,),
-    m.COMMAND_COMPLETE: (QUERY, EXECUTE),
-    m.EMPTY_QUERY_RESPONSE: (QUERY, EXECUTE),
-    m.ROW_DESCRIPTION: (QUERY, DESCRIBE),
-    m.NO_DATA: (DESCRIBE,),
-    m.PARAMETER_DESCRIPTION: (DESCRIBE,),
-    m.COPY_IN_RESPONSE: (QUERY, EXECUTE),
-    m.COPY_OUT_RESPONSE: (QUERY, EXECUTE),
-    m.COPY_DONE: (QUERY, EXECUTE),
-}
 _NO_COLUMNS = b"\0\0"
 
 
@@ -80,7 +59,7 @@ class Backend:
         self._layout: Layout | None = None
         self._layout_of: Slot | None = None
         self._copy_binary = False
-        self._pieces: deque[Piece] = deque()
+        self._pieces: list[Piece] = []
         # An error that is being judged: what is reported of it is what the client was shown.
         self._judged: Text | None = None
         self._violation: ProtocolViolation | None = None
@@ -102,6 +81,8 @@ class Backend:
             pieces.append(self._judged.completed())
             self._judged = None
         self._speak(pieces)
+        if self._intake.pos == len(self._intake.buf):
+            return pieces
         try:
             self._scan(pieces)
         except ProtocolViolation as error:
@@ -128,7 +109,7 @@ class Backend:
                 if length < 4 or length > 0x7FFFFFFF:
                     raise _offence(tag, f"of length {length}")
                 after = pos + 1 + length
-                if tag in _STREAMED and not self._wanted(tag):
+                if tag in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE) and not self._wanted(tag):
                     if not slots:
                         raise _offence(tag, "that answers nothing")
                     if after > end:
@@ -145,7 +126,7 @@ class Backend:
                     continue
                 if after > end:
                     break
-                if tag in CHANNELS or tag == m.DATA_ROW:
+                if not ANSWERS[tag] and (tag == m.DATA_ROW or tag in CHANNELS):
                     event, after, shown = self._event(tag, buf, pos, after, end)
                     if event is not None:
                         start = _flush(pieces, buf, start, pos, after)
@@ -182,7 +163,7 @@ class Backend:
 
     def _too_large(self, tag: int, length: int) -> None:
         """A value that cannot be inspected whole is not shown."""
-        if tag not in _STREAMED:
+        if tag not in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE):
             raise _offence(tag, f"of length {length}")
         self._withhold(
             "54000",
@@ -322,7 +303,7 @@ class Backend:
         if tag == m.READY_FOR_QUERY:
             self._ready(buf[pos:end], head)
             return True
-        if head is None or tag not in _ANSWERS or head.kind not in _ANSWERS[tag]:
+        if head is None or not ANSWERS[tag] >> head.kind & 1:
             raise _offence(tag, "out of its turn")
         if tag == m.COMMAND_COMPLETE or tag == m.EMPTY_QUERY_RESPONSE:
             text = m.last_cstring(buf, pos, end).decode("utf-8", "replace") if tag == m.COMMAND_COMPLETE else ""

@@ -15,8 +15,12 @@ be judged and recorded whole, except COPY data and, where no rule looks at value
 
 from __future__ import annotations
 
+from typing import Final
+
+from mypy_extensions import i64
+
 from postern.errors import ProtocolViolation
-from postern.interception.events import Operation, Phase
+from postern.interception.events import RUN, Operation, Phase
 from postern.interception.verdicts import Refuse
 from postern.protocols.base import Request, Wants
 from postern.protocols.framing import Intake, uint32
@@ -37,16 +41,31 @@ from postern.protocols.postgres.ledger import (
     Statement,
 )
 
-_COPY_TAGS = frozenset({m.COPY_DATA, m.COPY_DONE, m.COPY_FAIL})
-_BATCH_TAGS = frozenset({m.PARSE, m.BIND, m.DESCRIBE, m.EXECUTE, m.CLOSE})
-_ENDS = frozenset({m.SYNC, m.QUERY, m.FUNCTION_CALL, m.FLUSH})
-_KNOWN = _COPY_TAGS | _BATCH_TAGS | _ENDS | {m.TERMINATE}
-_EMPTY = frozenset({m.SYNC, m.FLUSH, m.COPY_DONE, m.TERMINATE})
-# What the backend understands while it reads CopyData; it ignores a Sync and a Flush there.
-_DURING_COPY = _COPY_TAGS | {m.SYNC, m.FLUSH, m.TERMINATE}
+# What a message may be; bits, since every message is asked several times.
+_BATCHED: Final = 1  # a part of a batch
+_ENDS: Final = 2  # … and its end
+_EMPTY: Final = 4  # has no body
+_COPY: Final = 8  # passed on as it comes
+_DURING_COPY: Final = 16  # the backend understands it while it reads CopyData; it ignores a Sync and a Flush there
+_TRAITS = {
+    m.PARSE: _BATCHED,
+    m.BIND: _BATCHED,
+    m.DESCRIBE: _BATCHED,
+    m.EXECUTE: _BATCHED,
+    m.CLOSE: _BATCHED,
+    m.QUERY: _BATCHED | _ENDS,
+    m.FUNCTION_CALL: _BATCHED | _ENDS,
+    m.SYNC: _BATCHED | _ENDS | _EMPTY | _DURING_COPY,
+    m.FLUSH: _BATCHED | _ENDS | _EMPTY | _DURING_COPY,
+    m.COPY_DATA: _COPY | _DURING_COPY,
+    m.COPY_FAIL: _COPY | _DURING_COPY,
+    m.COPY_DONE: _COPY | _EMPTY | _DURING_COPY,
+    m.TERMINATE: _COPY | _EMPTY | _DURING_COPY,
+}
+_KNOWN: Final = bytes([_TRAITS.get(tag, 0) for tag in range(256)])
 
 # The longest message that the backend itself accepts (PQ_LARGE_MESSAGE_LIMIT).
-MAX_LENGTH = 0x3FFFFFFF
+MAX_LENGTH: Final = 0x3FFFFFFF
 # The head of an oversized message: enough for its names, and kept as evidence when it is refused.
 HEAD = 64 * 1024
 
@@ -63,7 +82,7 @@ class Batch(Request):
         self.end = m.FLUSH
         self.slots: list[Slot] = []
         self.runs = False  # an Execute is among them
-        # (index into raw, index into slots) of each Execute that no Describe of the client stands in front of
+        # (offset in bytes, index into slots) of each Execute that no Describe of the client stands in front of
         self.inserts: list[tuple[int, int]] = []
 
 
@@ -96,6 +115,7 @@ class Frontend:
 
     def poll(self) -> bytes | Batch | None:
         intake = self._intake
+        run: i64 = -1  # where messages of the open batch begin that it does not hold yet
         while True:
             buf, pos = intake.buf, intake.pos
             available = len(buf) - pos
@@ -112,19 +132,24 @@ class Frontend:
                 intake.pos = len(buf)
                 return None
             if available < 5:
+                self._keep(buf, run, pos)
                 return None
             tag = buf[pos]
+            traits: i64 = _KNOWN[tag]
             length = uint32(buf, pos + 1)
-            self._check(tag, length)
+            self._check(tag, traits, length)
             size = length + 1
             if self.skipping and tag != m.SYNC and tag != m.TERMINATE:
                 self._dropping = size
                 continue
-            if tag in _COPY_TAGS or tag == m.TERMINATE or (tag in (m.SYNC, m.FLUSH) and self.ledger.copy_in):
+            if traits & _COPY or (traits & _DURING_COPY and self.ledger.copy_in):
+                self._keep(buf, run, pos)
                 return self._aside(tag, size)
             if size > self.max_message:
+                self._keep(buf, run, pos)
                 return self._oversized(tag, size)
             if available < size:
+                self._keep(buf, run, pos)
                 intake.wait(size)
                 return None
             intake.pos = pos + size
@@ -133,18 +158,25 @@ class Frontend:
             batch = self._batch
             if batch is None:
                 batch = self._batch = Batch()
+            if run < 0:
+                run = pos
             self._take(batch, tag, buf, pos + 5, pos + size)
-            batch.raw.append(buf[pos : pos + size])
             batch.held += size
-            if tag in _ENDS or batch.held > self.max_batch:
-                batch.end = tag if tag in _ENDS else m.FLUSH
+            if traits & _ENDS or batch.held > self.max_batch:
+                batch.end = tag if traits & _ENDS else m.FLUSH
+                self._keep(buf, run, pos + size)
                 return self._finish()
 
-    def _check(self, tag: int, length: int) -> None:
+    def _keep(self, buf: bytes, start: i64, end: i64) -> None:
+        """The open batch holds these messages from now on; none when `start` is negative."""
+        if start >= 0 and self._batch is not None:
+            self._batch.raw.append(buf[start:end])
+
+    def _check(self, tag: int, traits: i64, length: i64) -> None:
         """Refuses what no client may send, or not now, before any of it is waited for."""
-        if tag not in _KNOWN or not 4 <= length <= MAX_LENGTH or (length != 4 and tag in _EMPTY):
+        if not traits or length < 4 or length > MAX_LENGTH or (length != 4 and traits & _EMPTY):
             raise ProtocolViolation(f"the client sent a message of type {tag:#04x} and length {length}")
-        if self.ledger.copy_in and (tag not in _DURING_COPY or (self.skipping and tag != m.TERMINATE)):
+        if self.ledger.copy_in and (not traits & _DURING_COPY or (self.skipping and tag != m.TERMINATE)):
             raise ProtocolViolation(f"the client sent a message of type {tag:#04x} in place of data to copy")
 
     def _query(self, raw: bytes) -> Batch:
@@ -219,7 +251,7 @@ class Frontend:
         batch = self._batch = Batch()
         batch.end = tag if tag in (m.QUERY, m.FUNCTION_CALL) else m.FLUSH
         text = head.replace(b"\0", b" ").decode(self.ledger.encoding, "replace")
-        batch.operations.append(Operation(self.ledger.next_exchange(), text, Phase.RUN, (), True))
+        batch.operations.append(Operation(self.ledger.next_exchange(), text, RUN, (), True))
         batch.forced = Refuse(
             rule="size",
             message=f"a message of {size} bytes is larger than the {self.max_message} bytes that can be judged",
@@ -250,7 +282,7 @@ class Frontend:
         elif tag == m.FUNCTION_CALL:
             slot = Slot(FUNCTION, ledger.next_exchange())
             oid, values = m.parse_function_call(buf, pos, end)
-            batch.operations.append(Operation(slot.exchange, f"function call {oid}", Phase.RUN, values))
+            batch.operations.append(Operation(slot.exchange, f"function call {oid}", RUN, values))
         else:
             return
         batch.slots.append(slot)
@@ -298,10 +330,10 @@ class Frontend:
         if described is not None and described.name == name:
             described.informs = slot
         else:
-            batch.inserts.append((len(batch.raw), len(batch.slots)))
+            batch.inserts.append((batch.held, len(batch.slots)))
         for portal in portals:
             for statement in portal.statements:
-                operation = Operation(slot.exchange, statement.text, Phase.RUN, portal.values, portal.truncated)
+                operation = Operation(slot.exchange, statement.text, RUN, portal.values, portal.truncated)
                 batch.operations.append(operation)
         return slot
 

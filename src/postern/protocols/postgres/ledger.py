@@ -24,6 +24,7 @@ from collections import deque
 from typing import Final, Generic, TypeVar
 
 from postern.errors import ProtocolViolation
+from postern.protocols.postgres import messages as m
 
 # Kinds of slots
 QUERY: Final = 0
@@ -41,6 +42,34 @@ POISON: Final = 9
 _BOUNDARIES = frozenset({QUERY, SYNC, FUNCTION})
 
 MAX_NAMES = 100_000
+
+
+def _masks(answers: dict[int, tuple[int, ...]]) -> list[int]:
+    """For each tag, a bit for each kind of request: asked for every message, so that nothing is hashed."""
+    masks = [0] * 256
+    for tag, kinds in answers.items():
+        for kind in kinds:
+            masks[tag] |= 1 << kind
+    return masks
+
+
+# Which requests each answer without text belongs to; NoData answers no simple query.
+ANSWERS: Final = _masks(
+    {
+        m.PARSE_COMPLETE: (PARSE,),
+        m.BIND_COMPLETE: (BIND,),
+        m.CLOSE_COMPLETE: (CLOSE,),
+        m.PORTAL_SUSPENDED: (EXECUTE,),
+        m.COMMAND_COMPLETE: (QUERY, EXECUTE),
+        m.EMPTY_QUERY_RESPONSE: (QUERY, EXECUTE),
+        m.ROW_DESCRIPTION: (QUERY, DESCRIBE),
+        m.NO_DATA: (DESCRIBE,),
+        m.PARAMETER_DESCRIPTION: (DESCRIBE,),
+        m.COPY_IN_RESPONSE: (QUERY, EXECUTE),
+        m.COPY_OUT_RESPONSE: (QUERY, EXECUTE),
+        m.COPY_DONE: (QUERY, EXECUTE),
+    }
+)
 
 
 class Statement:

@@ -20,7 +20,7 @@ import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from scramp import ScramClient, ScramException, ScramMechanism
+from scramp import ScramException, ScramMechanism
 from scramp.core import ScramServer
 
 from postern.domain.credential import Verifier
@@ -28,6 +28,7 @@ from postern.domain.secret import Secret
 from postern.errors import Denied, ProtocolViolation, Unauthenticated, Unavailable
 from postern.protocols.base import Handshake
 from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.scram import Exchange, KeyCache, Rejected, derive
 
 # Limits of the backend itself: MAX_STARTUP_PACKET_LENGTH, PG_MAX_AUTH_TOKEN_LENGTH.
 MAX_STARTUP = 10_000
@@ -183,13 +184,17 @@ def turn_away(stream: Handshake, code: str, text: str, hint: str = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class TargetLogin:
-    """What the gateway needs to log in. `sslmode` as libpq's: disable, prefer, require, verify-ca, verify-full."""
+    """What the gateway needs to log in. `sslmode` as libpq's: disable, prefer, require, verify-ca, verify-full.
+
+    `keys` are those of earlier logins, and get the one of this login.
+    """
 
     user: str
     password: Secret
     database: str
     sslmode: str
     parameters: Mapping[str, str] = field(default_factory=dict)
+    keys: KeyCache = field(default_factory=KeyCache, repr=False, compare=False)
 
 
 @dataclass(slots=True)
@@ -304,20 +309,22 @@ async def _sasl(stream: Handshake, login: TargetLogin, body: bytes) -> None:
     usable = [name for name in (_SCRAM_PLUS, _SCRAM) if name in offered and (binding or name == _SCRAM)]
     if not usable:
         raise Unavailable(f"the target offers no authentication that is supported: {', '.join(offered)}")
-    # Given to the plain mechanism as well: it then says that binding was possible, and a target that had offered it
+    # Known to the plain mechanism as well: it then says that binding was possible, and a target that had offered it
     # knows that somebody in between took it off the list.
-    known = ("tls-server-end-point", binding) if binding else None
-    client = ScramClient(usable[:1], login.user, login.password.reveal(), channel_binding=known)
-    first = client.get_client_first().encode()
-    stream.write(m.message(b"p", m.cstring(usable[0]), m.INT32.pack(len(first)), first))
+    exchange = Exchange(login.user, binding=binding, plus=usable[0] == _SCRAM_PLUS)
+    stream.write(m.message(b"p", m.cstring(usable[0]), m.INT32.pack(len(exchange.first)), exchange.first))
     try:
         challenge = await _sasl_message(stream, m.AUTH_SASL_CONTINUE)
         _check_iterations(challenge)
-        client.set_server_first(challenge)
-        final = await stream.offload(client.get_client_final)
-        stream.write(m.message(b"p", final.encode()))
-        client.set_server_final(await _sasl_message(stream, m.AUTH_SASL_FINAL))
-    except ScramException as error:
+        exchange.challenge(challenge)
+        asked = (login.password, exchange.salt, exchange.rounds)
+        keys = login.keys.find(*asked)
+        if keys is None:
+            keys = await stream.offload(lambda: derive(*asked))
+        stream.write(m.message(b"p", exchange.final(keys)))
+        exchange.check(await _sasl_message(stream, m.AUTH_SASL_FINAL))
+        login.keys.keep(*asked, keys)
+    except Rejected as error:
         raise Unavailable("the target could not prove that it knows the password: it may be an impostor") from error
 
 

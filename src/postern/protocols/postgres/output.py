@@ -5,6 +5,7 @@ from __future__ import annotations
 from postern.errors import ProtocolViolation
 from postern.interception.events import Channel, Completed, Output
 from postern.interception.verdicts import Refuse
+from postern.protocols.framing import packed
 from postern.protocols.postgres import messages as m
 
 CHANNELS = {
@@ -142,6 +143,7 @@ class CopiedLines(Output):
     def encode(self) -> bytes:
         out: list[bytes] = []
         for line in self._lines:
-            out.append(m.HEADER.pack(b"d", len(line) + 4))
+            out.append(b"d")
+            out.append(packed(len(line) + 4))
             out.append(line)
         return b"".join(out)

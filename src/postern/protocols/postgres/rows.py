@@ -1,9 +1,9 @@
 """A block of DataRow messages, seen by column.
 
 A DataRow is 'D', Int32 length, Int16 column count, then for each column Int32 length (-1 is NULL) and
-the bytes. Rows stay where they are in the read: only the columns that somebody asks for are cut out,
-and only rows with a replaced cell are built again. The walk is the hottest loop of masking; it is
-plain typed code so that mypyc can compile this module.
+the bytes. Rows stay where they are in the read: only columns that can be searched are cut out, and only
+rows with a replaced cell are built again. Both walks are hot loops of masking, in plain typed code so that
+mypyc can compile this module; they keep no offsets, since reading a length again is cheaper than an object for it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Column, Kind, Rows
-from postern.protocols.framing import uint32
+from postern.protocols.framing import packed, uint32
 from postern.protocols.postgres.messages import Field, parse_row_description
 from postern.protocols.postgres.types import Codec, describe
+
+_NULL: Final = 0x80000000  # a size with this bit is -1
 
 
 class Layout:
@@ -27,6 +29,7 @@ class Layout:
         described = [describe(field) for field in fields]
         self.columns: Final[tuple[Column, ...]] = tuple(column for column, _ in described)
         self.codecs: Final[list[Codec | None]] = [codec for _, codec in described]
+        self.searched: Final = [column.kind is not Kind.OPAQUE for column in self.columns]
 
 
 @lru_cache(maxsize=64)
@@ -35,13 +38,15 @@ def layout_of(description: bytes) -> Layout:
     return Layout(parse_row_description(description))
 
 
-def cell_starts(block: bytes, width: i64) -> tuple[list[int], list[int]]:
-    """Where each cell's bytes start and how long they are (-1: NULL), row by row.
+Cells = list[bytes | None]  # of one column, row by row; None is NULL
+
+
+def cut(block: bytes, width: i64, wanted: list[bool]) -> list[Cells | None]:
+    """The cells of the wanted columns, None for the others.
 
     Raises ProtocolViolation when a row does not fit its own lengths.
     """
-    starts: list[int] = []
-    sizes: list[int] = []
+    columns: list[Cells | None] = [[] if wants else None for wants in wanted]
     pos: i64 = 0
     end: i64 = len(block)
     while pos < end:
@@ -53,68 +58,62 @@ def cell_starts(block: bytes, width: i64) -> tuple[list[int], list[int]]:
         pos += 7
         column: i64 = 0
         while column < width:
-            column += 1
             if after - pos < 4:
                 raise ProtocolViolation("a DataRow is not as long as it says")
             size = uint32(block, pos)
             pos += 4
-            starts.append(int(pos))
-            if size >= 0x80000000:
-                sizes.append(-1)
+            cells = columns[column]
+            if size >= _NULL:
+                if cells is not None:
+                    cells.append(None)
             else:
-                sizes.append(int(size))
+                if cells is not None:
+                    cells.append(block[pos : pos + size])
                 pos += size
+            column += 1
         if pos != after:
             raise ProtocolViolation("a DataRow is not as long as it says")
-    return starts, sizes
+    return columns
 
 
-def cut(block: bytes, width: i64, column: i64, starts: list[int], sizes: list[int]) -> list[bytes | None]:
-    """The cells of one column, row by row."""
-    cells: list[bytes | None] = []
-    at = column
-    end: i64 = len(starts)
-    while at < end:
-        size: i64 = sizes[at]
-        if size < 0:
-            cells.append(None)
-        else:
-            start: i64 = starts[at]
-            cells.append(block[start : start + size])
-        at += width
-    return cells
-
-
-def rebuild(block: bytes, width: i64, starts: list[int], sizes: list[int], new: dict[int, list[bytes | None]]) -> bytes:
-    """The block with the cells of the columns in `new` replaced; each list has one entry a row."""
-    columns = sorted(new)
+def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> bytes:
+    """The block, which was cut into `old`, with the cells of `new`; None stands for a column that stays."""
     out: list[bytes] = []
     copied: i64 = 0
-    base: i64 = 0
+    pos: i64 = 0
+    end: i64 = len(block)
+    width: i64 = len(new)
     row: i64 = 0
-    end: i64 = len(starts)
-    while base < end:
-        fresh: list[bytes | None] = [new[column][row] for column in columns]
+    while pos < end:
+        head = pos
+        at: i64 = -1  # where the row's length stands in `out`, once one of its cells has changed
         grown: i64 = 0
-        for index, column in enumerate(columns):
-            cell = fresh[index]
-            if cell is not None:
-                grown += len(cell) - sizes[base + column]
-        if grown != 0:
-            head: i64 = starts[base] - 11
-            length = uint32(block, head + 1) + grown
-            out.append(block[copied : head + 1])
-            out.append(int(length).to_bytes(4, "big"))
-            copied = head + 5
-        for index, column in enumerate(columns):
-            cell = fresh[index]
-            if cell is not None:
-                start: i64 = starts[base + column]
-                out.append(block[copied : start - 4])
-                out.append(len(cell).to_bytes(4, "big"))
-                out.append(cell)
-                copied = start + sizes[base + column]
-        base += width
+        pos += 7
+        column: i64 = 0
+        while column < width:
+            size = uint32(block, pos)
+            pos += 4
+            if size >= _NULL:
+                size = 0
+            fresh, stale = new[column], old[column]
+            if fresh is not None and stale is not None:
+                cell = fresh[row]
+                if cell is not None and cell != stale[row]:
+                    if at < 0:
+                        out.append(block[copied : head + 1])
+                        at = len(out)
+                        out.append(b"")
+                        copied = head + 5
+                    if copied < pos - 4:
+                        out.append(block[copied : pos - 4])
+                    grown += len(cell) - size
+                    out.append(packed(len(cell)))
+                    out.append(cell)
+                    copied = pos + size
+            pos += size
+            column += 1
+        if at >= 0:
+            out[at] = packed(uint32(block, head + 1) + grown)
         row += 1
     out.append(block[copied:])
     return b"".join(out)
@@ -129,38 +128,29 @@ class DataRows(Rows):
         self.count = count
         self._layout = layout
         self._block = block
-        self._width = len(layout.columns)
-        self._starts: list[int] = []
-        self._sizes: list[int] = []
-        self._cut: dict[int, list[bytes | None]] = {}  # columns as they came
-        self._new: dict[int, list[bytes | None]] = {}  # columns as they are now
+        self._old: list[Cells | None] = []  # the columns that can be searched, as they came
+        self._new: list[Cells | None] = [None] * len(layout.columns)  # those that have been replaced, as they are now
+        self._replaced = False
 
-    def _cells(self, column: int) -> list[bytes | None]:
-        known = self._new.get(column)
-        if known is None:
-            known = self._cut.get(column)
-        if known is None:
-            if not self._starts and self._width:
-                self._starts, self._sizes = cell_starts(self._block, self._width)
-            known = self._cut[column] = cut(self._block, self._width, column, self._starts, self._sizes)
-        return known
+    def _cells(self, column: int) -> Cells:
+        if not self._old:
+            self._old = cut(self._block, len(self.columns), self._layout.searched)
+        return self._new[column] or self._old[column] or []
 
     def texts(self, column: int) -> list[bytes]:
-        if self.columns[column].kind is Kind.OPAQUE:
-            return []
         codec = self._layout.codecs[column]
+        cells = self._cells(column)
+        if codec is None:
+            return [cell for cell in cells if cell is not None]
         texts: list[bytes] = []
-        for cell in self._cells(column):
+        for cell in cells:
             if cell is not None:
-                if codec is None:
-                    texts.append(cell)
-                else:
-                    texts.extend(codec.leaves(cell))
+                texts.extend(codec.leaves(cell))
         return texts
 
     def replace(self, column: int, texts: list[bytes]) -> None:
         codec = self._layout.codecs[column]
-        cells: list[bytes | None] = []
+        cells: Cells = []
         at = 0
         for cell in self._cells(column):
             if cell is None:
@@ -176,8 +166,7 @@ class DataRows(Rows):
         if at != len(texts):
             raise ValueError(f"{len(texts)} texts given for a column that holds {at}")
         self._new[column] = cells
+        self._replaced = True
 
     def encode(self) -> bytes:
-        if not self._new:
-            return self._block
-        return rebuild(self._block, self._width, self._starts, self._sizes, self._new)
+        return rebuild(self._block, self._old, self._new) if self._replaced else self._block

@@ -160,17 +160,19 @@ class PostgresWire(Wire):
 
 def _with_describes(batch: Batch) -> tuple[list[bytes], list[Slot]]:
     """Asks the backend for the columns of each Execute whose rows could not be read without."""
+    whole = b"".join(batch.raw)
     raw: list[bytes] = []
     slots: list[Slot] = []
-    messages_done = slots_done = 0
-    for message, place in batch.inserts:
+    bytes_done = slots_done = 0
+    for offset, place in batch.inserts:
         execute = batch.slots[place]
         hidden = Slot(DESCRIBE, execute.exchange, execute.name)
         hidden.informs = execute
         hidden.hidden = True
-        raw += batch.raw[messages_done:message]
+        raw.append(whole[bytes_done:offset])
         raw.append(m.describe_portal(execute.name))
         slots += batch.slots[slots_done:place]
         slots.append(hidden)
-        messages_done, slots_done = message, place
-    return raw + batch.raw[messages_done:], slots + batch.slots[slots_done:]
+        bytes_done, slots_done = offset, place
+    raw.append(whole[bytes_done:])
+    return raw, slots + batch.slots[slots_done:]

@@ -72,7 +72,7 @@ class DeviceLogin:
         self._begun.fail(client.source)
         device_code = Secret(secrets.token_urlsafe(32))
         user_code = await self._user_code(device_code, client)
-        await self._vouchers.make(VoucherPurpose.DEVICE, {"answer": ""}, LIFE, secret=device_code)
+        await self._vouchers.make(VoucherPurpose.DEVICE, {"answer": ""}, LIFE, secret=_device(device_code))
         return Device(device_code, f"{user_code[:4]}-{user_code[4:]}", LIFE)
 
     async def look(self, principal: Principal, user_code: str) -> Asking:
@@ -95,7 +95,7 @@ class DeviceLogin:
                 "method": login.method,
                 "provided": packed(self._provided(login)),
             }
-            await self._vouchers.change(VoucherPurpose.DEVICE, Secret(payload["device_code"]), given)
+            await self._vouchers.change(VoucherPurpose.DEVICE, _device(Secret(payload["device_code"])), given)
         except Unauthenticated:
             raise _no_such_code() from None
         changed(None, {"user_code": asking.user_code, "address": asking.source, "allowed": allow})
@@ -104,11 +104,11 @@ class DeviceLogin:
     async def poll(self, device_code: Secret, client: ClientFacts) -> tuple[Account, Opened] | None:
         """None while nobody has answered. Raises TooMany when asked too often, Denied when somebody refused,
         Unauthenticated when it has expired, was used, or never was."""
-        payload = await self._vouchers.peek(VoucherPurpose.DEVICE, device_code)
+        payload = await self._vouchers.peek(VoucherPurpose.DEVICE, _device(device_code))
         self._check_pace(device_code)
         if not payload["answer"]:
             return None
-        payload = await self._vouchers.take(VoucherPurpose.DEVICE, device_code)
+        payload = await self._vouchers.take(VoucherPurpose.DEVICE, _device(device_code))
         if payload["answer"] != "allow":
             raise Denied("access_denied: somebody refused this login in the browser")
         account = await self._principals.get(UUID(payload["org_id"]), UUID(payload["user_id"]))
@@ -162,6 +162,11 @@ class DeviceLogin:
         if provided is None:
             return None
         return Provided(min(login.ends_at, self._now() + TOKEN_LIFE) if provided.refresh else provided.expires_at)
+
+
+def _device(code: Secret) -> Secret:
+    """Neither code is ever taken for the other."""
+    return Secret(f"device code {code.reveal()}")
 
 
 def _person(code: str) -> Secret:

@@ -21,6 +21,7 @@ from postern.store.ports import Clock, OrganisationStore, PrincipalStore, Signal
 
 log = logging.getLogger(__name__)
 
+_MAX_ISSUER, _MAX_SUBJECT = 512, 255  # characters, as the store has them
 _LOWER = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}  # letters of ASCII and no others
 
 
@@ -33,7 +34,7 @@ class SignIn:
 
     async def account_of(self, org_id: UUID, identity: Identity) -> Account:
         """With profile and groups as the provider gives them now. Raises Denied with a reason for the person."""
-        if not identity.issuer or not identity.subject:
+        if not _names_somebody(identity):
             raise Denied("the identity provider does not say who you are")
         known = await self._store.by_subject(org_id, identity.issuer, identity.subject)
         before = known or await self._invited(org_id, identity)
@@ -155,12 +156,18 @@ class SignIn:
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(principal.id))
 
 
+def _names_somebody(identity: Identity) -> bool:
+    names = ((identity.issuer, _MAX_ISSUER), (identity.subject, _MAX_SUBJECT))
+    return all(1 <= len(name) <= longest and name.isprintable() for name, longest in names)
+
+
 def _email(identity: Identity) -> str:
     if not identity.email:
         raise Denied("the identity provider gave no e-mail address; an administrator must let it send the claim email")
     try:
+        identity.email.encode()
         return checked_email(identity.email)
-    except Invalid:
+    except (Invalid, UnicodeEncodeError):
         raise Denied("the identity provider gave an e-mail address that is none; ask an administrator") from None
 
 

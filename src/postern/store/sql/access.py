@@ -13,6 +13,7 @@ from postern.domain.principal import PrincipalStatus
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import Standing
+from postern.store.prepared import Prepared
 from postern.store.schema import connection_guardrails, connections, credentials, guardrails, orgs, users
 from postern.store.sql.rows import (
     connection_of,
@@ -26,7 +27,7 @@ from postern.store.sql.rows import (
 
 _VERIFIER = ("iterations", "salt", "stored_key", "server_key")
 
-_GRANT = (
+_GRANT = Prepared(
     select(
         *prefixed(credentials, "credential_"),
         *prefixed(users, "principal_"),
@@ -61,10 +62,10 @@ class SqlAccess:
 
     async def find_grant(self, username: str) -> Grant | None:
         async with self._database.statement() as connection:
-            found = await connection.execute(_GRANT, {"username": username})
-            row = found.mappings().one_or_none()
-        if row is None:
+            rows = await connection.run_sync(lambda connection: _GRANT.rows(connection, {"username": username}))
+        if not rows:
             return None
+        row = rows[0]
         return Grant(
             credential_id=row["credential_id"],
             username=row["credential_username"],

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, RowMapping, Select, String, Table, cast, func, select
+from sqlalchemy import ColumnElement, Label, Select, String, Table, cast, func, select
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
@@ -15,6 +15,7 @@ from postern.domain.principal import Account, Principal, PrincipalKind, Principa
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.store.encryption import Encryption
+from postern.store.prepared import Row
 from postern.store.schema import connection_guardrails, connections, orgs, sessions, user_groups, users
 
 # Unit separator: cannot occur in a group name, whose characters are checked when it is saved.
@@ -69,7 +70,7 @@ def split(text: str | None) -> list[str]:
     return text.split(_SEPARATOR) if text else []
 
 
-def principal_of(row: RowMapping, prefix: str = "") -> Principal:
+def principal_of(row: Row, prefix: str = "") -> Principal:
     return Principal(
         id=row[f"{prefix}id"],
         org_id=row[f"{prefix}org_id"],
@@ -84,7 +85,7 @@ def principal_of(row: RowMapping, prefix: str = "") -> Principal:
     )
 
 
-def account_of(row: RowMapping, prefix: str = "") -> Account:
+def account_of(row: Row, prefix: str = "") -> Account:
     return Account(
         principal_of(row, prefix),
         password_hash=row[f"{prefix}password_hash"],
@@ -96,7 +97,7 @@ def account_of(row: RowMapping, prefix: str = "") -> Account:
     )
 
 
-def connection_of(row: RowMapping, encryption: Encryption, prefix: str = "") -> Connection:
+def connection_of(row: Row, encryption: Encryption, prefix: str = "") -> Connection:
     """With its secrets, decrypted."""
 
     def at(name: str) -> Any:
@@ -133,7 +134,7 @@ def open_secret(sealed: bytes, encryption: Encryption, connection_id: UUID) -> d
     return {key: Secret(value) for key, value in clear.items()}
 
 
-def guardrail_of(row: RowMapping, connection_ids: Sequence[UUID], prefix: str = "") -> GuardRail:
+def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> GuardRail:
     """Raises ValueError or KeyError for a rule that this version does not know."""
     return GuardRail(
         id=row[f"{prefix}id"],
@@ -164,7 +165,7 @@ def rules_values(rules: Sequence[Rule]) -> list[dict[str, Any]]:
 SESSION_COLUMNS: list[ColumnElement[Any]] = [column for column in sessions.c if column.name != "script"]
 
 
-def session_of(row: RowMapping) -> Session:
+def session_of(row: Row) -> Session:
     """How a session ended is shown in its metadata: `end_reason`, and `end_detail` when there is more to say."""
     ending = {name: row[name] for name in ("end_reason", "end_detail") if row[name] is not None}
     plain = {

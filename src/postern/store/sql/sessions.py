@@ -6,15 +6,27 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Update, func, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, func, insert, select, update
 
 from postern.domain.session import Session, SessionStatus
+from postern.store.batch import Batch
 from postern.store.database import Database
 from postern.store.ports import Ended, SessionFilter
+from postern.store.prepared import Prepared
 from postern.store.schema import sessions
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 
-_ADD = insert(sessions)
+# Statements of every session are built once: building one costs more than SQLite takes to run it.
+_ADD = Prepared(insert(sessions))
+_SET = update(sessions).where(sessions.c.id == bindparam("session"))
+_SET = _SET.values(
+    {
+        name: bindparam(f"new_{name}", type_=sessions.c[name].type)
+        for name in ("status", "end_date", "end_reason", "end_detail", "exit_code", "metrics", "event_size")
+    }
+)
+_END = Prepared(_SET.where(sessions.c.status != SessionStatus.DONE))
+_END_READY = _SET.where(sessions.c.status == SessionStatus.READY)
 _TAKEN = {column.name for column in sessions.c} - {"principal_id", "source", "end_reason", "end_detail"}
 _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
 
@@ -22,6 +34,7 @@ _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metr
 class SqlSessions:
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._ends: Batch[dict[str, Any], bool] = Batch(self._write_ends)
 
     async def add(self, session: Session, *, principal_id: UUID, source: str) -> None:
         values: dict[str, Any] = {name: getattr(session, name) for name in _TAKEN}
@@ -29,31 +42,19 @@ class SqlSessions:
             values[name] = dict(values[name])
         values |= {"principal_id": principal_id, "source": source}
         async with self._database.statement() as connection:
-            await connection.execute(_ADD, values)
+            await connection.run_sync(lambda connection: _ADD.count(connection, values))
 
     async def end(self, session_id: UUID, ended: Ended) -> bool:
-        return await self._end(session_id, ended, sessions.c.status != SessionStatus.DONE)
+        return await self._ends.add(_end_values(session_id, ended))
+
+    async def _write_ends(self, ends: list[dict[str, Any]]) -> list[bool]:
+        return await self._database.together(
+            lambda connection: [_END.count(connection, values) == 1 for values in ends]
+        )
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
-        return await self._end(session_id, ended, sessions.c.status == SessionStatus.READY)
-
-    async def _end(self, session_id: UUID, ended: Ended, condition: ColumnElement[bool]) -> bool:
-        metrics = dict(ended.metrics or {}) | {"event_size": ended.event_size}
-        statement: Update = (
-            update(sessions)
-            .where(sessions.c.id == session_id, condition)
-            .values(
-                status=SessionStatus.DONE,
-                end_date=ended.at,
-                end_reason=ended.reason,
-                end_detail=ended.detail,
-                exit_code=ended.exit_code,
-                metrics=metrics,
-                event_size=ended.event_size,
-            )
-        )
         async with self._database.statement() as connection:
-            return (await connection.execute(statement)).rowcount == 1
+            return (await connection.execute(_END_READY, _end_values(session_id, ended))).rowcount == 1
 
     async def claim(self, session_id: UUID, worker: str, at: datetime) -> tuple[Session, UUID, str] | None:
         """The condition on the status makes the UPDATE the lock: only one of many finds the row ready."""
@@ -94,6 +95,19 @@ class SqlSessions:
             rows = (await connection.execute(page)).mappings().all()
             count = (await connection.execute(total)).scalar_one()
         return [session_of(row) for row in rows], count
+
+
+def _end_values(session_id: UUID, ended: Ended) -> dict[str, Any]:
+    return {
+        "session": session_id,
+        "new_status": SessionStatus.DONE,
+        "new_end_date": ended.at,
+        "new_end_reason": ended.reason,
+        "new_end_detail": ended.detail,
+        "new_exit_code": ended.exit_code,
+        "new_metrics": dict(ended.metrics or {}) | {"event_size": ended.event_size},
+        "new_event_size": ended.event_size,
+    }
 
 
 def _conditions(wanted: SessionFilter) -> list[ColumnElement[bool]]:

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import asyncio
+from typing import cast
+from uuid import uuid4
+
+import pytest
+
+from postern.domain.permit import Permit
+from postern.domain.session import EndReason
+from postern.gateway.opening import EndedEarly, Opening
+
+PERMIT = cast("Permit", object())  # only carried here
+
+
+def opening() -> Opening:
+    return Opening(uuid4())
+
+
+async def dial(opening: Opening, seconds: float = 5) -> str:
+    with opening.dialling(PERMIT):
+        await asyncio.sleep(seconds)
+    return "dialled"
+
+
+async def test_nothing_happens() -> None:
+    one = opening()
+    assert await dial(one, 0) == "dialled"
+    assert one.permit is None
+    one.check()
+
+
+async def test_an_end_cuts_the_dial_short_and_leaves_the_task_whole() -> None:
+    one = opening()
+
+    async def login() -> str:
+        with pytest.raises(EndedEarly, match="killed") as caught:
+            await dial(one)
+        assert caught.value.reason is EndReason.KILLED
+        await asyncio.sleep(0)  # would be cancelled if a cancellation were left
+        return "went on"
+
+    task = asyncio.ensure_future(login())
+    await asyncio.sleep(0)
+    assert one.permit is PERMIT
+    one.end(EndReason.KILLED, "killed")
+    one.end(EndReason.REVOKED, "the first reason counts")
+    assert await task == "went on"
+    assert task.cancelling() == 0
+
+
+async def test_an_end_before_the_dial_is_remembered() -> None:
+    one = opening()
+    one.end(EndReason.KILLED, "killed")
+    with pytest.raises(EndedEarly):
+        await dial(one, 0)
+
+
+async def test_an_end_behind_the_dial_cancels_nothing_and_is_found_by_check() -> None:
+    one = opening()
+    await dial(one, 0)
+    one.end(EndReason.KILLED, "killed")
+    await asyncio.sleep(0)
+    with pytest.raises(EndedEarly):
+        one.check()
+
+
+async def test_an_end_at_the_moment_when_the_dial_succeeds() -> None:
+    one = opening()
+    answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    async def login() -> None:
+        with one.dialling(PERMIT):
+            await answer
+
+    task = asyncio.ensure_future(login())
+    await asyncio.sleep(0)
+    answer.set_result(None)
+    one.end(EndReason.KILLED, "killed")
+    with pytest.raises(EndedEarly):
+        await task
+
+
+async def test_a_cancellation_of_somebody_else_goes_on() -> None:
+    for order in ("end first", "cancel first"):
+        one = opening()
+        task = asyncio.ensure_future(dial(one))
+        await asyncio.sleep(0)
+        if order == "end first":
+            one.end(EndReason.KILLED, "killed")
+            task.cancel()
+        else:
+            task.cancel()
+            one.end(EndReason.KILLED, "killed")
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+
+async def test_a_deadline_around_it_still_works() -> None:
+    one = opening()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.01):
+            await dial(one)

@@ -1,0 +1,124 @@
+"""Every short way answers what a plain search in each cell alone answers: whole columns, lines, looks ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from postern.domain.masking import InfoType
+from postern.inspection.masking import card, email, iban, ip, phone, ssn
+from postern.inspection.masking.detector import Mask, substitute_all, substitute_valid
+from postern.inspection.masking.detectors import ORDER, ROUNDS, detectors_for
+from postern.inspection.masking.lines import mask_lines
+from postern.inspection.masking.texts import Hits, mask_texts
+
+from .values import ANY_TEXT, SOUP, TRUE_VALUES
+
+# The close search of every form, in order, without anything that makes it quick.
+PLAIN: Sequence[tuple[InfoType, Mask]] = (
+    (InfoType.EMAIL_ADDRESS, email._mask),
+    (InfoType.IBAN_CODE, substitute_valid(iban._CANDIDATE, iban._judge)),
+    (InfoType.CREDIT_CARD, substitute_valid(card._CANDIDATE, card._judge)),
+    (InfoType.US_SSN, substitute_all(ssn._NUMBER, ssn.MASK)),
+    (InfoType.IP_ADDRESS, substitute_valid(ip._V6, ip._judge_v6)),
+    (InfoType.IP_ADDRESS, substitute_all(ip._V4, ip.MASK)),
+    (InfoType.PHONE_NUMBER, substitute_all(phone._INTERNATIONAL, phone.MASK)),
+    (InfoType.PHONE_NUMBER, substitute_all(phone._NORTH_AMERICAN, phone.MASK)),
+    (InfoType.PHONE_NUMBER, substitute_valid(phone._NATIONAL, phone._judge_national)),
+)
+ALL = frozenset(InfoType)
+KINDS = st.sets(st.sampled_from(InfoType), min_size=1).map(frozenset) | st.just(ALL)
+
+
+def plainly(kinds: frozenset[InfoType], cell: bytes, hits: Hits) -> bytes:
+    for _ in range(ROUNDS):
+        found = False
+        for kind, mask in PLAIN:
+            if kind in kinds:
+                masked = mask(cell)
+                cell = masked.text
+                found = found or masked.hits > 0
+                hits.add(kind, masked.hits, masked.size)
+        if not found:
+            break
+    return cell
+
+
+@st.composite
+def nearly(draw: st.DrawFn, value: str) -> str:
+    """The value with a character too many, too few or another, most often at an edge."""
+    place = draw(st.sampled_from([0, len(value), draw(st.integers(0, len(value)))]))
+    left_out = draw(st.integers(0, 1))
+    between = draw(st.sampled_from(["", "0", "7", "x", "_", " ", "-", ".", "+", "(", "/", "@", "*", "\\n", ":"]))
+    return value[:place] + between + value[place + left_out :]
+
+
+@st.composite
+def columns(draw: st.DrawFn) -> list[bytes]:
+    """Values of one kind, and among them, now and then, what is not quite one."""
+    true = TRUE_VALUES[draw(st.sampled_from(InfoType))]()
+    odd = draw(st.sampled_from([true, true | true.flatmap(nearly), true | SOUP | st.just("")]))
+    before = draw(st.sampled_from(["", "", "+", "+1 ", "1-", "(", "0"]))
+    return [(before + text).encode() for text in draw(st.lists(odd, min_size=1, max_size=5))]
+
+
+def check(kinds: frozenset[InfoType], cells: list[bytes], found: list[bytes] | None, hits: Hits) -> None:
+    plain = Hits()
+    assert (cells if found is None else found) == [plainly(kinds, cell, plain) for cell in cells]
+    assert hits == plain
+
+
+@settings(max_examples=1500, deadline=None)
+@given(columns() | st.lists(ANY_TEXT, min_size=1, max_size=5), KINDS)
+@example([b"+4111111111111111"], ALL)
+@example([b"+4222222222222"], ALL)
+@example([b"+1 123-45-6789", b"+1 4111 1111 1111 1111"], ALL)
+@example([b"+1.2.3.4567890", b"+121.212.121.2121", b"+1 212.12.12.12"], ALL)
+@example([b"+49 123-45-6789", b"+1 212-555-0142"], ALL)
+@example([b"+1 212-555-0142", b"(212)555-0142", b"1-212-555-0142", b"212.555.0142"], ALL)
+@example([b"4111111111111111", b"378282246310005", b"4111111111111112"], ALL)
+@example([b"4111111111111111", b"378282246310005"], ALL)
+@example([b"a@b.co", b"a@b.co\x00c@d.ee"], ALL)
+@example([b"DE89370400440532013000", b"NO9386011117947", b"GB82WEST12345698765432"], ALL)
+@example([b"DE89370400440532013000", b"DE88370400440532013000"], ALL)
+@example([b"666-12-3456", b"123-45-6789", b"123 45 6789"], ALL)
+@example([b"000-12-3456", b"123-00-6789", b"123-45 6789"], ALL)
+@example([b"04000 0000 x"], ALL)
+@example([b"ad6600000000000000000000_"], ALL)
+@example([b"1.2.3.4", b"255.255.255.255", b"001.002.003.004"], ALL)
+def test_columns(cells: list[bytes], kinds: frozenset[InfoType]) -> None:
+    hits = Hits()
+    check(kinds, cells, mask_texts(detectors_for(kinds), cells, hits), hits)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.data(), KINDS)
+def test_whole_texts(data: st.DataObject, kinds: frozenset[InfoType]) -> None:
+    """What the expression of a whole text matches, it may replace: from the expression, not from our own values."""
+    kind = data.draw(st.sampled_from(ORDER))
+    cells = data.draw(st.lists(st.from_regex(kind.whole.value, fullmatch=True), min_size=1, max_size=3))
+    hits = Hits()
+    check(kinds, cells, mask_texts(detectors_for(kinds), cells, hits), hits)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.integers(1, 4).flatmap(
+        lambda width: st.lists(columns().map(lambda cells: b"\t".join((cells * 4)[:width])), min_size=1, max_size=5)
+    )
+    | st.lists(columns().map(b"\t".join), min_size=1, max_size=4)
+    | st.lists(ANY_TEXT, min_size=1, max_size=4),
+    st.sampled_from([b"\n", b"", b"\r\n"]),
+    KINDS,
+)
+@example([b"a\tb@c.de", b"b\tc@d.ee"], b"\n", ALL)
+@example([b"a\tb@c.de", b"b"], b"\n", ALL)
+@example([b"a@b.co\tb", b"c\t\x00\td"], b"\n", ALL)
+@example([b"a@b.co\t\x00\tb", b"c\td"], b"\n", ALL)
+@example([b"a@b.co\tb\t\x00", b"c\td\te"], b"\n", ALL)
+def test_lines(lines: list[bytes], end: bytes, kinds: frozenset[InfoType]) -> None:
+    hits = Hits()
+    lines = [line + end for line in lines]
+    check(kinds, lines, mask_lines(detectors_for(kinds), lines, hits), hits)

@@ -1,0 +1,100 @@
+"""The client's side of SCRAM, against the library's server."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scramp import ScramException, ScramMechanism
+
+from postern.domain.secret import Secret
+from postern.protocols.postgres.scram import Exchange, KeyCache, Keys, Rejected, derive
+
+TEXT = st.text(st.characters(codec="utf-8"), min_size=1, max_size=30)
+SALT = b"0123456789abcdef"
+
+
+def converse(user: str, password: str, stored: str, *, binding: bytes | None, plus: bool, theirs: bytes | None) -> None:
+    """Raises what the side that is not content raises."""
+    mechanism = ScramMechanism("SCRAM-SHA-256-PLUS" if plus else "SCRAM-SHA-256")
+    server = mechanism.make_server(
+        lambda _: ScramMechanism("SCRAM-SHA-256").make_auth_info(stored),
+        channel_binding=("tls-server-end-point", theirs) if theirs else None,
+    )
+    exchange = Exchange(user, binding=binding, plus=plus)
+    server.set_client_first(exchange.first.decode())
+    exchange.challenge(server.get_server_first())
+    server.set_client_final(exchange.final(derive(Secret(password), exchange.salt, exchange.rounds)).decode())
+    exchange.check(server.get_server_final())
+
+
+def acceptable(text: str) -> bool:
+    try:
+        ScramMechanism("SCRAM-SHA-256").make_auth_info(text)
+    except ScramException:
+        return False
+    return True
+
+
+@given(TEXT, TEXT.filter(acceptable), st.booleans(), st.booleans())
+@settings(max_examples=60, deadline=None)
+def test_the_library_takes_our_proof_and_we_take_its(user: str, password: str, bound: bool, plus: bool) -> None:
+    if not acceptable(user):
+        user = "somebody"
+    binding = b"certificate" if bound else None
+    # "y,,": we could bind, the server cannot.
+    theirs = binding if plus else None
+    converse(user, password, password, binding=binding, plus=plus and bound, theirs=theirs)
+
+
+@pytest.mark.parametrize(("user", "password"), [("a=b,c", "x"), ("u", "pass\u00adword"), ("u", "\u2168\u00a0x")])
+def test_names_are_escaped_and_passwords_prepared(user: str, password: str) -> None:
+    converse(user, password, password, binding=None, plus=False, theirs=None)
+
+
+def test_a_password_that_saslprep_refuses_is_taken_as_it_is() -> None:
+    assert derive(Secret("a\u0007b"), SALT, 4096) != derive(Secret("ab"), SALT, 4096)
+
+
+def test_the_wrong_password_and_the_wrong_certificate() -> None:
+    with pytest.raises(ScramException):
+        converse("u", "right", "wrong", binding=None, plus=False, theirs=None)
+    with pytest.raises(ScramException):
+        converse("u", "right", "right", binding=b"one", plus=True, theirs=b"another")
+
+
+@given(st.text(max_size=60))
+def test_challenges_and_proofs_of_any_text_are_rejected(text: str) -> None:
+    exchange = Exchange("u", binding=None, plus=False)
+    with pytest.raises(Rejected):
+        exchange.challenge(text)
+    with pytest.raises(Rejected):
+        exchange.check("v=" + text)
+
+
+def test_an_exchange_that_was_not_asked_proves_nothing() -> None:
+    with pytest.raises(Rejected):
+        Exchange("u", binding=None, plus=False).check("v=")
+
+
+def test_the_cache_is_bounded_and_shows_nothing() -> None:
+    cache, keys = KeyCache(), Keys(b"client", b"server")
+    for rounds in range(4096, 4096 + 600):
+        cache.keep(Secret("p"), SALT, rounds, keys)
+        cache.find(Secret("p"), SALT, 4096)
+    assert len(cache._kept) == 512
+    assert cache.find(Secret("p"), SALT, 4096) == keys
+    assert cache.find(Secret("p"), SALT, 4097) is None
+    assert "client" not in repr(keys)
+    assert b"p" not in cache._kept
+
+
+@given(st.binary(max_size=3), st.binary(max_size=3), st.text(max_size=3), st.text(max_size=3))
+def test_cached_keys_belong_to_one_password_and_salt(one: bytes, two: bytes, first: str, second: str) -> None:
+    cache, keys = KeyCache(), Keys(b"client", b"server")
+    try:
+        cache.keep(Secret(first), one, 4096, keys)
+        found = cache.find(Secret(second), two, 4096)
+    except UnicodeEncodeError:
+        return
+    assert (found is not None) == ((one, first) == (two, second))

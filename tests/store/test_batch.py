@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from postern.errors import Unavailable
+from postern.store.batch import Batch
+
+
+class Store:
+    """Doubles numbers; refuses a batch with a 13 in it, and every one while it is away."""
+
+    def __init__(self) -> None:
+        self.seen: list[list[int]] = []
+        self.away = False
+
+    async def write(self, items: list[int]) -> list[int]:
+        self.seen.append(items)
+        await asyncio.sleep(0.001)
+        if self.away:
+            raise Unavailable("away")
+        if 13 in items:
+            raise ValueError("13")
+        return [2 * item for item in items]
+
+
+async def test_what_comes_meanwhile_is_the_next_batch() -> None:
+    store = Store()
+    batch = Batch(store.write, most=3)
+    first = asyncio.ensure_future(batch.add(1))
+    await asyncio.sleep(0.0001)
+    assert await asyncio.gather(*(batch.add(number) for number in (2, 3, 4, 5))) == [4, 6, 8, 10]
+    assert await first == 2
+    assert store.seen == [[1], [2, 3, 4], [5]]
+    assert await batch.add(6) == 12
+
+
+async def test_one_that_cannot_be_written_takes_no_other_with_it() -> None:
+    store = Store()
+    batch = Batch(store.write)
+    results = await asyncio.gather(*(batch.add(number) for number in (1, 13, 2)), return_exceptions=True)
+    assert [results[0], results[2]] == [2, 4]
+    assert isinstance(results[1], ValueError)
+
+
+async def test_a_store_that_is_away_is_asked_once() -> None:
+    store = Store()
+    store.away = True
+    batch = Batch(store.write)
+    results = await asyncio.gather(*(batch.add(number) for number in (1, 2)), return_exceptions=True)
+    assert all(isinstance(result, Unavailable) for result in results)
+    assert len(store.seen) == 1
+
+
+async def test_who_waits_no_longer_takes_nothing_from_the_others() -> None:
+    store = Store()
+    batch = Batch(store.write)
+    gone, stays = (asyncio.ensure_future(batch.add(number)) for number in (1, 2))
+    await asyncio.sleep(0)
+    gone.cancel()
+    assert await stays == 4
+    with pytest.raises(asyncio.CancelledError):
+        await gone
