@@ -492,6 +492,18 @@ async def test_open_redirect(gateway: SamlGateway, redirect: str) -> None:
     assert (await gateway.begin(redirect=redirect)).status_code == 422
 
 
+async def test_names_from_the_document_are_not_repeated(gateway: SamlGateway) -> None:
+    """Neither in the address where the browser ends, nor in the log."""
+
+    def shout(root: etree._Element) -> None:
+        etree.SubElement(root, "x" * 100_000)
+
+    answer = await gateway.back(await gateway.changed(shout))
+    assert answer.status_code == 303
+    assert len(answer.headers["Location"]) < 1_000
+    await gateway.nobody(answer)
+
+
 async def test_script_in_the_relay_state(gateway: SamlGateway) -> None:
     returning = await gateway.leave()
     scripted = Returning(returning.form | {"RelayState": "<script>alert(1)</script>"}, returning.cookies)

@@ -81,7 +81,7 @@ def _only_assertion(root: etree._Element) -> etree._Element:
         elif parts.get(str(child.tag), 0):
             parts[str(child.tag)] -= 1
         else:
-            raise Unreadable(f"there is an unexpected {etree.QName(child).localname} in the answer")
+            raise Unreadable("there is something in the answer that does not belong there")
     _check_status(root)
     named = [one for one in root.iter() if etree.QName(one).localname in ("Assertion", "EncryptedAssertion")]
     if len(assertions) != 1 or named != assertions:
