@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 from lxml import etree
-from tests.support.saml_flow import API_URL, US, SamlGateway, query_of
+from tests.support.saml_flow import US, SamlGateway, query_of
 from tests.support.saml_idp import ANN, SamlIdp
-from tests.support.world import CLIENT
+from tests.support.world import API_URL, CLIENT
 
 from postern.domain.auth_config import AuthConfig
 from postern.domain.lists import Page
