@@ -32,7 +32,7 @@ from postern.store.sql.data_keys import SqlDataKeys
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
-LISTENER = Listener(True, Endpoint("127.0.0.1", 7432))
+MACHINE = Machine(ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432)), api_url=API_URL))
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -140,8 +140,7 @@ class World:
             self.clock,
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
-            machine=machine or Machine(config=ServerConfig(LISTENER, api_url=API_URL)),
-            api_url=API_URL,
+            machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,
         )

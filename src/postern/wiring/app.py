@@ -64,7 +64,6 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
                 enforceable=ENFORCEABLE,
                 machine=replace(machine_of(settings), provider=openid),
                 openid=openid,
-                api_url=settings.api_url,
             ),
         )
     finally:

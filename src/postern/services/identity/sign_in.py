@@ -1,8 +1,8 @@
 """From what an identity provider says to an account here: found, made at the first login, or refused.
 
-An account is found by issuer and subject alone. An e-mail address finds one only when the provider vouches for it
-and the account is still waiting for its first login (invited): no account that somebody has used is ever taken over
-by a name (OpenID Connect Core 5.7).
+An account is found by issuer and subject alone. One that still waits for its first login (invited) is also found by
+the external identifier that provisioning gave it, when that is the subject, or by the e-mail address, when the
+provider vouches for it: no account that somebody has used is ever taken over by a name (OpenID Connect Core 5.7).
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from datetime import datetime
 from uuid import UUID, uuid4
 
 from postern.domain.identity import Identity
+from postern.domain.lists import Page
 from postern.domain.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.users import checked_email, checked_groups, checked_name
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, OrganisationStore, PrincipalStore, Signals, Topic
+from postern.store.ports import Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals, Topic
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +67,11 @@ class SignIn:
         return found
 
     async def _invited(self, org_id: UUID, identity: Identity) -> Account | None:
-        account = await self._store.by_email(org_id, identity.email) if identity.email else None
+        account = await self._provisioned(org_id, identity)
+        if account is not None:
+            return account
+        if identity.email:
+            account = await self._store.by_email(org_id, checked_email(identity.email))
         if account is None:
             return None
         # The look-up folds more than ASCII's capitals: an address with a Kelvin sign finds the one with a k.
@@ -79,6 +84,12 @@ class SignIn:
         # What was prepared for a local login ends where the provider's begins.
         await self._store.set_password(account.principal.id, None, self._now())
         return account
+
+    async def _provisioned(self, org_id: UUID, identity: Identity) -> Account | None:
+        """Whom the provider's own provisioning (SCIM) told of, by its identifier of them, before they came."""
+        wanted = PrincipalFilter(external_id=identity.subject, status=PrincipalStatus.INVITED)
+        found = (await self._store.find(org_id, wanted, Page(limit=2))).items
+        return found[0] if len(found) == 1 else None
 
     async def _new(self, org_id: UUID, identity: Identity) -> Account:
         organisation = await self._organisations.get(org_id)
