@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.api.conftest import INFO, PASSWORD, Api, message
+from tests.support.world import API_URL
 
 from postern import __version__
 from postern.store.ports import Topic
@@ -66,7 +67,7 @@ async def test_server_info(api: Api) -> None:
         "version": __version__,
         "auth_method": "local",
         "idp_provider_name": "",
-        "api_url": "",
+        "api_url": API_URL,
         "tenancy_type": "selfhosted",
         "postgres_host": "localhost",
         "postgres_port": 7432,

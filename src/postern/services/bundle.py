@@ -35,6 +35,7 @@ from postern.services.server.features import Features
 from postern.services.server.health import Health
 from postern.services.server.machine import Machine
 from postern.services.server.organisations import Organisations
+from postern.services.server.server_admins import ServerAdmins
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
 from postern.services.sessions import Sessions
@@ -86,14 +87,12 @@ def build_services(
     *,
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
-    api_url: str,
     passwords: Passwords | None = None,
     machine: Machine | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
-    `compiles`: the check of a pattern, see GuardRails. `api_url`: where browsers find the API, without `/api`.
-    `machine`: what this machine is set up for.
+    `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
     """
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)
@@ -101,8 +100,12 @@ def build_services(
     agents = Agents(stores.agents, stores.organisations, now)
     auth_configs = AuthConfigs(stores.settings, stores.organisations, signals, now, machine.auth)
     vouchers = Vouchers(stores.vouchers, now)
-    setup_links = SetupLinks(stores.principals, vouchers, api_url, now)
-    organisations = Organisations(stores.organisations, stores.principals, stores.agents, setup_links, now)
+    server_admins = ServerAdmins(stores.organisations)
+    server_configs = ServerConfigs(stores.settings, stores.organisations, server_admins, signals, now, machine)
+    setup_links = SetupLinks(stores.principals, vouchers, server_configs, now)
+    organisations = Organisations(
+        stores.organisations, stores.principals, stores.agents, setup_links, server_admins, now
+    )
     tokens = Tokens(stores.signing_keys, signals, now)
     logins = Logins(stores.logins, tokens, now)
     api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
@@ -110,7 +113,7 @@ def build_services(
     accounts = Accounts(
         stores.principals, stores.organisations, auth_configs, logins, vouchers, now, passwords or Passwords()
     )
-    authenticators = Authenticators(api_url)
+    authenticators = Authenticators(server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
     return Services(
@@ -142,8 +145,8 @@ def build_services(
         second_factors=SecondFactors(
             stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
         ),
-        server_configs=ServerConfigs(stores.settings, stores.organisations, organisations, signals, now, machine),
-        server_logs=ServerLogs(machine.journal, organisations),
+        server_configs=server_configs,
+        server_logs=ServerLogs(machine.journal, server_admins),
         service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable

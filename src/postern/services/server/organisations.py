@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from postern.domain.agent import Agent
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import DEFAULT, Organisation
-from postern.domain.principal import Account, Principal, PrincipalStatus, RoleGroups
+from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.agents import EMBEDDED
 from postern.services.identity.setup_links import SetupLink, SetupLinks
-from postern.services.identity.users import checked_email, checked_groups
+from postern.services.identity.users import checked_email
+from postern.services.server.roles import checked_roles
+from postern.services.server.server_admins import ServerAdmins
 from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, OrganisationStore, PrincipalStore
 
@@ -45,29 +47,19 @@ class Organisations:
         principals: PrincipalStore,
         agents: AgentStore,
         setup_links: SetupLinks,
+        server_admins: ServerAdmins,
         now: Clock,
     ) -> None:
         self._store = store
         self._principals = principals
         self._agents = agents
         self._setup_links = setup_links
+        self._server_admins = server_admins
         self._now = now
-        self._default: UUID | None = None
-
-    async def runs_server(self, principal: Principal) -> bool:
-        """Whether they are an administrator of the default organisation."""
-        if self._default is None:
-            self._default = (await self._store.default()).id
-        return principal.is_admin and principal.org_id == self._default
-
-    async def require_server_admin(self, principal: Principal, what: str) -> None:
-        """`what` they may not, in words. Raises Denied."""
-        if not await self.runs_server(principal):
-            raise Denied(f"only administrators of the organisation {DEFAULT!r}, who run this server, may {what}")
 
     async def find(self, principal: Principal, page: Page) -> Listed[Organisation]:
         """All for who runs the server; others find their own."""
-        if await self.runs_server(principal):
+        if await self._server_admins.include(principal):
             return await self._store.find(page)
         own = await self.own(principal)
         return Listed([own][page.offset : page.offset + page.limit], 1)
@@ -90,7 +82,7 @@ class Organisations:
 
         Raises Denied, Invalid, Conflict.
         """
-        await self.require_server_admin(principal, "make organisations")
+        await self._server_admins.require(principal, "make organisations")
         now = self._now()
         organisation = Organisation(uuid4(), checked_organisation_name(name), now)
         email = checked_email(admin_email)
@@ -143,20 +135,3 @@ def checked_organisation_name(name: str) -> str:
             field="name",
         )
     return name
-
-
-def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -> RoleGroups:
-    """Raises Invalid when a name cannot be one, or would give one role to who has the other."""
-    wanted = RoleGroups(current.admin if admin is None else admin, current.auditor if auditor is None else auditor)
-    for field, name in (("admin_role_name", wanted.admin), ("auditor_role_name", wanted.auditor)):
-        try:
-            checked_groups((name,))
-        except Invalid as error:
-            raise Invalid(f"{field}: {error.message.partition(': ')[2]}", field=field) from None
-    if wanted.admin == wanted.auditor:
-        raise Invalid("auditor_role_name: must differ from admin_role_name", field="auditor_role_name")
-    if wanted.admin == current.auditor:
-        raise Invalid("admin_role_name: is the auditors' group now; choose another", field="admin_role_name")
-    if wanted.auditor == current.admin:
-        raise Invalid("auditor_role_name: is the administrators' group now; choose another", field="auditor_role_name")
-    return wanted
