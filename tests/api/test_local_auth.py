@@ -271,7 +271,7 @@ async def test_a_flood_of_passwords_is_answered_at_once(api: Api, monkeypatch: p
     waiting = [asyncio.create_task(login(api, f"user{number}")) for number in range(32)]
     passwords = api.services.accounts._passwords
     async with asyncio.timeout(60):
-        while passwords._waiting < len(waiting):  # noqa: ASYNC110 - a queue tells nobody
+        while passwords._waiting < len(waiting):  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.01)
     for _ in range(20):  # more than an account is allowed to fail
         async with asyncio.timeout(60):

@@ -14,13 +14,20 @@ from postern.services.identity.accounts import Accounts
 from postern.services.identity.api_keys import ApiKeys
 from postern.services.identity.authentication import Authentication
 from postern.services.identity.authenticators import Authenticators
+from postern.services.identity.device_login import DeviceLogin
 from postern.services.identity.factor_check import FactorCheck
 from postern.services.identity.groups import Groups
+from postern.services.identity.handover import Handover
 from postern.services.identity.local_login import LocalLogin
 from postern.services.identity.logins import Logins
 from postern.services.identity.machines import Machines
+from postern.services.identity.oidc_login import OidcLogin
+from postern.services.identity.openid import OpenId
 from postern.services.identity.own_logins import OwnLogins
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.provider_door import OidcDoor
+from postern.services.identity.provisioning import Provisioning
+from postern.services.identity.renewal import OidcRenewal
 from postern.services.identity.second_factors import RequiredFactors, SecondFactors
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
@@ -33,9 +40,10 @@ from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.auth_settings import AuthSettings
 from postern.services.server.features import Features
 from postern.services.server.health import Health
+from postern.services.server.idempotency import Idempotency
 from postern.services.server.machine import Machine
+from postern.services.server.operators import Operators
 from postern.services.server.organisations import Organisations
-from postern.services.server.server_admins import ServerAdmins
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
 from postern.services.sessions import Sessions
@@ -55,14 +63,19 @@ class Services:
     authentication: Authentication
     connections: Connections
     credentials: Credentials
+    device_login: DeviceLogin
     features: Features
     groups: Groups
     guardrails: GuardRails
+    handover: Handover
     health: Health
+    idempotency: Idempotency
     local_login: LocalLogin
     logins: Logins
     machines: Machines
+    provisioning: Provisioning
     organisations: Organisations
+    oidc_login: OidcLogin
     own_logins: OwnLogins
     second_factors: SecondFactors
     server_configs: ServerConfigs
@@ -89,10 +102,12 @@ def build_services(
     enforceable: frozenset[str],
     passwords: Passwords | None = None,
     machine: Machine | None = None,
+    openid: OpenId | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
     `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
+    `openid`: the client for OpenID providers.
     """
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)
@@ -100,14 +115,15 @@ def build_services(
     agents = Agents(stores.agents, stores.organisations, now)
     auth_configs = AuthConfigs(stores.settings, stores.organisations, signals, now, machine.auth)
     vouchers = Vouchers(stores.vouchers, now)
-    server_admins = ServerAdmins(stores.organisations)
-    server_configs = ServerConfigs(stores.settings, stores.organisations, server_admins, signals, now, machine)
+    operators = Operators(stores.organisations)
+    server_configs = ServerConfigs(stores.settings, stores.organisations, operators, signals, now, machine)
     setup_links = SetupLinks(stores.principals, vouchers, server_configs, now)
-    organisations = Organisations(
-        stores.organisations, stores.principals, stores.agents, setup_links, server_admins, now
-    )
     tokens = Tokens(stores.signing_keys, signals, now)
-    logins = Logins(stores.logins, tokens, now)
+    sign_in = SignIn(stores.principals, stores.organisations, signals, now)
+    renewal = OidcRenewal(openid, auth_configs, sign_in) if openid else None
+    logins = Logins(stores.logins, tokens, now, renewal)
+    handover = Handover(stores.principals, logins, vouchers)
+    door = OidcDoor(openid, auth_configs, stores.organisations, stores.principals, signals, now) if openid else None
     api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
     credentials = Credentials(stores.credentials, stores.connections, features, signals, now, enforceable=enforceable)
     accounts = Accounts(
@@ -116,6 +132,7 @@ def build_services(
     authenticators = Authenticators(server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
+    users = Users(stores.principals, stores.organisations, accounts, logins, signals, now)
     return Services(
         access=access,
         accounts=accounts,
@@ -126,37 +143,44 @@ def build_services(
         auth_settings=AuthSettings(
             auth_configs, stores.organisations, stores.principals, stores.api_keys, now, machine.provider
         ),
-        authentication=Authentication(tokens, logins, features, required, api_keys),
+        authentication=Authentication(tokens, logins, features, required, api_keys, door),
         connections=Connections(
             stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
         credentials=credentials,
+        device_login=DeviceLogin(stores.principals, logins, vouchers, now),
         features=features,
         groups=Groups(stores.groups, signals, now),
         guardrails=GuardRails(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
+        handover=handover,
         health=Health(stores.schema, agents, signals, now),
+        idempotency=Idempotency(stores.idempotency, now),
         local_login=LocalLogin(stores.principals, accounts, logins, vouchers, check, authenticators, now),
         logins=logins,
         machines=Machines(stores.machines, stores.principals, credentials, signals, now),
-        organisations=organisations,
+        organisations=Organisations(
+            stores.organisations, stores.principals, stores.agents, setup_links, operators, now
+        ),
+        oidc_login=OidcLogin(openid, auth_configs, stores.organisations, vouchers, sign_in, handover),
+        provisioning=Provisioning(stores.principals, stores.groups, users, signals, now),
         own_logins=OwnLogins(stores.principals, stores.organisations, accounts, logins, tokens),
         second_factors=SecondFactors(
             stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
         ),
         server_configs=server_configs,
-        server_logs=ServerLogs(machine.journal, server_admins),
+        server_logs=ServerLogs(machine.journal, operators),
         service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
         setup_links=setup_links,
-        sign_in=SignIn(stores.principals, stores.organisations, signals, now),
+        sign_in=sign_in,
         signals=signals,
         tokens=tokens,
         upkeep=Upkeep(logins, vouchers, stores.idempotency, now),
-        users=Users(stores.principals, stores.organisations, accounts, logins, signals, now),
+        users=users,
         vouchers=vouchers,
         now=now,
     )

@@ -14,8 +14,8 @@ from postern.errors import Denied, Invalid, NotFound
 from postern.services.agents import EMBEDDED
 from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email
-from postern.services.server.roles import checked_roles
-from postern.services.server.server_admins import ServerAdmins
+from postern.services.server.operators import Operators
+from postern.services.server.role_names import checked_roles
 from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, OrganisationStore, PrincipalStore
 
@@ -47,19 +47,19 @@ class Organisations:
         principals: PrincipalStore,
         agents: AgentStore,
         setup_links: SetupLinks,
-        server_admins: ServerAdmins,
+        operators: Operators,
         now: Clock,
     ) -> None:
         self._store = store
         self._principals = principals
         self._agents = agents
         self._setup_links = setup_links
-        self._server_admins = server_admins
+        self._operators = operators
         self._now = now
 
     async def find(self, principal: Principal, page: Page) -> Listed[Organisation]:
         """All for who runs the server; others find their own."""
-        if await self._server_admins.include(principal):
+        if await self._operators.include(principal):
             return await self._store.find(page)
         own = await self.own(principal)
         return Listed([own][page.offset : page.offset + page.limit], 1)
@@ -82,7 +82,7 @@ class Organisations:
 
         Raises Denied, Invalid, Conflict.
         """
-        await self._server_admins.require(principal, "make organisations")
+        await self._operators.require(principal, "make organisations")
         now = self._now()
         organisation = Organisation(uuid4(), checked_organisation_name(name), now)
         email = checked_email(admin_email)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from postern.domain.principal import Principal
 from postern.domain.server_log import LogFilter, LogLine
 from postern.errors import TooMany
-from postern.services.server.server_admins import ServerAdmins
+from postern.services.server.operators import Operators
 from postern.store.ports import Follower, Journal
 
 __all__ = ["Follower", "Journal", "NoJournal", "ServerLogs"]
@@ -32,14 +32,14 @@ class _Silence:
 
 
 class ServerLogs:
-    def __init__(self, journal: Journal, server_admins: ServerAdmins) -> None:
+    def __init__(self, journal: Journal, operators: Operators) -> None:
         self.journal = journal
-        self._server_admins = server_admins
+        self._operators = operators
         self._followers = 0
 
     async def require_reader(self, principal: Principal) -> None:
         """Raises Denied."""
-        await self._server_admins.require(principal, "read the server's log")
+        await self._operators.require(principal, "read the server's log")
 
     def require_room(self) -> None:
         """Raises TooMany."""

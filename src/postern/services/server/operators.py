@@ -10,10 +10,10 @@ from postern.errors import Denied
 from postern.store.ports import OrganisationStore
 
 
-class ServerAdmins:
+class Operators:
     def __init__(self, store: OrganisationStore) -> None:
         self._store = store
-        self._default: UUID | None = None  # never changes
+        self._default: UUID | None = None
 
     async def include(self, principal: Principal) -> bool:
         if self._default is None:
@@ -21,6 +21,6 @@ class ServerAdmins:
         return principal.is_admin and principal.org_id == self._default
 
     async def require(self, principal: Principal, what: str) -> None:
-        """`what` others may not, in words. Raises Denied."""
+        """`what` they may not, in words. Raises Denied."""
         if not await self.include(principal):
             raise Denied(f"only administrators of the organisation {DEFAULT!r}, who run this server, may {what}")

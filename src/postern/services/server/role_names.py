@@ -1,4 +1,4 @@
-"""The groups that give a role, as an organisation names them."""
+"""What an organisation may call the groups that give a role."""
 
 from __future__ import annotations
 
