@@ -46,6 +46,7 @@ from postern.services.server.idempotency import Idempotency
 from postern.services.server.machine import Machine
 from postern.services.server.operators import Operators
 from postern.services.server.organisations import Organisations
+from postern.services.server.providers import Providers
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
 from postern.services.sessions import Sessions
@@ -145,7 +146,12 @@ def build_services(
         audit=Audit(stores.audit, stores.organisations, now),
         auth_configs=auth_configs,
         auth_settings=AuthSettings(
-            auth_configs, stores.organisations, stores.principals, stores.api_keys, now, machine.provider
+            auth_configs,
+            stores.organisations,
+            stores.principals,
+            stores.api_keys,
+            now,
+            machine.provider or Providers(openid),
         ),
         authentication=Authentication(tokens, logins, features, required, api_keys, door),
         connections=Connections(
