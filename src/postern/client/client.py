@@ -2,37 +2,54 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import cast
 
+from postern.client.authentication import Authentication, Ticket
 from postern.client.http import Http
-from postern.client.resources import Agents, Connections, Credentials, GuardRails, Sessions
+from postern.client.resources import (
+    Agents,
+    Collection,
+    Connections,
+    Credentials,
+    GuardRails,
+    SecondFactors,
+    Sessions,
+)
 from postern.client.shapes import ServerInfo, User
 from postern.domain.secret import Secret
-from postern.errors import Unavailable
+from postern.errors import Denied
 
 
 class Client:
-    """Use with an `Http` that carries a token, except for `login`."""
+    """Use with an `Http` that carries a token."""
 
     def __init__(self, http: Http) -> None:
-        self._http = http
+        self.http = http
+        self.authentication = Authentication(http)
         self.agents = Agents(http)
         self.connections = Connections(http)
         self.credentials = Credentials(http)
         self.guardrails = GuardRails(http)
+        self.second_factors = SecondFactors(http)
         self.sessions = Sessions(http)
 
-    def login(self, email: str, password: Secret) -> Secret:
-        """The access token. Raises Unauthenticated when the two do not belong together."""
-        body = {"email": email, "password": password.reveal()}
-        answer = self._http.send("POST", "/localauth/login", body=body)
-        token = answer.headers.get("Token")
-        if not token:
-            raise Unavailable(f"{self._http.api_url} did not answer with a token; check the address")
-        return Secret(token)
+    def login(self, email: str, password: Secret, ask_code: Callable[[], Secret] | None = None) -> Secret:
+        """The access token. `ask_code` is asked for a code of an authenticator app, or a recovery code, where the
+        account has a second factor. Raises Unauthenticated when they do not belong together."""
+        step = self.authentication.password(email, password)
+        if not isinstance(step, Ticket):
+            return step
+        if ask_code is None:
+            raise Denied("this account has a second factor, and nobody was asked for it")
+        return self.authentication.second_factor(step, ask_code())
+
+    def collection(self, *parts: str) -> Collection:
+        """What is listed below a path, such as `("users", "groups")`."""
+        return Collection(self.http, *parts)
 
     def userinfo(self) -> User:
-        return cast(User, self._http.call("GET", "/userinfo"))
+        return cast(User, self.http.call("GET", "/userinfo"))
 
     def serverinfo(self) -> ServerInfo:
-        return cast(ServerInfo, self._http.call("GET", "/serverinfo"))
+        return cast(ServerInfo, self.http.call("GET", "/serverinfo"))
