@@ -5,6 +5,7 @@ Every field `x` is set by the environment variable `POSTERN_X`. Nothing else rea
 
 from __future__ import annotations
 
+import ipaddress
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -15,6 +16,7 @@ from postern.domain.secret import Secret
 from postern.errors import Misconfigured
 
 _NO_SECRET = Secret("")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def _setting(default: Any, meaning: str) -> Any:
@@ -36,6 +38,9 @@ class Settings:
     demo_port: int = _setting(7433, "port of the demo database, on loopback; 0 picks a free one")
     workers: int = _setting(1, "relay workers; one for each core is enough")
     database_url: str = _setting("", "SQLAlchemy URL of the store; SQLite in the data folder when empty")
+    trusted_proxies: str = _setting(
+        "", "addresses or networks of proxies, with commas between, whose X-Forwarded-For is believed"
+    )
     log_level: str = _setting("info", "debug, info, warning or error")
     log_format: str = _setting("text", "text or json, one line for each event")
     tls_cert: str = _setting("", "PEM chain of your own server certificate; Postern makes one when empty")
@@ -87,6 +92,15 @@ class Settings:
     def api_url(self) -> str:
         """Where clients find the API, without `/api`. Plain HTTP on loopback only."""
         return f"{'http' if self.is_loopback else 'https'}://{self.authority_of(self.api_port)}"
+
+    @property
+    def proxies(self) -> tuple[Network, ...]:
+        """`trusted_proxies`, parsed. Raises Misconfigured."""
+        given = [text.strip() for text in self.trusted_proxies.split(",") if text.strip()]
+        try:
+            return tuple(ipaddress.ip_network(text) for text in given)
+        except ValueError as error:
+            raise Misconfigured(f"POSTERN_TRUSTED_PROXIES: {error}", field="trusted_proxies") from None
 
     def authority_of(self, port: int) -> str:
         """`host:port` as it stands in a URL."""

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
-from tests.support.world import CLIENT, World
+from tests.support.world import World, logged_in
 
 from postern.api.app import create_app
 from postern.api.info import ServerInfo
@@ -70,13 +70,13 @@ async def make_api(database: Database, *, exec_wait: float = 5.0, stream_life: f
     app = create_app(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
     first = await services.accounts.ensure_first_admin()
     assert first is not None
-    token = (await services.accounts.login(*first, CLIENT)).token
+    token = (await logged_in(services, *first)).token
     admin = (await services.authentication.caller(token, address="::1")).principal
     users, tokens = {"admin": admin}, {"admin": token}
     for name, groups in (("auditor", ("auditor",)), ("ann", ("dba",)), ("bob", ())):
         fields = UserFields(email=f"{name}@example.com", name=name, groups=groups, password=Secret(PASSWORD))
         users[name] = (await services.users.create(admin, fields)).principal
-        tokens[name] = (await services.accounts.login(users[name].email, Secret(PASSWORD), CLIENT)).token
+        tokens[name] = (await logged_in(services, users[name].email, Secret(PASSWORD))).token
 
     def client(name: str | None = None) -> httpx.AsyncClient:
         headers = {"Authorization": f"Bearer {tokens[name].reveal()}"} if name else {}

@@ -24,6 +24,9 @@ OPEN = {
     ("GET", "/api/publicserverinfo"),
     ("GET", "/api/login"),
     ("POST", "/api/localauth/login"),
+    ("POST", "/api/localauth/register"),
+    ("POST", "/api/localauth/second-factor"),
+    ("POST", "/api/localauth/setup"),
 }
 
 

@@ -27,7 +27,7 @@ from uuid import UUID
 
 import psycopg
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.world import CLIENT
+from tests.support.world import logged_in
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
@@ -178,7 +178,7 @@ class Gateway:
         self.services: Services = app.services
         first = await self.services.accounts.ensure_first_admin()
         assert first is not None
-        token = (await self.services.accounts.login(*first, CLIENT)).token
+        token = (await logged_in(self.services, *first)).token
         caller = await self.services.authentication.caller(token, address="::1")
         self.admin: Principal = caller.principal
         self._agent = await self.services.agents.ensure_embedded()

@@ -18,7 +18,7 @@ from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
-from postern.services.identity.logins import ClientFacts
+from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.passwords import Passwords
 from postern.services.server.features import Features
 from postern.services.server.machine import Machine
@@ -29,6 +29,7 @@ from postern.store.sql import SqlStores
 from postern.store.sql.data_keys import SqlDataKeys
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
+API_URL = "http://localhost:7480"
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -136,8 +137,18 @@ class World:
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
             machine=machine,
+            api_url=API_URL,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
         )
+
+
+async def logged_in(
+    services: Services, email: str, password: Secret, *, client: ClientFacts = CLIENT, organisation: str | None = None
+) -> Opened:
+    """By password alone."""
+    opened = await services.local_login.login(email, password, client, organisation=organisation)
+    assert isinstance(opened, Opened)
+    return opened
 
 
 def compiles(pattern: str) -> str | None:

@@ -6,14 +6,15 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
-from tests.support.world import CLIENT
+from tests.support.world import logged_in
 
 from postern.client.psql import user_of
 from postern.demo import target as demo
 from postern.demo.target import Target
-from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, Unavailable
 from postern.services.credentials import DEFAULT_LIFE
@@ -57,7 +58,7 @@ async def test_the_first_start_makes_everything(settings: Settings) -> None:
     assert f"@localhost:3333/shop?sslmode=verify-full&sslrootcert={settings.home}/tls/ca.crt" in first["psql"]
     async with open_app(settings, LocalSignals()) as app:
         password = Secret(first["admin_password"])
-        opened = await app.services.accounts.login(first["admin_email"], password, CLIENT)
+        opened = await logged_in(app.services, first["admin_email"], password)
         admin = await who(app, opened.token)
         assert admin.is_admin
         assert prepared.token is not None
@@ -120,6 +121,8 @@ async def test_an_inactive_first_admin_is_given_no_token(settings: Settings) -> 
         org_id = (await app.stores.organisations.default()).id
         account = await app.stores.principals.by_email(org_id, "admin@localhost")
         assert account is not None
+        other = replace(account.principal, id=uuid4(), subject="other", email="other@localhost")
+        await app.stores.principals.add(Account(other), app.services.now())  # the last one could not be deactivated
         inactive = replace(account.principal, status=PrincipalStatus.INACTIVE)
         await app.stores.principals.update(replace(account, principal=inactive), app.services.now())
     assert (await prepare._prepare(settings)).token is None

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 
 from postern import __version__
 from postern.api import errors
+from postern.api.addresses import Network
 from postern.api.info import ServerInfo
 from postern.api.middleware import Envelope
 from postern.api.routes import (
@@ -18,9 +21,12 @@ from postern.api.routes import (
     features,
     groups,
     guardrails,
+    local_auth,
+    logins,
     machines,
     organisations,
     scripts,
+    second_factors,
     server,
     server_config,
     server_logs,
@@ -37,10 +43,15 @@ STREAM_LIFE = 3600.0
 
 
 def create_app(
-    services: Services, info: ServerInfo, *, exec_wait: float = EXEC_WAIT, stream_life: float = STREAM_LIFE
+    services: Services,
+    info: ServerInfo,
+    *,
+    exec_wait: float = EXEC_WAIT,
+    stream_life: float = STREAM_LIFE,
+    trusted_proxies: Sequence[Network] = (),
 ) -> FastAPI:
     """In seconds: `exec_wait` is how long a request waits for its script to end, `stream_life` how long one answer
-    follows the server's log."""
+    follows the server's log. `trusted_proxies` are believed about who their client is."""
     app = FastAPI(
         title="Postern API",
         version=__version__,
@@ -55,9 +66,12 @@ def create_app(
     app.state.info = info
     app.state.exec_wait = exec_wait
     app.state.stream_life = stream_life
+    app.state.trusted_proxies = tuple(trusted_proxies)
     app.state.done = DoneSignals(services.signals)
     errors.install(app)
     api = APIRouter(prefix="/api")
+    for part in (local_auth.router, logins.router, second_factors.router):
+        api.include_router(part)
     for part in (server.open_router, server.router, groups.router, users.router, agents.router, connections.router):
         api.include_router(part)
     for part in (service_accounts.router, api_keys.router, machines.router):

@@ -18,8 +18,14 @@ from postern.api.errors import status_of
 from postern.services.server.trail import Trail, follow
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
-_NAMED = {"login", "revoke", "kill", "reactivate", "rotate"}  # last parts of a path that say what is done
-_IN_PATH = ("nameOrID", "emailOrID", "subject", "connection", "name", "session_id", "id", "credential_id")
+_NAMED = {
+    *("login", "second-factor", "setup", "logout", "refresh", "confirm", "setup-link"),
+    *("revoke", "kill", "reactivate", "rotate"),
+}  # last parts of a path that say what is done
+_IN_PATH = (
+    *("nameOrID", "emailOrID", "subject", "connection", "name", "session_id", "id"),
+    *("credential_id", "factor_id", "login_id"),
+)
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -58,7 +64,7 @@ async def _record(request: Request, route: str, status: int, trail: Trail) -> No
         actor,
         claimed=email if isinstance(email, str) else "",
         action=parts[-1] if parts[-1] in _NAMED else _ACTIONS[request.method],
-        resource_type="/".join(part for part in parts if part not in _NAMED),
+        resource_type="/".join(part for part in parts if part not in _NAMED) or "logins",
         resource=resource,
         method=request.method,
         path=request.url.path,

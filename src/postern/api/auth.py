@@ -1,63 +1,101 @@
-"""Who asks: a bearer token on every request but the open ones."""
+"""Who asks: a bearer token, or a browser's session cookie, on every request but the open ones."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.security import APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
+from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
+from postern.api import cookies
+from postern.api.addresses import client_address
+from postern.api.depends import Use, services_of
+from postern.api.info import info_of
 from postern.domain.api_key import PREFIX
 from postern.domain.login import ClientKind
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import Unauthenticated
-from postern.services.bundle import Services
-from postern.services.identity import authentication
+from postern.errors import Denied, Malformed, Unauthenticated
+from postern.services.identity.authentication import Caller as WholeCaller
 from postern.services.identity.logins import ClientFacts
 
+__all__ = ["Address", "Caller", "CallerInFull", "EnrollingCaller", "Facts", "Use", "services_of"]
+
 _bearer = HTTPBearer(auto_error=False, description="The token that login answered with.")
+_cookie = APIKeyCookie(
+    name=cookies.SECURE_NAME,
+    auto_error=False,
+    description=f"A browser's session. Over plain HTTP on loopback the name is `{cookies.PLAIN_NAME}`. "
+    f"Writes need the header `{cookies.CSRF_HEADER}` too.",
+)
 
 _api_key = APIKeyHeader(name="Api-Key", auto_error=False, description="An API key; `Authorization` takes it, too.")
 
 
-def services_of(request: Request) -> Services:
-    services: Services = request.app.state.services
-    return services
-
-
 def address_of(request: Request) -> str:
-    """The client's address; proxies are not believed."""
-    return request.client.host if request.client else "unknown"
+    """The client's address; what is in X-Forwarded-For counts only from a proxy that the settings name."""
+    peer = request.client.host if request.client else "unknown"
+    return client_address(peer, request.headers.getlist("X-Forwarded-For"), request.app.state.trusted_proxies)
 
 
-async def principal_of(
+async def authenticated(
     request: Request,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
     api_key: Annotated[str | None, Depends(_api_key)],
-) -> Principal:
-    """Raises Unauthenticated. The principal is also left in `request.state` for the log and the audit."""
+    _described: Annotated[str | None, Depends(_cookie)],
+) -> WholeCaller:
+    """Who asks, also when they must enrol a second factor first: for the few routes that serves.
+
+    Raises Unauthenticated, Malformed, Denied, Unavailable. The principal is also left in `request.state` for the
+    log and the audit."""
+    info = await info_of(request)
+    held = cookies.login_cookie(request, info)
+    token = held or _sent(credentials, api_key)
+    if held is not None and (api_key is not None or "Authorization" in request.headers):
+        raise Malformed("a request has the session's cookie or a header with a token, never both; leave one out")
+    if token is None:
+        raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
+    caller = await services_of(request).authentication.caller(token, address=address_of(request))
+    if held is not None:
+        if caller.login is None:
+            raise Unauthenticated("only the token of a login may be in the session's cookie")
+        if request.method not in cookies.READS:
+            cookies.require_own_page(request, held, info)
+    request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, held
+    request.state.token = token
+    return caller
+
+
+def _sent(credentials: HTTPAuthorizationCredentials | None, api_key: str | None) -> Secret | None:
+    """What a header has: `Authorization`, or `Api-Key` for keys alone. Raises Unauthenticated."""
     if credentials is not None and api_key is not None:
         raise Unauthenticated("send `Authorization` or `Api-Key`, not both: they may be of two callers")
     if api_key is not None and not api_key.startswith(PREFIX):
         raise Unauthenticated("the header Api-Key holds no API key; send tokens as `Authorization: Bearer <token>`")
     given = api_key if credentials is None else credentials.credentials
-    if given is None:
-        raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
-    token = Secret(given)
-    caller = await services_of(request).authentication.caller(token, address=address_of(request))
-    request.state.caller, request.state.principal, request.state.token = caller, caller.principal, token
-    return caller.principal
+    return None if given is None else Secret(given)
 
 
-def caller_of(request: Request, _principal: Annotated[Principal, Depends(principal_of)]) -> authentication.Caller:
-    """Also by what they ask: a login, or an API key."""
-    caller: authentication.Caller = request.state.caller
+async def caller_of(caller: Annotated[WholeCaller, Depends(authenticated)]) -> WholeCaller:
+    """Who asks, and by what. Raises Denied for one who must enrol a second factor first, and as `authenticated`."""
+    if caller.must_enrol:
+        raise Denied("your organisation requires a second factor: enrol one by POST /api/users/self/second-factors")
     return caller
 
 
+async def principal_of(caller: Annotated[WholeCaller, Depends(caller_of)]) -> Principal:
+    return caller.principal
+
+
+def session_token_of(request: Request) -> Secret | None:
+    """The token of the cookie by which the request came; None for a bearer token. After `principal_of`."""
+    held: Secret | None = request.state.session_token
+    return held
+
+
 Caller = Annotated[Principal, Depends(principal_of)]
-By = Annotated[authentication.Caller, Depends(caller_of)]
+CallerInFull = Annotated[WholeCaller, Depends(caller_of)]
+EnrollingCaller = Annotated[WholeCaller, Depends(authenticated)]
 
 
 def client_of(request: Request) -> ClientFacts:
@@ -65,6 +103,5 @@ def client_of(request: Request) -> ClientFacts:
     return ClientFacts(ClientKind.API, address_of(request), request.headers.get("User-Agent", ""))
 
 
-Use = Annotated[Services, Depends(services_of)]
 Address = Annotated[str, Depends(address_of)]
 Facts = Annotated[ClientFacts, Depends(client_of)]

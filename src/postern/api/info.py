@@ -7,7 +7,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
-from postern.api.auth import services_of
+from postern.api.depends import services_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from postern.api.schemas.common import Error
 _MEANING = {
     400: "The body cannot be read: missing or unknown field, wrong type, unknown enum value",
     401: "No valid token",
-    403: "Known, and may not",
+    403: "Known, and may not; or a write by a browser's session that its own page did not send",
     404: "Does not exist, or is hidden from the caller",
     409: "Exists already",
     413: "The body is too large",
@@ -23,7 +23,7 @@ _ALWAYS = (400, 422, 500, 503)
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """Those given, and those that every route with a token can have."""
-    return open_errors(401, *statuses)
+    return open_errors(401, 403, *statuses)
 
 
 def open_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:

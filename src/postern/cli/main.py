@@ -12,6 +12,10 @@ COMMANDS = {
     "gateway": Lazy("postern.cli.commands.run:gateway", "Run the gateway.", profile=False),
     "login": Lazy("postern.cli.commands.login:login", "Log in to a gateway."),
     "logout": Lazy("postern.cli.commands.login:logout", "End the login."),
+    "setup": Lazy("postern.cli.commands.setup:setup", "Set your password by a set-up link."),
+    "setup-link": Lazy(
+        "postern.cli.commands.setup:setup_link", "Make a set-up link, on the gateway's machine.", profile=False
+    ),
     "whoami": Lazy("postern.cli.commands.whoami:whoami", "Show who you are, what you may, and until when."),
     "profiles": Lazy("postern.cli.commands.profiles:profiles", "List and choose the gateways that this machine knows."),
     "password": Lazy("postern.cli.commands.password:password", "Change your password."),

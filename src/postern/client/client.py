@@ -44,6 +44,13 @@ class Client:
             raise Denied("this account has a second factor, and nobody was asked for it")
         return self.authentication.second_factor(step, ask_code())
 
+    def set_up(self, token: Secret, password: Secret, name: str | None = None) -> Secret | None:
+        """Sets the password by the token of a set-up link. The access token; None where the account has a second
+        factor, which has to be given at a login. Raises Unauthenticated, Invalid."""
+        body = {"token": token.reveal(), "password": password.reveal(), "name": name}
+        given = self.http.send("POST", "/localauth/setup", body=body).headers.get("Token")
+        return Secret(given) if given else None
+
     def collection(self, *parts: str) -> Collection:
         """What is listed below a path, such as `("users", "groups")`."""
         return Collection(self.http, *parts)

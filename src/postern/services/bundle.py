@@ -13,11 +13,17 @@ from postern.services.guardrails import GuardRails
 from postern.services.identity.accounts import Accounts
 from postern.services.identity.api_keys import ApiKeys
 from postern.services.identity.authentication import Authentication
+from postern.services.identity.authenticators import Authenticators
+from postern.services.identity.factor_check import FactorCheck
 from postern.services.identity.groups import Groups
+from postern.services.identity.local_login import LocalLogin
 from postern.services.identity.logins import Logins
 from postern.services.identity.machines import Machines
+from postern.services.identity.own_logins import OwnLogins
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.second_factors import RequiredFactors, SecondFactors
 from postern.services.identity.service_accounts import ServiceAccounts
+from postern.services.identity.setup_links import SetupLinks
 from postern.services.identity.sign_in import SignIn
 from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
@@ -32,6 +38,7 @@ from postern.services.server.organisations import Organisations
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
 from postern.services.sessions import Sessions
+from postern.services.upkeep import Upkeep
 from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
@@ -47,20 +54,25 @@ class Services:
     authentication: Authentication
     connections: Connections
     credentials: Credentials
-    groups: Groups
     features: Features
+    groups: Groups
     guardrails: GuardRails
     health: Health
+    local_login: LocalLogin
     logins: Logins
     machines: Machines
-    service_accounts: ServiceAccounts
     organisations: Organisations
+    own_logins: OwnLogins
+    second_factors: SecondFactors
     server_configs: ServerConfigs
     server_logs: ServerLogs
+    service_accounts: ServiceAccounts
     sessions: Sessions
+    setup_links: SetupLinks
     sign_in: SignIn
     signals: Signals
     tokens: Tokens
+    upkeep: Upkeep
     users: Users
     vouchers: Vouchers
     now: Clock
@@ -74,12 +86,14 @@ def build_services(
     *,
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
+    api_url: str,
     passwords: Passwords | None = None,
     machine: Machine | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
-    `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
+    `compiles`: the check of a pattern, see GuardRails. `api_url`: where browsers find the API, without `/api`.
+    `machine`: what this machine is set up for.
     """
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)
@@ -92,7 +106,12 @@ def build_services(
     logins = Logins(stores.logins, tokens, now)
     api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
     credentials = Credentials(stores.credentials, stores.connections, features, signals, now, enforceable=enforceable)
-    accounts = Accounts(stores.principals, stores.organisations, logins, now, passwords or Passwords())
+    accounts = Accounts(
+        stores.principals, stores.organisations, auth_configs, logins, vouchers, now, passwords or Passwords()
+    )
+    authenticators = Authenticators(api_url)
+    check = FactorCheck(stores.second_factors, authenticators, now)
+    required = RequiredFactors(check, auth_configs)
     return Services(
         access=access,
         accounts=accounts,
@@ -103,7 +122,7 @@ def build_services(
         auth_settings=AuthSettings(
             auth_configs, stores.organisations, stores.principals, stores.api_keys, now, machine.provider
         ),
-        authentication=Authentication(tokens, logins, features, api_keys),
+        authentication=Authentication(tokens, logins, features, required, api_keys),
         connections=Connections(
             stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
@@ -114,18 +133,25 @@ def build_services(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
         health=Health(stores.schema, agents, signals, now),
+        local_login=LocalLogin(stores.principals, accounts, logins, vouchers, check, authenticators, now),
         logins=logins,
         machines=Machines(stores.machines, stores.principals, credentials, signals, now),
         organisations=organisations,
+        own_logins=OwnLogins(stores.principals, stores.organisations, accounts, logins, tokens),
+        second_factors=SecondFactors(
+            stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
+        ),
         server_configs=ServerConfigs(stores.settings, stores.organisations, organisations, signals, now, machine),
         server_logs=ServerLogs(machine.journal, organisations),
         service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
+        setup_links=SetupLinks(stores.principals, vouchers, api_url, now),
         sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,
+        upkeep=Upkeep(logins, vouchers, stores.idempotency, now),
         users=Users(stores.principals, stores.organisations, accounts, logins, signals, now),
         vouchers=vouchers,
         now=now,

@@ -137,6 +137,7 @@ vouchers = Table(
     metadata,
     Column("digest", LargeBinary(32), primary_key=True),
     Column("purpose", String(32), nullable=False, index=True),
+    Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), index=True),
     Column("payload", LargeBinary, nullable=False),  # sealed
     Column("created_at", Utc, nullable=False),
     Column("expires_at", Utc, nullable=False, index=True),

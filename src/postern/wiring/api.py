@@ -35,7 +35,7 @@ def build_api(settings: Settings, app: App) -> FastAPI:
         tunnel_url=f"wss://{settings.authority_of(settings.tunnel_port)}",
         ca_certificate=authority.read_text() if authority else None,
     )
-    return create_app(app.services, info)
+    return create_app(app.services, info, trusted_proxies=settings.proxies)
 
 
 async def _serve(settings: Settings) -> None:
@@ -49,6 +49,7 @@ async def _serve(settings: Settings) -> None:
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # it would believe any local process; api/addresses.py does better
             timeout_graceful_shutdown=GRACE,
         )
         if not settings.is_loopback:
@@ -57,9 +58,12 @@ async def _serve(settings: Settings) -> None:
         server = _Server(config)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
         await signals.start()
+        upkeep = asyncio.create_task(app.services.upkeep.forever())
         try:
             await server.serve()
         finally:
+            upkeep.cancel()
+            await asyncio.gather(upkeep, return_exceptions=True)
             await signals.stop()
 
 

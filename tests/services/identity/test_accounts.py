@@ -13,7 +13,7 @@ import pytest
 from argon2 import PasswordHasher
 from joserfc import jwt
 from joserfc.jwk import OKPKey
-from tests.support.world import CLIENT, FakeClock, World
+from tests.support.world import CLIENT, FakeClock, World, logged_in
 
 from postern.domain.login import Login, LoginMethod, Provided, VoucherPurpose
 from postern.domain.principal import Account, GroupSource, Principal, PrincipalStatus
@@ -54,7 +54,7 @@ async def test_the_first_admin_is_made_once(services: Services, world: World) ->
     assert len(made) == 1
     email, password = made[0]
     assert email == "admin@localhost"
-    opened = await services.accounts.login(email, password, CLIENT)
+    opened = await logged_in(services, email, password)
     assert (await who(services, opened.token)).is_admin
     assert await services.accounts.ensure_first_admin() is None
 
@@ -82,15 +82,15 @@ async def test_a_user_without_password_cannot_log_in(services: Services, world: 
     await world.add_user("ann")
     for password in ("", "x"):
         with pytest.raises(Unauthenticated):
-            await services.accounts.login("ann@example.com", Secret(password), CLIENT)
+            await logged_in(services, "ann@example.com", Secret(password))
 
 
 async def test_an_account_of_another_organisation_needs_its_name(services: Services, world: World) -> None:
     admin = await world.add_user("root", "admin")
     await services.users.create(admin, UserFields(email="ann@example.com", password=PASSWORD))
     with pytest.raises(Unauthenticated):
-        await services.accounts.login("ann@example.com", PASSWORD, CLIENT, organisation="elsewhere")
-    assert await services.accounts.login("ann@example.com", PASSWORD, CLIENT, organisation="default")
+        await logged_in(services, "ann@example.com", PASSWORD, organisation="elsewhere")
+    assert await logged_in(services, "ann@example.com", PASSWORD, organisation="default")
 
 
 async def test_tokens_are_checked_in_every_claim(world: World) -> None:
@@ -252,7 +252,7 @@ async def test_a_voucher_is_good_once_for_one_step_in_time(world: World) -> None
 async def test_many_tries_at_once_are_counted_before_they_are_checked(services: Services, world: World) -> None:
     admin = await world.add_user("root", "admin")
     await services.users.create(admin, UserFields(email="ann@example.com", password=PASSWORD))
-    tries = [services.accounts.login("ann@example.com", Secret("wrong"), CLIENT) for _ in range(30)]
+    tries = [logged_in(services, "ann@example.com", Secret("wrong")) for _ in range(30)]
     outcomes = await asyncio.gather(*tries, return_exceptions=True)
     assert sum(isinstance(outcome, Unauthenticated) for outcome in outcomes) == 10
     assert sum(isinstance(outcome, TooMany) for outcome in outcomes) == 20

@@ -9,6 +9,7 @@ from tests.support.world import World
 
 from postern.domain.api_key import PREFIX, ApiKey
 from postern.domain.features import FEATURES, Feature
+from postern.domain.login import Login
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
@@ -99,7 +100,11 @@ async def test_api_keys_off(world: World) -> None:
         async def authenticate(self, _key: Secret, _address: str) -> tuple[ApiKey, Principal]:
             return key, ann
 
-    door = Authentication(services.tokens, services.logins, services.features, Keys())
+    class NoFactors:
+        async def is_missing(self, _login: Login) -> bool:
+            return False
+
+    door = Authentication(services.tokens, services.logins, services.features, NoFactors(), Keys())
     given = Secret(f"{PREFIX}anything")
     assert (await door.caller(given, address="::1")).principal == ann
     await services.features.put(admin, "api-keys", enabled=False)

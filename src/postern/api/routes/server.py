@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
-from postern.api.auth import By, Caller, Facts, Use
+from postern.api.auth import Caller, CallerInFull, Use
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.users import (
-    LoginRequest,
     StatusAnswer,
     UserAnswer,
     UserInfoAnswer,
 )
-from postern.domain.secret import Secret
 from postern.errors import Malformed
 
 open_router = APIRouter(route_class=AuditedRoute)
@@ -26,16 +24,8 @@ async def login() -> StatusAnswer:
     raise Malformed("this gateway uses local login: POST /api/localauth/login with email and password")
 
 
-@open_router.post("/localauth/login", tags=["Authentication"], responses=open_errors(401, 413, 429))
-async def local_login(body: LoginRequest, services: Use, facts: Facts, response: Response) -> StatusAnswer:
-    """Answers the access token in the header `Token`; it is good for 12 hours."""
-    opened = await services.accounts.login(body.email, Secret(body.password), facts, organisation=body.organization)
-    response.headers["Token"] = opened.token.reveal()
-    return StatusAnswer()
-
-
 @router.get("/userinfo", tags=["User Management"], responses=errors())
-async def user_info(caller: Caller, by: By, services: Use) -> UserInfoAnswer:
+async def user_info(caller: Caller, by: CallerInFull, services: Use) -> UserInfoAnswer:
     """Who asks, by what, and where they are."""
     profile = await services.users.profile(caller)
     return UserInfoAnswer(

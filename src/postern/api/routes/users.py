@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import APIRouter, Depends, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Facts, Use
+from postern.api.hand_over import RenewsLogin
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.schemas.users import PasswordRequest, StatusAnswer, UserAnswer, UserChange, UserRequest
+from postern.api.schemas.local_auth import LoginAnswer
+from postern.api.schemas.users import PasswordRequest, UserAnswer, UserChange, UserRequest
 from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
 from postern.services.identity.users import PrincipalFilter
@@ -40,15 +42,14 @@ async def create_user(body: UserRequest, caller: Caller, services: Use) -> UserA
     return UserAnswer.of(await services.users.create(caller, body.fields()))
 
 
-@router.put("/self/password", responses=errors(403, 413, 429))
+@router.put("/self/password", response_model_exclude_none=True, responses=errors(403, 413, 429))
 async def change_password(
-    body: PasswordRequest, caller: Caller, services: Use, facts: Facts, response: Response
-) -> StatusAnswer:
-    """Ends all one's tokens; the header `Token` has a new one."""
+    body: PasswordRequest, caller: Caller, services: Use, facts: Facts, hand_back: RenewsLogin
+) -> LoginAnswer:
+    """Ends all one's logins; the header `Token`, or the session's cookie, has a new token."""
     current, new = Secret(body.current_password), Secret(body.new_password)
-    opened = await services.accounts.change_password(caller, current, new, facts)
-    response.headers["Token"] = opened.token.reveal()
-    return StatusAnswer()
+    opened = await services.local_login.change_password(caller, current, new, hand_back.client(facts))
+    return LoginAnswer(csrf_token=hand_back(opened))
 
 
 @router.get("/{emailOrID}", responses=errors(404))

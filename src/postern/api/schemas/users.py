@@ -15,12 +15,6 @@ from postern.domain.secret import Secret
 from postern.services.identity.users import UserFields
 
 
-class LoginRequest(Body):
-    email: str
-    password: str
-    organization: str | None = Field(None, description="Where the account is; the default organisation when left out")
-
-
 class StatusAnswer(Answer):
     status: str = "ok"
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import secrets
-from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
-from postern.domain.login import LoginMethod
+from postern.domain.login import LoginMethod, VoucherPurpose
 from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unauthenticated
-from postern.services.identity.logins import ClientFacts, Logins, Opened
-from postern.services.identity.passwords import Passwords, Throttle, check_strength
+from postern.services.identity.logins import Logins
+from postern.services.identity.passwords import Passwords, check_strength
+from postern.services.identity.tries import Tries
+from postern.services.identity.vouchers import Vouchers
+from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.trail import changed
 from postern.store.ports import Clock, OrganisationStore, PrincipalStore
 
 FIRST_ADMIN = "admin@localhost"
-_WINDOW = timedelta(minutes=15)
 
 
 class Accounts:
@@ -24,22 +25,20 @@ class Accounts:
         self,
         store: PrincipalStore,
         organisations: OrganisationStore,
+        auth_configs: AuthConfigs,
         logins: Logins,
+        vouchers: Vouchers,
         now: Clock,
         passwords: Passwords,
     ) -> None:
         self._store = store
         self._organisations = organisations
+        self._auth_configs = auth_configs
         self._logins = logins
+        self._vouchers = vouchers
         self._now = now
         self._passwords = passwords
-        # Few tries for one account from one address; more for all accounts from one address, and for one
-        # account from everywhere, so that a stranger does not easily lock somebody out.
-        self._throttles = (
-            Throttle(now, failures=10, window=_WINDOW),
-            Throttle(now, failures=50, window=_WINDOW),
-            Throttle(now, failures=100, window=_WINDOW),
-        )
+        self._tries = Tries(now)
 
     async def ensure_first_admin(self) -> tuple[str, Secret] | None:
         """Makes the first admin while there is no user at all: (e-mail, password to show once); else None."""
@@ -57,54 +56,59 @@ class Accounts:
         """Whether the default organisation has no user yet."""
         return not await self._store.count((await self._organisations.default()).id)
 
-    async def login(
-        self, email: str, password: Secret, client: ClientFacts, *, organisation: str | None = None
-    ) -> Opened:
-        """Raises Unauthenticated, the same for unknown, inactive and wrong; TooMany."""
-        tries = self._count_try(email, client.source)
-        account = await self._find(email, organisation)
-        matches = await self._passwords.matches(password, account.password_hash if account else None)
-        if account is None or not matches or not account.principal.is_active:
-            raise Unauthenticated("e-mail or password is wrong")
-        for throttle, key in tries:
-            throttle.undo(key)
-        await self._store.touch(account.principal.id, self._now())
-        return await self._logins.open(account, LoginMethod.LOCAL, client)
+    async def prove(self, email: str, password: Secret, address: str, *, organisation: str | None = None) -> Account:
+        """Whose password that is. Raises Unauthenticated, the same after the same work for unknown, inactive and
+        wrong; TooMany; Denied where people log in at an identity provider."""
+        org_id = await self._org_id(organisation)
+        if org_id is not None:
+            await self.require_local(org_id)
+        with self._tries.one(email, address):
+            account = None if org_id is None else await self._store.by_email(org_id, email)
+            matches = await self._passwords.matches(password, account.password_hash if account else None)
+            if account is None or not matches or not account.principal.is_active:
+                raise Unauthenticated("e-mail or password is wrong")
+            return account
 
-    async def change_password(self, principal: Principal, current: Secret, new: Secret, client: ClientFacts) -> Opened:
-        """Ends all logins, and opens a new one. Raises Denied when `current` is wrong, Invalid, TooMany."""
-        tries = self._count_try(principal.email, client.source)
-        account = await self._store.get(principal.org_id, principal.id)
-        if account is None or not await self._passwords.matches(current, account.password_hash):
-            raise Denied("current_password: is wrong", field="current_password")
-        for throttle, key in tries:
-            throttle.undo(key)
+    async def require_local(self, org_id: UUID) -> None:
+        """Nobody goes around the identity provider by a password from before. Raises Denied."""
+        method = (await self._auth_configs.of(org_id)).method
+        if method is not LoginMethod.LOCAL:
+            raise Denied(f"this organisation logs in by its identity provider ({method}): GET /api/login says where")
+
+    async def require_password(self, principal: Principal, current: Secret, address: str) -> None:
+        """Raises Denied when it is not theirs; TooMany."""
+        with self._tries.one(principal.email, address):
+            account = await self._store.get(principal.org_id, principal.id)
+            if account is None or not await self._passwords.matches(current, account.password_hash):
+                raise Denied("current_password: is wrong", field="current_password")
+
+    async def change_password(self, principal: Principal, current: Secret, new: Secret, address: str) -> Account:
+        """Ends all logins; the caller opens a new one. Raises Denied when `current` is wrong, Invalid, TooMany."""
+        await self.require_local(principal.org_id)
+        await self.require_password(principal, current, address)
         await self.set_password(principal, new, "new_password")
-        return await self._logins.open(account, LoginMethod.LOCAL, client)
+        account = await self._store.get(principal.org_id, principal.id)
+        if account is None:
+            raise Unauthenticated("this account was deleted")
+        return account
 
     async def set_password(self, principal: Principal, password: Secret, field: str) -> None:
-        """Ends all their logins. Raises Invalid."""
-        check_strength(password, field)
-        await self._store.set_password(principal.id, await self._passwords.hash(password), self._now())
+        """Ends all their logins, and what could become one. Raises Invalid, TooMany."""
+        await self.keep_password(principal, await self.hashed(principal, password, field))
+
+    async def hashed(self, principal: Principal, password: Secret, field: str) -> str:
+        """Raises Invalid, TooMany."""
+        check_strength(password, field, whose=(principal.email, principal.email.partition("@")[0], principal.name))
+        return await self._passwords.hash(password)
+
+    async def keep_password(self, principal: Principal, password_hash: str) -> None:
+        """As `set_password`, for a hash of `hashed`."""
+        await self._store.set_password(principal.id, password_hash, self._now())
         await self._logins.end_all(principal.id)
+        for purpose in (VoucherPurpose.SETUP, VoucherPurpose.SECOND_FACTOR):
+            await self._vouchers.forget(purpose, principal.id)
         changed(None, {"id": principal.id, "email": principal.email, "changed": "how to log in"})
 
-    async def _find(self, email: str, organisation: str | None) -> Account | None:
-        if organisation is None:
-            found = await self._organisations.default()
-        else:
-            named = await self._organisations.by_name(organisation)
-            if named is None:
-                return None
-            found = named
-        return await self._store.by_email(found.id, email)
-
-    def _count_try(self, email: str, address: str) -> list[tuple[Throttle, str]]:
-        """Counted as a failure before the work is done, so that many tries at once are not all let through."""
-        account = email.lower()[:320]
-        tries = list(zip(self._throttles, (f"{account} {address}", address, account), strict=True))
-        for throttle, key in tries:
-            throttle.check(key)
-        for throttle, key in tries:
-            throttle.fail(key)
-        return tries
+    async def _org_id(self, name: str | None) -> UUID | None:
+        found = await self._organisations.default() if name is None else await self._organisations.by_name(name)
+        return found.id if found else None

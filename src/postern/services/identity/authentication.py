@@ -18,11 +18,15 @@ from postern.services.server.features import Features
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and by what: a login, an API key, or neither for a token of the identity provider."""
+    """Who asks, and by what: a login, an API key, or neither for a token of the identity provider.
+
+    `must_enrol`: may do nothing before they have enrolled a second factor.
+    """
 
     principal: Principal
     login: Login | None = None
     api_key: ApiKey | None = None
+    must_enrol: bool = False
 
 
 class KeyDoor(Protocol):
@@ -39,18 +43,26 @@ class ProviderDoor(Protocol):
         """Raises Unauthenticated, Unavailable."""
 
 
+class FactorDoor(Protocol):
+    """Who has to enrol a second factor before anything else."""
+
+    async def is_missing(self, login: Login) -> bool: ...
+
+
 class Authentication:
     def __init__(
         self,
         tokens: Tokens,
         logins: Logins,
         features: Features,
+        factors: FactorDoor,
         api_keys: KeyDoor | None = None,
         provider: ProviderDoor | None = None,
     ) -> None:
         self._tokens = tokens
         self._logins = logins
         self._features = features
+        self._factors = factors
         self._api_keys = api_keys
         self._provider = provider
 
@@ -64,7 +76,7 @@ class Authentication:
         if self._provider is not None and not await self._tokens.is_ours(token):
             return Caller(_active(await self._provider.authenticate(token)))
         login, account = await self._logins.authenticate(token)
-        return Caller(account.principal, login=login)
+        return Caller(account.principal, login=login, must_enrol=await self._factors.is_missing(login))
 
 
 def _active(principal: Principal) -> Principal:

@@ -18,6 +18,7 @@ from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import NotFound, Unauthenticated
 from postern.services.identity.tokens import Tokens
+from postern.services.server.trail import changed
 from postern.store.ports import Clock, LoginStore
 
 TOKEN_LIFE = timedelta(hours=12)
@@ -95,7 +96,7 @@ class Logins:
         return login, account
 
     async def refresh(self, login: Login) -> Opened:
-        """A token that is good for longer, for the same login, until the login's own end. Raises Unauthenticated."""
+        """A token that is good for longer, for the same login, until the login's own end."""
         expires_at = min(self._now() + TOKEN_LIFE, login.ends_at)
         await self._store.extend(login.id, expires_at, login.provided)
         return Opened(
@@ -106,11 +107,15 @@ class Logins:
         return await self._store.live(principal.id, self._now())
 
     async def end(self, principal: Principal, login_id: UUID) -> None:
-        """One's own; twice is fine. Raises NotFound."""
+        """One's own, or for administrators anybody's of their organisation; twice is fine. Raises NotFound."""
         found = await self._store.standing(login_id)
-        if found is None or found[0].user_id != principal.id:
-            raise NotFound(f"you have no login {login_id}")
-        await self._store.end(login_id, self._now())
+        if found is None or found[0].org_id != principal.org_id:
+            raise NotFound(f"there is no login {login_id}")
+        login = found[0]
+        if login.user_id != principal.id and not principal.is_admin:
+            raise NotFound(f"there is no login {login_id}")
+        if await self._store.end(login_id, self._now()):
+            changed({"id": login.id, "user_id": login.user_id, "ended": False}, {"id": login.id, "ended": True})
 
     async def end_all(self, user_id: UUID, *, but: UUID | None = None) -> int:
         """When a password changed, or somebody may not be here any more."""

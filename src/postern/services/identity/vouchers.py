@@ -11,6 +11,7 @@ import secrets
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from postern.domain.login import VoucherPurpose
 from postern.domain.secret import Secret
@@ -28,11 +29,12 @@ class Vouchers:
     async def make(
         self, purpose: VoucherPurpose, payload: Mapping[str, Any], life: timedelta, *, secret: Secret | None = None
     ) -> Secret:
-        """`payload` is JSON. `secret` is made here unless something else must be the voucher's text; it must then be
-        as hard to guess. Raises TooMany, Conflict."""
+        """`payload` is JSON; a `user_id` in it says whose it is, and it goes with them. `secret` is made here unless
+        something else must be the voucher's text; it must then be as hard to guess. Raises TooMany, Conflict."""
         secret = secret or Secret(secrets.token_urlsafe(_BYTES))
         now = self._now()
-        await self._store.add(purpose, _digest(secret), payload, now, now + life)
+        owner = UUID(payload["user_id"]) if "user_id" in payload else None
+        await self._store.add(purpose, _digest(secret), payload, now, now + life, owner)
         return secret
 
     async def take(self, purpose: VoucherPurpose, secret: Secret) -> Mapping[str, Any]:
@@ -53,6 +55,10 @@ class Vouchers:
         """Raises Unauthenticated when it is gone."""
         if not await self._store.change(purpose, _digest(secret), payload):
             raise _gone(purpose)
+
+    async def forget(self, purpose: VoucherPurpose, user_id: UUID) -> None:
+        """All of a user's for this purpose."""
+        await self._store.forget(purpose, user_id)
 
     async def prune(self) -> None:
         await self._store.prune(self._now())

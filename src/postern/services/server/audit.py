@@ -19,6 +19,7 @@ from postern.store.ports import AuditEntry, AuditFilter, AuditStore, Clock, Orga
 __all__ = ["Audit", "AuditEntry", "AuditFilter", "redact"]
 
 _SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "authorization")
+_SECRET_NAMES = frozenset({"code", "ticket", "assertion"})  # of the steps of a login; good once, but for a while
 _BULKY = frozenset({"script"})  # kept with its session
 _REDACTED = "[REDACTED]"
 _MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8
@@ -164,7 +165,7 @@ def _clean(value: Any, depth: int) -> Any:
 
 def _value(key: str, value: Any, depth: int) -> Any:
     lowered = key.lower()
-    if any(word in lowered for word in _SECRET_WORDS):
+    if lowered in _SECRET_NAMES or any(word in lowered for word in _SECRET_WORDS):
         return _REDACTED
     if lowered in _BULKY and isinstance(value, str):
         return f"[{len(value.encode(errors='replace'))} bytes]"

@@ -16,7 +16,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.login import Login, Provided, VoucherPurpose
 from postern.domain.machine import MachineIdentity
 from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus
-from postern.domain.second_factor import SecondFactor
+from postern.domain.second_factor import FactorKind, SecondFactor
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +151,16 @@ class VoucherStore(Protocol):
     """Vouchers by the SHA-256 of their secret; payloads are sealed."""
 
     async def add(
-        self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any], at: datetime, expires_at: datetime
+        self,
+        purpose: VoucherPurpose,
+        digest: bytes,
+        payload: Mapping[str, Any],
+        at: datetime,
+        expires_at: datetime,
+        user_id: UUID | None = None,
     ) -> None:
-        """Raises Conflict when the digest is taken, TooMany when too many of this purpose are outstanding."""
+        """`user_id`: whose it is; it goes with them. Raises Conflict when the digest is taken, TooMany when too many
+        of this purpose are outstanding."""
 
     async def take(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
         """The payload, for exactly one caller; None when there is none, or it has expired."""
@@ -162,6 +169,9 @@ class VoucherStore(Protocol):
 
     async def change(self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any]) -> bool:
         """False when there is none any more."""
+
+    async def forget(self, purpose: VoucherPurpose, user_id: UUID) -> None:
+        """All of a user's for this purpose."""
 
     async def prune(self, now: datetime) -> None: ...
 
@@ -215,8 +225,14 @@ class SecondFactorStore(Protocol):
     async def use(self, factor_id: UUID, counter: int, at: datetime) -> bool:
         """Raises the counter; False when it is that high already, so that no code is accepted twice."""
 
+    async def touch(self, factor_id: UUID, at: datetime) -> None:
+        """Notes a use, for an authenticator that does not count."""
+
     async def remove(self, factor_id: UUID) -> bool:
         """False when it was gone: a recovery code is used by removing it."""
+
+    async def clear(self, user_id: UUID, kind: FactorKind | None = None) -> int:
+        """Removes all of a user's, or those of a kind. Answers how many."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -58,10 +58,22 @@ class SqlSecondFactors:
         async with self._database.statement() as connection:
             return (await connection.execute(changed)).rowcount == 1
 
+    async def touch(self, factor_id: UUID, at: datetime) -> None:
+        changed = update(second_factors).where(second_factors.c.id == factor_id).values(last_used_at=at)
+        async with self._database.statement() as connection:
+            await connection.execute(changed)
+
     async def remove(self, factor_id: UUID) -> bool:
         async with self._database.statement() as connection:
             gone = await connection.execute(delete(second_factors).where(second_factors.c.id == factor_id))
             return gone.rowcount == 1
+
+    async def clear(self, user_id: UUID, kind: FactorKind | None = None) -> int:
+        wanted = delete(second_factors).where(second_factors.c.user_id == user_id)
+        if kind is not None:
+            wanted = wanted.where(second_factors.c.kind == kind)
+        async with self._database.statement() as connection:
+            return (await connection.execute(wanted)).rowcount
 
     async def _factor_of(self, row: RowMapping) -> SecondFactor:
         values: dict[str, Any] = {name: row[name] for name in _PLAIN}

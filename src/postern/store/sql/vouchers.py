@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -25,10 +26,18 @@ class SqlVouchers:
         self._encryption = encryption
 
     async def add(
-        self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any], at: datetime, expires_at: datetime
+        self,
+        purpose: VoucherPurpose,
+        digest: bytes,
+        payload: Mapping[str, Any],
+        at: datetime,
+        expires_at: datetime,
+        user_id: UUID | None = None,
     ) -> None:
         outstanding = select(func.count()).where(vouchers.c.purpose == purpose, vouchers.c.expires_at > at)
-        values = {"digest": digest, "purpose": purpose, "payload": await self._seal(digest, payload)}
+        values = {"digest": digest, "purpose": purpose, "payload": await self._seal(digest, payload)} | {
+            "user_id": user_id
+        }
         try:
             async with self._database.transaction() as transaction:
                 if (await transaction.execute(outstanding)).scalar_one() >= MOST:
@@ -59,10 +68,16 @@ class SqlVouchers:
         changed = (
             update(vouchers)
             .where(vouchers.c.digest == digest, vouchers.c.purpose == purpose)
-            .values(payload=self._seal(digest, payload))
+            .values(payload=await self._seal(digest, payload))
         )
         async with self._database.statement() as connection:
             return (await connection.execute(changed)).rowcount == 1
+
+    async def forget(self, purpose: VoucherPurpose, user_id: UUID) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(
+                delete(vouchers).where(vouchers.c.purpose == purpose, vouchers.c.user_id == user_id)
+            )
 
     async def prune(self, now: datetime) -> None:
         async with self._database.statement() as connection:

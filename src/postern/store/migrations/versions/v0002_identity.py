@@ -107,11 +107,14 @@ def _logins() -> None:
         "vouchers",
         sa.Column("digest", sa.LargeBinary(32), nullable=False),
         sa.Column("purpose", sa.String(32), nullable=False),
+        sa.Column("user_id", sa.Uuid()),
         sa.Column("payload", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.Column("expires_at", _MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name=op.f("fk_vouchers_user_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("digest", name=op.f("pk_vouchers")),
     )
+    op.create_index(op.f("ix_vouchers_user_id"), "vouchers", ["user_id"])
     op.create_index(op.f("ix_vouchers_purpose"), "vouchers", ["purpose"])
     op.create_index(op.f("ix_vouchers_expires_at"), "vouchers", ["expires_at"])
     op.create_table(

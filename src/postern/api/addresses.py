@@ -1,0 +1,39 @@
+"""Where a request comes from, behind proxies that are named in the settings."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Sequence
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def client_address(peer: str, forwarded: Sequence[str], trusted: Sequence[Network]) -> str:
+    """`forwarded` are the values of X-Forwarded-For, to which each proxy appends the address it heard from.
+
+    Read from the end, for as long as a trusted proxy speaks: what is further to the left was written by strangers.
+    """
+    address = _parsed(peer)
+    if address is None or not _is_trusted(address, trusted):
+        return peer
+    for text in reversed([one.strip() for value in forwarded for one in value.split(",")]):
+        said = _parsed(text)
+        if said is None:
+            break
+        address = said
+        if not _is_trusted(address, trusted):
+            break
+    return str(address)
+
+
+def _parsed(text: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return None
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _is_trusted(address: Address, trusted: Sequence[Network]) -> bool:
+    return any(address.version == network.version and address in network for network in trusted)

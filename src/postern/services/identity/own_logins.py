@@ -1,0 +1,73 @@
+"""Logins as people see, refresh and end them; and the keys that sign every token."""
+
+from __future__ import annotations
+
+from postern.domain.lists import Listed, Page
+from postern.domain.login import Login, LoginMethod
+from postern.domain.principal import Principal, PrincipalKind
+from postern.errors import Denied, Invalid, NotFound, Unauthenticated
+from postern.services.identity.accounts import Accounts
+from postern.services.identity.authentication import Caller
+from postern.services.identity.logins import Logins, Opened
+from postern.services.identity.tokens import Tokens
+from postern.services.server.trail import changed
+from postern.store.ports import OrganisationStore, PrincipalStore
+
+
+class OwnLogins:
+    def __init__(
+        self,
+        principals: PrincipalStore,
+        organisations: OrganisationStore,
+        accounts: Accounts,
+        logins: Logins,
+        tokens: Tokens,
+    ) -> None:
+        self._principals = principals
+        self._organisations = organisations
+        self._accounts = accounts
+        self._logins = logins
+        self._tokens = tokens
+
+    async def live(self, principal: Principal, page: Page) -> Listed[Login]:
+        """One's own, newest first."""
+        found = await self._logins.live(principal)
+        return Listed(found[page.offset : page.offset + page.limit], len(found))
+
+    async def live_of(self, principal: Principal, key: str, page: Page) -> Listed[Login]:
+        """Somebody's, for administrators and auditors. Raises Denied, NotFound."""
+        if not principal.sees_all:
+            raise Denied("only administrators and auditors may see the logins of others")
+        account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
+        if account is None:
+            raise NotFound(f"there is no user {key!r}")
+        return await self.live(account.principal, page)
+
+    async def refresh(self, caller: Caller) -> Opened:
+        """Raises Invalid without a login; Unauthenticated for a local login where people must now log in at an
+        identity provider."""
+        login = _login_of(caller)
+        if login.method is LoginMethod.LOCAL:
+            try:
+                await self._accounts.require_local(login.org_id)
+            except Denied as error:
+                raise Unauthenticated(error.message) from None
+        return await self._logins.refresh(login)
+
+    async def end_this(self, caller: Caller) -> None:
+        """Raises Invalid without a login."""
+        await self._logins.end(caller.principal, _login_of(caller).id)
+
+    async def rotate_keys(self, principal: Principal, *, revoke: bool) -> None:
+        """For administrators of the default organisation, since all organisations share the keys. With `revoke`
+        every token is void at once, the caller's too. Raises Denied."""
+        if not principal.is_admin or principal.org_id != (await self._organisations.default()).id:
+            raise Denied("only administrators of the default organisation may rotate the keys of tokens")
+        await self._tokens.rotate(revoke=revoke)
+        changed(None, {"changed": "the keys that sign tokens", "revoked": revoke})
+
+
+def _login_of(caller: Caller) -> Login:
+    if caller.login is None:
+        raise Invalid("this request came without a login: by an API key, or a token of the identity provider")
+    return caller.login

@@ -1,0 +1,28 @@
+"""Recovery codes: ten, each good once, for who lost the other factor. Only hashes are kept.
+
+A code has 80 random bits, so that a plain SHA-256 is enough: nobody tries that many.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+
+COUNT = 10
+_BYTES, _GROUP = 10, 4
+
+
+def new_codes() -> list[str]:
+    """As they are shown: `abcd-efgh-ijkl-mnop`."""
+    return [_shown(base64.b32encode(secrets.token_bytes(_BYTES)).decode().lower()) for _ in range(COUNT)]
+
+
+def digest_of(code: str) -> bytes:
+    """Whatever the case, hyphens and blanks."""
+    plain = "".join(code.lower().replace("-", "").split())
+    return hashlib.sha256(plain.encode(errors="replace")).digest()
+
+
+def _shown(code: str) -> str:
+    return "-".join(code[start : start + _GROUP] for start in range(0, len(code), _GROUP))

@@ -1,0 +1,56 @@
+"""Set-up links: whoever has one sets the password of an account, once. For first logins and for lost passwords."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from postern.domain.login import VoucherPurpose
+from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
+from postern.domain.secret import Secret
+from postern.errors import Denied, Invalid, NotFound
+from postern.services.identity.vouchers import Vouchers
+from postern.services.server.trail import changed
+from postern.store.ports import Clock, PrincipalStore
+
+SETUP_LIFE = timedelta(hours=24)
+
+
+@dataclass(frozen=True, slots=True)
+class SetupLink:
+    """`url` has the token in its fragment, which browsers send nowhere."""
+
+    email: str
+    token: Secret
+    url: Secret
+    expires_at: datetime
+
+
+class SetupLinks:
+    def __init__(self, store: PrincipalStore, vouchers: Vouchers, api_url: str, now: Clock) -> None:
+        self._store = store
+        self._vouchers = vouchers
+        self._api_url = api_url
+        self._now = now
+
+    async def make(self, principal: Principal, key: str) -> SetupLink:
+        """For a user of the administrator's organisation. Raises Denied, NotFound, Invalid, TooMany."""
+        if not principal.is_admin or principal.kind is not PrincipalKind.USER:
+            raise Denied("only administrators, logged in themselves, may make set-up links")
+        account = await self._store.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
+        if account is None:
+            raise NotFound(f"there is no user {key!r}")
+        return await self.make_for(account)
+
+    async def make_for(self, account: Account, *, from_host: bool = False) -> SetupLink:
+        """Older ones are void. `from_host`: made by who runs this machine, and good even where people log in at an
+        identity provider, for the day it does not answer. Raises Invalid, TooMany."""
+        principal = account.principal
+        if principal.status is PrincipalStatus.INACTIVE:
+            raise Invalid(f"{principal.email} is inactive, and a set-up link does not change that", field="status")
+        payload = {"user_id": str(principal.id), "org_id": str(principal.org_id), "from_host": from_host}
+        await self._vouchers.forget(VoucherPurpose.SETUP, principal.id)
+        token = await self._vouchers.make(VoucherPurpose.SETUP, payload, SETUP_LIFE)
+        changed(None, {"email": principal.email, "changed": "a set-up link was made"})
+        url = Secret(f"{self._api_url}/setup#token={token.reveal()}")
+        return SetupLink(principal.email, token, url, self._now() + SETUP_LIFE)

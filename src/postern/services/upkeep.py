@@ -1,0 +1,41 @@
+"""What has lost its meaning is forgotten, now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from postern.errors import PosternError
+from postern.services.identity.logins import Logins
+from postern.services.identity.vouchers import Vouchers
+from postern.store.ports import Clock, IdempotencyStore
+
+log = logging.getLogger(__name__)
+
+INTERVAL = 600.0  # seconds
+ANSWERS_STAY = timedelta(days=1)  # for requests that carried an idempotency key
+
+
+class Upkeep:
+    def __init__(self, logins: Logins, vouchers: Vouchers, answers: IdempotencyStore, now: Clock) -> None:
+        self._answers = answers
+        self._now = now
+        self._tasks: tuple[Callable[[], Awaitable[None]], ...] = (logins.prune, vouchers.prune, self._prune_answers)
+
+    async def once(self) -> None:
+        for task in self._tasks:
+            try:
+                await task()
+            except PosternError as error:  # the store does not answer: the next round does it
+                log.warning("upkeep: %s", error)
+
+    async def forever(self, interval: float = INTERVAL) -> None:
+        """Until cancelled."""
+        while True:
+            await self.once()
+            await asyncio.sleep(interval)
+
+    async def _prune_answers(self) -> None:
+        await self._answers.prune(self._now() - ANSWERS_STAY)
