@@ -32,6 +32,8 @@ class Failure(click.ClickException):
         message = error.message
         if isinstance(error, Unauthenticated) and "`postern login" not in message:
             message += "; log in with `postern login`"
+        elif isinstance(error, Denied) and "requires a second factor" in message:
+            message += "; that is `postern second-factor add`"
         super().__init__(printable(message))
         self.exit_code = _CODES.get(type(error), FAILED)  # type: ignore[misc] # click reads it from the instance
 
