@@ -1,52 +1,56 @@
 """The error tree: one class for each reaction that a caller can have.
 
 A message says what happened, why, and what to do next; it is shown to people as it is, so it never
-carries a secret. `field` names the part of the caller's input that is wrong, where there is one.
+carries a secret. `field` names the part of the caller's input that is wrong, where there is one;
+`retry_after` is after how many seconds the same call may go through, where that is known.
 Every outer surface (HTTP API, CLI, each wire protocol) renders these classes in its own tongue.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 
 class PosternError(Exception):
     """Root of all errors that Postern raises on purpose."""
 
-    def __init__(self, message: str, *, field: str | None = None) -> None:
+    def __init__(self, message: str, *, field: str | None = None, retry_after: int | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.field = field
+        self.retry_after = retry_after
 
 
 class Malformed(PosternError):
-    """The input cannot be read at all: wrong type, missing field, unknown enum value. HTTP 400."""
+    """The input cannot be read at all: wrong type, missing field, unknown enum value."""
 
 
 class Invalid(PosternError):
-    """The input reads well but breaks a rule: constraint, unknown reference, immutability. HTTP 422."""
+    """The input reads well but breaks a rule: constraint, unknown reference, immutability."""
 
 
 class Unauthenticated(PosternError):
-    """Nobody is known behind the request. HTTP 401."""
+    """Nobody is known behind the request."""
 
 
 class Denied(PosternError):
-    """Somebody is known, and may not. HTTP 403."""
+    """Somebody is known, and may not."""
 
 
 class NotFound(PosternError):
-    """The named thing does not exist, or is hidden from the caller. HTTP 404."""
+    """The named thing does not exist, or is hidden from the caller."""
 
 
 class Conflict(PosternError):
-    """The thing exists already, or is in a state that does not allow the request. HTTP 409."""
+    """The thing exists already, or is in a state that does not allow the request."""
 
 
 class TooMany(PosternError):
-    """The caller goes over a limit; the same call may go through later. HTTP 429."""
+    """The caller goes over a limit; the same call may go through later."""
 
 
 class Unavailable(PosternError):
-    """A part that is needed does not answer: target, agent, store. HTTP 503."""
+    """A part that is needed does not answer: target, agent, store."""
 
 
 class ProtocolViolation(PosternError):
@@ -59,3 +63,28 @@ class RecordingFailed(PosternError):
 
 class Misconfigured(PosternError):
     """A setting is wrong. Raised at start only, so that nothing runs half set up."""
+
+
+# The one table between the tree and HTTP: the API answers by it, the client raises by it. What is not here is 500.
+STATUSES: Mapping[type[PosternError], int] = {
+    Malformed: 400,
+    Unauthenticated: 401,
+    Denied: 403,
+    NotFound: 404,
+    Conflict: 409,
+    Invalid: 422,
+    TooMany: 429,
+    Unavailable: 503,
+}
+_BODY_TOO_LARGE = 413
+
+
+def status_of(error: PosternError) -> int:
+    return next((status for kind, status in STATUSES.items() if isinstance(error, kind)), 500)
+
+
+def error_of(status: int) -> type[PosternError]:
+    """The class that stands for this answer; Unavailable for one that nobody answers on purpose."""
+    if status == _BODY_TOO_LARGE:
+        return Malformed
+    return next((kind for kind, known in STATUSES.items() if known == status), Unavailable)

@@ -19,6 +19,7 @@ from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields
+from postern.services.server.machine import Machine
 from postern.store.database import Database
 
 INFO = ServerInfo(
@@ -64,9 +65,11 @@ class Api:
         return made
 
 
-async def make_api(database: Database, *, exec_wait: float = 5.0, stream_life: float = 5.0) -> Api:
+async def make_api(
+    database: Database, *, exec_wait: float = 5.0, stream_life: float = 5.0, machine: Machine | None = None
+) -> Api:
     world = await World.make(database)
-    services = world.services()
+    services = world.services(machine)
     app = create_app(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
     first = await services.accounts.ensure_first_admin()
     assert first is not None

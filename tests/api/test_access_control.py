@@ -45,7 +45,10 @@ async def test_every_route_needs_a_token_unless_it_is_open(api: Api) -> None:
         url = "http://localhost" + filled.replace("{", "").replace("}", "")
         for headers in ({}, {"Authorization": "Bearer x.y.z"}, {"Authorization": "Basic eDp5"}):
             answer = await api.nobody.request(method, url, json={}, headers=headers)
-            assert message(answer, 401), (method, path)
+            if path.startswith("/api/scim/"):
+                assert (answer.status_code, answer.json()["status"]) == (401, "401"), (method, path)
+            else:
+                assert message(answer, 401), (method, path)
             assert answer.headers["www-authenticate"] == "Bearer"
         checked += 1
     assert checked == len(set(operations(api.app)) - OPEN)
@@ -70,11 +73,27 @@ async def test_no_route_is_missing_from_the_description(api: Api) -> None:
     assert [getattr(route, "path", None) for route in others] == ["/api/openapi.json"]
 
 
+# Writes that leave no entry in the audit log, each with its reason.
+UNAUDITED: dict[tuple[str, str], str] = {}
+
+
 async def test_every_write_is_audited(api: Api) -> None:
+    """Walks the description; a new write is audited, or says above why not."""
     routes = [route for route in leaves(api.app.routes) if isinstance(route, APIRoute)]
-    writing = [route for route in routes if set(route.methods or ()) & {"POST", "PUT", "PATCH", "DELETE"}]
-    assert len(writing) > 20
-    assert all(isinstance(route, AuditedRoute) for route in writing)
+    audited = {
+        (method, route.name)  # which is its operation id (app.py)
+        for route in routes
+        if isinstance(route, AuditedRoute)
+        for method in route.methods or ()
+    }
+    writing = 0
+    for path, methods in api.app.openapi()["paths"].items():
+        for method, operation in methods.items():
+            if method.upper() not in {"POST", "PUT", "PATCH", "DELETE"} or (method.upper(), path) in UNAUDITED:
+                continue
+            assert (method.upper(), operation["operationId"]) in audited, f"{method.upper()} {path}"
+            writing += 1
+    assert writing > 20
 
 
 async def test_open_routes_answer_without_token(api: Api) -> None:
@@ -150,7 +169,7 @@ async def test_a_failure_inside_shows_nothing_but_a_request_id(
     async def fail(*_: object) -> None:
         raise RuntimeError("the password is hunter2")
 
-    monkeypatch.setattr(api.services.guardrails, "all", fail)
+    monkeypatch.setattr(api.services.guardrails, "find", fail)
     answer = await api.as_admin.get("/guardrails")
     said = message(answer, 500)
     assert "hunter2" not in said

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from sqlalchemy import event, insert
 from tests.api.conftest import Api, message
 
 from postern.store.ports import Topic
+from postern.store.schema import connections
+from postern.store.sql.rows import connection_values
 
 SECRET = {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:DB": "c2hvcA==", "envvar:PASS": "_envjson:DB:password"}
+SHOWN = dict.fromkeys(SECRET) | {"envvar:PASS": "_envjson:DB:password"}  # a reference is no secret
 
 MODES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
 
@@ -39,10 +44,11 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
         "managed_by": None,
         "status": "online",
         "default_database": "shop",
+        "secret": SHOWN,
     }
     for key in ("shop", shown["id"]):
         assert (await api.as_admin.get(f"/connections/{key}")).json() == shown
-    assert (await api.as_admin.get("/connections")).json() == [shown | {"secret": {}}]
+    assert (await api.as_admin.get("/connections")).json() == {"data": [shown], "total": 1, "has_next_page": False}
     assert (await api.as_ann.get("/connections/shop")).json() == shown | {"secret": {}}
     api.world.clock.forward(seconds=16)
     assert (await api.as_ann.get("/connections/shop")).json()["status"] == "offline"
@@ -96,7 +102,7 @@ async def test_each_required_field_is_required(api: Api, field: str) -> None:
 async def test_what_is_wrong_is_named(api: Api, changes: dict[str, Any], status: int, says: str) -> None:
     answer = await api.as_admin.post("/connections", json=api.connection_body() | changes)
     assert message(answer, status).startswith(says)
-    assert (await api.as_admin.get("/connections")).json() == []
+    assert (await api.as_admin.get("/connections")).json()["data"] == []
 
 
 async def test_rules_on_a_subtype_without_relay_are_refused_from_both_sides(api: Api) -> None:
@@ -122,7 +128,7 @@ async def test_put_replaces_but_for_what_has_two_writers(api: Api) -> None:
     assert put.status_code == 200
     shown = put.json()
     assert (shown["access_schema"], shown["connection_tags"], shown["redact_enabled"]) == ("disabled", {}, False)
-    assert (shown["secret"], shown["guardrail_rules"]) == (SECRET, [guardrail["id"]])
+    assert (shown["secret"], shown["guardrail_rules"]) == (SHOWN, [guardrail["id"]])
     put = await api.as_admin.put("/connections/shop", json=api.connection_body(secret={}, guardrail_rules=[]))
     assert (put.json()["secret"], put.json()["guardrail_rules"]) == ({}, [])
     assert (await api.as_admin.get("/connections/shop")).json() == put.json()
@@ -147,6 +153,42 @@ async def test_an_answer_is_a_valid_request(api: Api) -> None:
     put = await api.as_admin.put("/connections/shop", json=made)
     assert put.status_code == 200
     assert put.json() == made
+
+
+async def test_no_answer_holds_a_stored_secret_and_what_was_read_written_back_changes_nothing(api: Api) -> None:
+    reference = "_envjson:TARGET:password"
+    stored = SECRET | {"envvar:PASS": "aHVudGVyMg==", "envvar:TOKEN": reference}
+    made = await api.make_connection(secret=stored)
+    blank = dict.fromkeys(stored) | {"envvar:TOKEN": reference}
+    answers = [await api.as_admin.get("/connections/shop"), await api.as_admin.get("/connections")]
+    assert answers[0].json()["secret"] == answers[1].json()["data"][0]["secret"] == made["secret"] == blank
+    answers.append(await api.as_admin.put("/connections/shop", json=answers[0].json()))
+    answers.append(await api.as_admin.patch("/connections/shop", json={"secret": answers[0].json()["secret"]}))
+    for answer in answers:
+        assert answer.status_code == 200
+        assert not any(value in answer.text for value in stored.values() if value != reference)
+    assert (await api.as_ann.get("/connections/shop")).json()["secret"] == {}
+    assert await stored_secret(api) == stored
+
+
+async def test_a_secret_is_changed_key_by_key(api: Api) -> None:
+    await api.make_connection(secret=SECRET)
+    first, *rest = SECRET
+    change = {"secret": {first: None, "envvar:PASS": "bmV3"}}
+    assert (await api.as_admin.patch("/connections/shop", json=change)).json()["secret"] == dict.fromkeys(
+        [first, "envvar:PASS"]
+    )
+    assert await stored_secret(api) == {first: SECRET[first], "envvar:PASS": "bmV3"}
+    refused = await api.as_admin.patch("/connections/shop", json={"secret": {rest[0]: None}})
+    assert message(refused, 422).startswith(f"secret: {rest[0]!r} has no stored value")
+    body = api.connection_body("other", secret={"envvar:PASS": None})
+    assert message(await api.as_admin.post("/connections", json=body), 422).startswith("secret: 'envvar:PASS' has no")
+
+
+async def stored_secret(api: Api) -> dict[str, str]:
+    found = await api.world.stores.connections.get(api.world.org_id, "shop")
+    assert found is not None
+    return {key: value.reveal() for key, value in found.secret.items()}
 
 
 async def test_the_name_cannot_change(api: Api) -> None:
@@ -200,6 +242,8 @@ async def test_every_write_tells_the_workers(api: Api) -> None:
         ("tag_selector=env=prod", ["shop"]),
         ("tag_selector=env!=prod", ["gate", "store"]),
         ("tag_selector=env!=prod,kind=x", ["store"]),
+        ('tag_selector=a"b=prod', []),
+        ('tag_selector=a"b!=prod', ["gate", "shop", "store"]),
         ("type=database&search=shop", ["shop"]),
         (f"agent_id={uuid4()}", []),
         ("", ["gate", "shop", "store"]),
@@ -210,7 +254,25 @@ async def test_filters(api: Api, query: str, names: list[str]) -> None:
     await api.make_connection("store", connection_tags={"kind": "x"})
     await api.make_connection("gate", type="application", subtype="tcp")
     found = await api.as_bob.get(f"/connections?{query}")
-    assert [one["name"] for one in found.json()] == names
+    assert [one["name"] for one in found.json()["data"]] == names
+
+
+async def test_a_thousand_connections_are_paged_by_the_store(api: Api) -> None:
+    first = await api.world.add_connection("c-0000")
+    copies = [replace(first, id=uuid4(), name=f"c-{number:04}") for number in range(1, 1000)]
+    rows = [await connection_values(one, api.world.encryption) for one in copies]
+    async with api.world.database.transaction() as transaction:
+        await transaction.execute(insert(connections), rows)
+    seen: list[str] = []
+    statements: list[str] = []
+    engine = api.world.database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", lambda *arguments: statements.append(arguments[2]))
+    for offset in range(0, 1000, 100):
+        page = (await api.as_ann.get("/connections", params={"limit": 100, "offset": offset})).json()
+        assert (page["total"], page["has_next_page"]) == (1000, offset < 900)
+        seen += [one["name"] for one in page["data"]]
+    assert seen == [f"c-{number:04}" for number in range(1000)]
+    assert len(statements) == 10 * 4  # who asks, the page, how many there are, which agents live
 
 
 async def test_bad_filters_are_named(api: Api) -> None:

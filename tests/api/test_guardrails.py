@@ -25,7 +25,7 @@ async def test_a_guard_rail_reads_back_in_full(api: Api) -> None:
     shown = made.json()
     at = "2026-01-02T03:04:05Z"
     assert shown == body | {"id": shown["id"], "created_at": at, "updated_at": at}
-    assert (await api.as_auditor.get("/guardrails")).json() == [shown]
+    assert (await api.as_auditor.get("/guardrails")).json()["data"] == [shown]
     assert (await api.as_auditor.get(f"/guardrails/{shown['id']}")).json() == shown
     api.world.clock.forward(seconds=1)
     put = await api.as_admin.put(f"/guardrails/{shown['id']}", json=shown | {"name": "renamed"})

@@ -203,6 +203,7 @@ async def test_machine_identities(api: Api) -> None:
         ("/api-keys", {"name": "a", "expires_at": "2020-01-01T00:00:00Z"}, 422, "expires_at: lies in the past"),
         ("/api-keys", {"name": "a", "allowed_networks": ["x"]}, 422, "allowed_networks: "),
         ("/serviceaccounts", {"subject": "a b"}, 422, "subject: "),
+        ("/serviceaccounts", {"subject": "a/b"}, 422, "subject: "),
         ("/machineidentities", {"name": "a b"}, 422, "name: "),
         ("/machineidentities", {"name": "ab", "connection_names": ["x"]}, 422, "connection_names: "),
         ("/machineidentities", {"name": "ab", "attributes": {"": "x"}}, 422, "attributes: "),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from tests.api.conftest import INFO, PASSWORD, Api, message
+from tests.support.world import API_URL
 
 from postern import __version__
 from postern.store.ports import Topic
@@ -66,7 +67,7 @@ async def test_server_info(api: Api) -> None:
         "version": __version__,
         "auth_method": "local",
         "idp_provider_name": "",
-        "api_url": "",
+        "api_url": API_URL,
         "tenancy_type": "selfhosted",
         "postgres_host": "localhost",
         "postgres_port": 7432,
@@ -156,7 +157,7 @@ async def test_changing_the_own_password_ends_all_tokens(api: Api) -> None:
 
 async def test_agents(api: Api) -> None:
     shown = {"id": str(api.agent.id), "name": "embedded", "mode": "embedded", "status": "CONNECTED"}
-    assert (await api.as_ann.get("/agents")).json() == [shown]
+    assert (await api.as_ann.get("/agents")).json()["data"] == [shown]
     assert (await api.as_ann.get("/agents/embedded")).json() == shown
     api.world.clock.forward(seconds=15)
     disconnected = shown | {"status": "DISCONNECTED"}
@@ -185,17 +186,17 @@ async def test_credentials(api: Api) -> None:
         "has_review": False,
     }
     assert len(issued["password"]) == 32
-    listed = (await api.as_ann.get("/connections/shop/credentials")).json()
+    listed = (await api.as_ann.get("/connections/shop/credentials")).json()["data"]
     names = ("id", "connection_name", "username", "created_at", "expires_at", "revoked_at")
     assert listed == [{name: issued[name] for name in names}]
-    assert (await api.as_bob.get("/connections/shop/credentials")).json() == []
+    assert (await api.as_bob.get("/connections/shop/credentials")).json()["data"] == []
     path = f"/connections/shop/credentials/{issued['id']}"
     message(await api.as_bob.post(f"{path}/revoke"), 404)
     message(await api.as_ann.post("/connections/shop/credentials/x/revoke"), 404)
     for answer in (await api.as_ann.post(f"{path}/revoke"), await api.as_admin.delete(path)):
         assert answer.status_code == 204
     assert api.world.signals.of(Topic.CREDENTIAL_REVOKED) == [{"credential_id": issued["id"]}] * 2
-    listed = (await api.as_admin.get("/connections/shop/credentials")).json()
+    listed = (await api.as_admin.get("/connections/shop/credentials")).json()["data"]
     assert listed[0]["revoked_at"] == "2026-01-02T03:04:05Z"
 
 

@@ -14,6 +14,7 @@ from tests.support.postgres import PostgresServer, free_port
 from postern.domain.connection import Toggle
 from postern.domain.principal import PrincipalStatus
 from postern.domain.session import Session
+from postern.services.identity.machines import MachineFields
 from postern.services.identity.users import UserFields
 
 
@@ -99,7 +100,8 @@ def test_revoking_a_credential_cuts_its_sessions_only(gateway: Gateway) -> None:
 
 
 def test_an_inactive_user_is_cut(gateway: Gateway) -> None:
-    fields = UserFields(email="leaver@example.com", name="Leaver", groups=("staff",))
+    active = PrincipalStatus.ACTIVE
+    fields = UserFields(email="leaver@example.com", name="Leaver", groups=("staff",), status=active)
     user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
     issued = gateway.credential("target", principal=user)
     with psycopg.connect(gateway.url(issued=issued)) as connection:
@@ -108,6 +110,39 @@ def test_an_inactive_user_is_cut(gateway: Gateway) -> None:
         assert "inactive" in cut(connection)
     with pytest.raises(psycopg.OperationalError, match="inactive"):
         psycopg.connect(gateway.url(issued=issued))
+
+
+def test_a_deleted_user_is_cut(gateway: Gateway) -> None:
+    fields = UserFields(email="gone@example.com", status=PrincipalStatus.ACTIVE)
+    user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
+    with psycopg.connect(
+        gateway.url(issued=gateway.credential("target", principal=user)), autocommit=True
+    ) as connection:
+        gateway.call(gateway.services.users.remove(gateway.admin, user.email))
+        assert "deleted" in cut(connection)
+
+
+def test_a_deleted_machine_is_cut(gateway: Gateway) -> None:
+    fields = MachineFields(connection_names=("target",))
+    made = gateway.call(gateway.services.machines.create(gateway.admin, "short-lived", fields))
+    with psycopg.connect(gateway.url(issued=made.issued[0]), autocommit=True) as connection:
+        gateway.call(gateway.services.machines.remove(gateway.admin, "short-lived"))
+        assert "deleted" in cut(connection)
+
+
+def test_a_rotated_credential_and_its_sessions_end_with_the_overlap(gateway: Gateway) -> None:
+    """Also sessions that are live when it is rotated, which were opened with a later end."""
+    machines = gateway.services.machines
+    fields = MachineFields(connection_names=("target",))
+    old = gateway.call(machines.create(gateway.admin, "rotated", fields)).issued[0]
+    with psycopg.connect(gateway.url(issued=old), autocommit=True) as connection:
+        new = gateway.call(machines.rotate(gateway.admin, "rotated", "target", overlap=2, seconds=None))
+        connection.execute("select 1")
+        with psycopg.connect(gateway.url(issued=new), autocommit=True) as other:
+            assert "expired" in cut(connection, within=4)
+            other.execute("select 1")
+    with pytest.raises(psycopg.OperationalError, match="expired"):
+        psycopg.connect(gateway.url(issued=old))
 
 
 def test_an_expired_credential_cuts_its_session(gateway: Gateway) -> None:

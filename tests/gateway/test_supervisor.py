@@ -16,7 +16,7 @@ import pytest
 
 from postern.errors import Unavailable
 from postern.gateway import supervisor as module
-from postern.gateway.children import ChildSpec
+from postern.gateway.children import Child, ChildSpec
 from postern.gateway.supervisor import Supervisor, back_off, run
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -137,7 +137,7 @@ async def test_run_once_waits_and_reports_failure() -> None:
 SUPERVISE = """
 import asyncio, os, sys
 from postern.gateway.supervisor import Supervisor, run
-from postern.gateway.children import ChildSpec
+from postern.gateway.children import Child, ChildSpec
 async def body(supervisor):
     await supervisor.start(ChildSpec("w1", ("-c", sys.argv[1], sys.argv[2])))
     print("up", flush=True)
@@ -196,3 +196,13 @@ async def test_run_passes_on_what_the_body_raises() -> None:
 
     with pytest.raises(Unavailable, match="no reason"):
         await run(Supervisor(ENVIRONMENT), body)
+
+
+async def test_a_child_is_not_handed_what_is_not_its_business(tmp_path: Path) -> None:
+    told = tmp_path / "told"
+    code = f"import os; open({str(told)!r}, 'w').write(repr(sorted(os.environ)))"
+    spec = ChildSpec("demo", ("-c", code), without=frozenset({"OUR_MASTER"}))
+    child = await Child.spawn(spec, {**os.environ, "OUR_MASTER": "a key", "OTHER": "1"})
+    assert await child.process.wait() == 0
+    assert "OTHER" in told.read_text()
+    assert "OUR_MASTER" not in told.read_text()

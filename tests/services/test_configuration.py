@@ -58,12 +58,14 @@ async def test_a_connection_goes_through_its_life(services: Services, admin: Pri
     patched = (await services.connections.patch(admin, "shop", {"redact_enabled": True})).connection
     expected = replace(made, redact_enabled=True, guardrail_rules=(str(guardrail.id),), updated_at=world.clock())
     assert patched == expected
-    assert (await services.connections.find(admin, ConnectionFilter(search="SHO")))[0].connection == expected
+    assert (await services.connections.find(admin, ConnectionFilter(search="SHO"), Page())).items[
+        0
+    ].connection == expected
     replaced = (await services.connections.replace(admin, "shop", await fields(services))).connection
     assert (replaced.secret, replaced.connection_tags, replaced.created_at) == (made.secret, {}, made.created_at)
     assert replaced.guardrail_rules == (str(guardrail.id),)
     await services.connections.remove(admin, "shop")
-    assert await services.guardrails.all(admin) == [replace(guardrail, connection_ids=())]
+    assert (await services.guardrails.find(admin, Page())).items == [replace(guardrail, connection_ids=())]
     with pytest.raises(NotFound):
         await services.connections.get(admin, "shop")
 
@@ -97,7 +99,7 @@ async def test_a_guard_rail_goes_through_its_life(services: Services, admin: Pri
     replaced = await services.guardrails.replace(admin, str(made.id), GuardRailFields("three"))
     assert replaced == replace(made, name="three", description="", input=(), output=(), updated_at=world.clock())
     await services.guardrails.remove(admin, str(made.id))
-    assert [one.name for one in await services.guardrails.all(admin)] == ["two"]
+    assert [one.name for one in (await services.guardrails.find(admin, Page())).items] == ["two"]
 
 
 async def test_a_pattern_is_compiled_when_it_is_saved(services: Services, admin: Principal) -> None:

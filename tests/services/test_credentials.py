@@ -9,6 +9,7 @@ from scramp import ScramClient, ScramException, ScramMechanism
 from tests.support.world import World
 
 from postern.domain.credential import Verifier
+from postern.domain.lists import Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
@@ -134,9 +135,9 @@ async def test_revoking(world: World, credentials: Credentials, ann: Principal) 
     assert [payload["credential_id"] for payload in world.signals.of(Topic.CREDENTIAL_REVOKED)] == [
         str(key) for key in (one.id, two.id, one.id)
     ]
-    _, listed = await credentials.find(ann, "shop")
-    assert {credential.revoked_at for credential in listed} == {first_time}
-    assert not any(credential.is_active(world.clock()) for credential in listed)
+    _, listed = await credentials.find(ann, "shop", Page())
+    assert {credential.revoked_at for credential in listed.items} == {first_time}
+    assert not any(credential.is_active(world.clock()) for credential in listed.items)
 
 
 async def test_who_sees_which(world: World, credentials: Credentials, ann: Principal) -> None:
@@ -145,8 +146,8 @@ async def test_who_sees_which(world: World, credentials: Credentials, ann: Princ
     of_ann = (await credentials.issue(ann, "shop", None)).credential
     world.clock.forward(seconds=1)
     of_bob = (await credentials.issue(bob, "shop", None)).credential
-    assert (await credentials.find(ann, "shop"))[1] == [of_ann]
-    assert (await credentials.find(auditor, "shop"))[1] == [of_bob, of_ann]
+    assert (await credentials.find(ann, "shop", Page()))[1].items == [of_ann]
+    assert (await credentials.find(auditor, "shop", Page()))[1].items == [of_bob, of_ann]
 
 
 async def test_a_taken_user_name_is_tried_again(

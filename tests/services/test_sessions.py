@@ -10,6 +10,7 @@ import pytest
 from tests.support.world import World
 
 from postern.domain.connection import Toggle
+from postern.domain.lists import Listed, Page
 from postern.domain.permit import Permit
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
@@ -144,10 +145,10 @@ async def test_only_owner_admin_and_auditor_see_a_session(
     session = await open_one(sessions, await permit_for(access, ann))
     for principal in (ann, admin, auditor):
         assert (await sessions.get(principal, session.id)).id == session.id
-        assert (await sessions.find(principal, SessionFilter()))[1] == 1
+        assert (await sessions.find(principal, SessionFilter(), Page())).total == 1
     with pytest.raises(NotFound):
         await sessions.get(bob, session.id)
-    assert await sessions.find(bob, SessionFilter(user=ann.subject)) == ([], 0)
+    assert await sessions.find(bob, SessionFilter(user=ann.subject), Page()) == Listed([], 0)
 
 
 async def test_lists_filter_page_and_sort(world: World, access: Access, sessions: Sessions, ann: Principal) -> None:
@@ -160,12 +161,12 @@ async def test_lists_filter_page_and_sort(world: World, access: Access, sessions
     await close(sessions, made[0].id)
     ids = [session.id for session in made]
 
-    async def found(wanted: SessionFilter) -> tuple[list[UUID], int]:
-        page, total = await sessions.find(ann, wanted)
-        return [session.id for session in page], total
+    async def found(wanted: SessionFilter, page: Page | None = None) -> tuple[list[UUID], int]:
+        listed = await sessions.find(ann, wanted, page or Page())
+        return [session.id for session in listed.items], listed.total
 
     assert await found(SessionFilter()) == (ids[::-1], 3)
-    assert await found(SessionFilter(limit=1, offset=1)) == ([ids[1]], 3)
+    assert await found(SessionFilter(), Page(1, 1)) == ([ids[1]], 3)
     assert await found(SessionFilter(connection="shop")) == ([ids[1], ids[0]], 2)
     assert await found(SessionFilter(connection="%")) == ([], 0)
     assert await found(SessionFilter(status=SessionStatus.DONE)) == ([ids[0]], 1)
@@ -178,7 +179,7 @@ async def test_lists_filter_page_and_sort(world: World, access: Access, sessions
 async def test_scripts_are_left_out_of_lists(world: World, sessions: Sessions, ann: Principal) -> None:
     await world.add_connection()
     session = await sessions.submit(ann, "shop", "select 1", source="127.0.0.1")
-    listed, _ = await sessions.find(ann, SessionFilter())
+    listed = (await sessions.find(ann, SessionFilter(), Page())).items
     assert (listed[0].script, listed[0].script_size) == (None, 8)
     assert (await sessions.get(ann, session.id)).script == "select 1"
 

@@ -60,6 +60,26 @@ async def test_a_transaction_is_all_or_nothing(database: Database) -> None:
         assert (await connection.execute(select(orgs.c.name))).scalar_one() == "default"
 
 
+async def test_many_writers_at_once_all_come_to_their_end(database: Database) -> None:
+    """More of them than there are threads or connections: one that waits must not keep the one it waits for."""
+
+    async def transact() -> None:
+        async with database.transaction() as transaction:
+            await transaction.execute(text("update orgs set admin_group = admin_group || 'x'"))
+            await asyncio.sleep(0)
+            await transaction.execute(text("update orgs set auditor_group = auditor_group || 'x'"))
+
+    async def write() -> None:
+        async with database.statement() as connection:
+            await connection.execute(text("update orgs set admin_group = admin_group || 'x'"))
+
+    async with asyncio.timeout(8):  # less than the time that SQLite waits for its lock
+        await asyncio.gather(*(transact() for _ in range(20)), *(write() for _ in range(20)))
+    async with database.statement() as connection:
+        row = (await connection.execute(select(orgs.c.admin_group, orgs.c.auditor_group))).one()
+    assert (row.admin_group.count("x"), row.auditor_group.count("x")) == (40, 20)
+
+
 async def test_foreign_keys_are_enforced(database: Database) -> None:
     row = {"id": uuid4(), "org_id": uuid4(), "name": "x", "mode": "standard", "created_at": datetime.now(UTC)}
     with pytest.raises(IntegrityError):

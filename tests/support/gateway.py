@@ -31,6 +31,7 @@ from tests.support.world import logged_in
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.lists import Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
@@ -271,8 +272,8 @@ class Gateway:
 
     def sessions(self, **wanted: Any) -> list[Session]:
         """Newest first."""
-        found, _ = self.call(self.services.sessions.find(self.admin, SessionFilter(limit=1000, **wanted)))
-        return found
+        wanted_page = self.services.sessions.find(self.admin, SessionFilter(**wanted), Page(limit=1000))
+        return list(self.call(wanted_page).items)
 
     def session(self, session_id: UUID) -> Session:
         return self.call(self.services.sessions.get(self.admin, session_id))

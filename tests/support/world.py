@@ -16,6 +16,7 @@ from postern.domain.connection import Connection, ConnectionType
 from postern.domain.login import ClientKind
 from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
+from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts, Opened
@@ -30,6 +31,7 @@ from postern.store.sql.data_keys import SqlDataKeys
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
+MACHINE = Machine(ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432)), api_url=API_URL))
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
@@ -136,8 +138,7 @@ class World:
             self.clock,
             compiles=compiles,
             enforceable=frozenset({"postgres"}),
-            machine=machine,
-            api_url=API_URL,
+            machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
         )
 

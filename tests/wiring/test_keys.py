@@ -19,12 +19,13 @@ from sqlalchemy import select
 from tests.support.kms import kms
 
 from postern.cli.main import cli
+from postern.domain.lists import Page
 from postern.errors import Misconfigured
 from postern.settings import Settings
 from postern.store.database import Database
-from postern.store.ports import DataKey
+from postern.store.ports import AuditEntry, AuditFilter, DataKey
 from postern.store.schema import org_settings
-from postern.store.signals import LocalSignals
+from postern.store.signals import LocalSignals, SignalHub, SocketSignals
 from postern.store.sql.data_keys import SqlDataKeys
 from postern.wiring import keys, masters, paths
 from postern.wiring.app import now, open_app
@@ -204,3 +205,48 @@ def test_the_commands(settings: Settings) -> None:
     refused = runner.invoke(cli, ["keys", "status"])
     assert (refused.exit_code, "cannot be read" in refused.stdout) == (0, True)
     assert runner.invoke(cli, ["keys", "renew", "--organisation", "nobody"], env=env).exit_code == 5
+
+
+def test_what_the_commands_did_is_in_the_audit_log(settings: Settings) -> None:
+    to = master_file(settings.home)
+    keys.rotate(settings, to)
+    keys.renew(replace(settings, master_key=to), None)
+
+    async def entries() -> list[AuditEntry]:
+        async with open_app(replace(settings, master_key=to), LocalSignals()) as app:
+            org = await app.stores.organisations.default()
+            return list((await app.stores.audit.find(org.id, AuditFilter(method="COMMAND"), Page())).items)
+
+    found = {entry.action: entry for entry in asyncio.run(entries())}
+    assert {action: entry.path for action, entry in found.items()} == {
+        "rotate": "postern keys rotate",
+        "renew": "postern keys renew",
+    }
+    assert found["rotate"].after is not None
+    assert found["rotate"].after["wrapped"] == 2
+    assert all(entry.actor_subject.startswith("host:") for entry in found.values())
+
+
+def test_which_variables_hold_master_keys() -> None:
+    settings = Settings(home=Path("/x"), master_key="env:OURS", master_key_old="file:/k")
+    assert masters.variables(settings) == {"OURS"}
+
+
+async def test_a_gateway_that_runs_seals_by_the_new_keys_as_soon_as_they_are_renewed(
+    database_url: str, tmp_path: Path
+) -> None:
+    settings = Settings(home=tmp_path, database_url=database_url)
+    await plant(settings)
+    hub, signals = SignalHub(paths.signals_socket(settings)), SocketSignals(paths.signals_socket(settings))
+    await hub.start()
+    await signals.start()
+    try:
+        async with open_app(settings, signals) as app:
+            before = await app.encryption.seal(b"x", row="r", org_id=None)
+            await asyncio.to_thread(keys.renew, settings, None)
+            after = await app.encryption.seal(b"x", row="r", org_id=None)
+            assert after[:17] != before[:17]
+            assert await app.encryption.open(before, row="r", org_id=None) == b"x"
+    finally:
+        await signals.stop()
+        await hub.stop()

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from click.testing import CliRunner
 from tests.support.world import CLIENT
 
 from postern.cli.main import cli
+from postern.domain.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
 from postern.errors import Denied, NotFound
+from postern.services.identity.local_login import SecondStep
 from postern.services.identity.logins import Opened
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
@@ -42,6 +45,20 @@ async def test_the_link_sets_the_first_admin_s_password(settings: Settings) -> N
         opened = await app.services.local_login.set_up(link.token, NEW, None, CLIENT)
         assert isinstance(opened, Opened)
         assert (await app.services.authentication.caller(opened.token, address="::1")).principal.is_admin
+
+
+async def test_whoever_runs_the_machine_can_reset_second_factors(settings: Settings) -> None:
+    async with open_app(settings, LocalSignals()) as app:
+        org_id = (await app.stores.organisations.default()).id
+        admin = await app.stores.principals.by_email(org_id, "admin@localhost")
+        assert admin is not None
+        now = app.services.now()
+        factor = SecondFactor(uuid4(), admin.principal.id, FactorKind.TOTP, "lost", b"A" * 32, now, confirmed_at=now)
+        await app.stores.second_factors.add(factor)
+        link = await wiring._make(settings, "admin@localhost", None)
+        assert isinstance(await app.services.local_login.set_up(link.token, NEW, None, CLIENT), SecondStep)
+        link = await wiring._make(settings, "admin@localhost", None, reset=True)
+        assert isinstance(await app.services.local_login.set_up(link.token, NEW, None, CLIENT), Opened)
 
 
 def test_the_command_prints_it(settings: Settings) -> None:

@@ -35,6 +35,9 @@ from postern.api.routes import (
     status,
     users,
 )
+from postern.api.scim import routes as scim
+from postern.api.scim import shaped
+from postern.api.scim.resources import PREFIX
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
 
@@ -69,6 +72,7 @@ def create_app(
     app.state.trusted_proxies = tuple(trusted_proxies)
     app.state.done = DoneSignals(services.signals)
     errors.install(app)
+    shaped.install(app, PREFIX)
     api = APIRouter(prefix="/api")
     for part in (local_auth.router, logins.router, second_factors.router):
         api.include_router(part)
@@ -76,6 +80,7 @@ def create_app(
         api.include_router(part)
     for part in (service_accounts.router, api_keys.router, machines.router):
         api.include_router(part)
+    api.include_router(scim.router)
     for part in (status.open_router, status.router, organisations.router, features.router, audit_logs.router):
         api.include_router(part)
     for part in (server_config.router, server_logs.router):

@@ -13,8 +13,10 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
+from postern.api import idempotency
 from postern.api.auth import address_of, services_of
-from postern.api.errors import status_of
+from postern.api.errors import response_of, status_of
+from postern.api.responses import errors
 from postern.services.server.trail import Trail, follow
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
@@ -33,6 +35,15 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 class AuditedRoute(APIRoute):
     """The entry is written after the deed and before the answer: no write is answered that is not in the log."""
 
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """Also: a write of somebody known may carry an `Idempotency-Key`."""
+        if set(options.get("methods") or ()) & set(_ACTIONS) and idempotency.asks_who(endpoint):
+            dependencies = list(options.get("dependencies") or ())
+            if not idempotency.is_kept(dependencies):
+                options["dependencies"] = [*dependencies, idempotency.BEGIN]
+                options["responses"] = {**errors(409, 429), **(options.get("responses") or {})}
+        super().__init__(path, endpoint, **options)
+
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
         if not set(self.methods or ()) & set(_ACTIONS):
@@ -42,10 +53,14 @@ class AuditedRoute(APIRoute):
             with follow() as trail:
                 try:
                     response = await handle(request)
+                except idempotency.Replay as replay:  # nothing was done, so there is nothing to write down
+                    return replay.response()
                 except Exception as error:
                     await _record(request, self.path_format, status_of(error), trail)
+                    await idempotency.end(request, await response_of(request, error))
                     raise
                 await _record(request, self.path_format, response.status_code, trail)
+                await idempotency.end(request, response)
                 return response
 
         return audited

@@ -1,4 +1,4 @@
-"""One error shape, `{"message": …}`, and which status each class of the error tree has.
+"""One error shape, `{"message": …}`, with the statuses of the table in `postern.errors`.
 
 400: the body cannot be read, misses a field, has a wrong type, an unknown field or enum value.
 422: it reads well and breaks a rule, or a query or path parameter is wrong.
@@ -14,28 +14,9 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
-from postern.errors import (
-    Conflict,
-    Denied,
-    Invalid,
-    Malformed,
-    NotFound,
-    PosternError,
-    TooMany,
-    Unauthenticated,
-    Unavailable,
-)
+from postern import errors
+from postern.errors import PosternError
 
-_STATUS: dict[type[PosternError], int] = {
-    Malformed: 400,
-    Unauthenticated: 401,
-    Denied: 403,
-    NotFound: 404,
-    Conflict: 409,
-    Invalid: 422,
-    TooMany: 429,
-    Unavailable: 503,
-}
 _SHOWN_PROBLEMS = 3
 
 
@@ -45,14 +26,23 @@ def status_of(error: Exception) -> int:
         return 400 if _in_body(error.errors()) else 422
     if isinstance(error, HTTPException):
         return error.status_code
-    return next((status for kind, status in _STATUS.items() if isinstance(error, kind)), 500)
+    return errors.status_of(error) if isinstance(error, PosternError) else 500
 
 
 def install(app: FastAPI) -> None:
-    for kind in _STATUS:
+    for kind in errors.STATUSES:
         app.add_exception_handler(kind, _on_postern_error)
     app.add_exception_handler(RequestValidationError, _on_validation_error)
     app.add_exception_handler(HTTPException, _on_http_error)
+
+
+async def response_of(request: Request, error: Exception) -> JSONResponse | None:
+    """What the handlers answer for this error; None for one that nobody raised on purpose."""
+    if isinstance(error, RequestValidationError):
+        return await _on_validation_error(request, error)
+    if isinstance(error, HTTPException):
+        return await _on_http_error(request, error)
+    return await _on_postern_error(request, error) if isinstance(error, PosternError) else None
 
 
 def answer(status: int, message: str) -> JSONResponse:
@@ -62,7 +52,10 @@ def answer(status: int, message: str) -> JSONResponse:
 
 async def _on_postern_error(_request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, PosternError)
-    return answer(status_of(error), error.message)
+    response = answer(status_of(error), error.message)
+    if error.retry_after is not None:
+        response.headers["Retry-After"] = str(error.retry_after)
+    return response
 
 
 async def _on_validation_error(_request: Request, error: Exception) -> JSONResponse:

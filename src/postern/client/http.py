@@ -12,30 +12,10 @@ import httpx
 
 from postern import __version__
 from postern.domain.secret import Secret
-from postern.errors import (
-    Conflict,
-    Denied,
-    Invalid,
-    Malformed,
-    NotFound,
-    PosternError,
-    TooMany,
-    Unauthenticated,
-    Unavailable,
-)
+from postern.errors import Invalid, Unavailable, error_of
 
+_PAGE = 100  # items; the most that the API answers at once
 TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
-
-_ERRORS: Mapping[int, type[PosternError]] = {
-    400: Malformed,
-    401: Unauthenticated,
-    403: Denied,
-    404: NotFound,
-    409: Conflict,
-    413: Malformed,
-    422: Invalid,
-    429: TooMany,
-}
 
 
 class Http:
@@ -78,6 +58,19 @@ class Http:
         answer = self.send(method, path, body=body, query=query)
         return self._json(answer) if answer.content else None
 
+    def all(self, path: str, *, query: Mapping[str, Any] | None = None) -> list[Any]:
+        """The items of a list, over all its pages."""
+        found: list[Any] = []
+        while True:
+            page = self.call("GET", path, query={**(query or {}), "limit": _PAGE, "offset": len(found)})
+            try:
+                items, more = list(page["data"]), page["has_next_page"]
+            except (KeyError, TypeError):
+                raise Unavailable(f"{self.api_url} answers a list that this version cannot read; update it") from None
+            found += items
+            if not more or not items:
+                return found
+
     def send(
         self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None
     ) -> httpx.Response:
@@ -113,7 +106,7 @@ class Http:
     def _checked(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_success:
             return answer
-        raise _ERRORS.get(answer.status_code, Unavailable)(self._message(answer))
+        raise error_of(answer.status_code)(self._message(answer))
 
     def _json(self, answer: httpx.Response) -> Any:
         try:

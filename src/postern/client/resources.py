@@ -36,7 +36,7 @@ class Connections:
 
     def list(self, **filters: str | None) -> list[Connection]:
         """Filters of the API: name, type, subtype, search, tag_selector, agent_id."""
-        return cast("list[Connection]", self._http.call("GET", "/connections", query=filters))
+        return cast("list[Connection]", self._http.all("/connections", query=filters))
 
     def get(self, name: str) -> Connection:
         return cast(Connection, self._http.call("GET", _path("connections", name)))
@@ -57,7 +57,7 @@ class Agents:
         self._http = http
 
     def list(self) -> list[Agent]:
-        return cast("list[Agent]", self._http.call("GET", "/agents"))
+        return cast("list[Agent]", self._http.all("/agents"))
 
     def first(self) -> str:
         """The id of the agent that a connection gets when none is named: the gateway's own, or the only one."""
@@ -72,7 +72,7 @@ class Credentials:
         self._http = http
 
     def list(self, connection: str) -> list[Credential]:
-        return cast("list[Credential]", self._http.call("GET", _path("connections", connection, "credentials")))
+        return cast("list[Credential]", self._http.all(_path("connections", connection, "credentials")))
 
     def issue(self, connection: str, seconds: int | None = None) -> IssuedCredential:
         """`seconds` is its life; None leaves that to the gateway."""
@@ -89,7 +89,7 @@ class GuardRails:
         self._http = http
 
     def list(self) -> list[GuardRail]:
-        return cast("list[GuardRail]", self._http.call("GET", "/guardrails"))
+        return cast("list[GuardRail]", self._http.all("/guardrails"))
 
     def get(self, rule_id: str) -> GuardRail:
         return cast(GuardRail, self._http.call("GET", _path("guardrails", rule_id)))

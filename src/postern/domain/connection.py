@@ -61,7 +61,7 @@ def check_tags(tags: Mapping[str, str]) -> None:
             f"connection_tags: {len(tags)} tags given, at most {MAX_TAGS} are allowed", field="connection_tags"
         )
     for key, value in tags.items():
-        if not _TAG_KEY.fullmatch(key) or key[-1] in "-/":
+        if not is_tag_key(key):
             raise Invalid(
                 f"connection_tags: key {key!r} must be 1 to 64 characters of letters, digits and '-_/.', "
                 "and must not end with '-' or '/'",
@@ -73,6 +73,10 @@ def check_tags(tags: Mapping[str, str]) -> None:
                 "space and '-_/+@:=.'",
                 field="connection_tags",
             )
+
+
+def is_tag_key(key: str) -> bool:
+    return bool(_TAG_KEY.fullmatch(key)) and key[-1] not in "-/"
 
 
 def check_secret(secret: Mapping[str, str]) -> None:

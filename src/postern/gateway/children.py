@@ -16,12 +16,14 @@ from postern.process import PARENT_PID, READY_FD
 
 @dataclass(frozen=True, slots=True)
 class ChildSpec:
-    """`arguments` follow `python`. `outlives` says that the others need it until they have stopped."""
+    """`arguments` follow `python`. `outlives` says that the others need it until they have stopped, `without` which
+    variables of the environment are not its business."""
 
     name: str
     arguments: tuple[str, ...]
     ready_timeout: float = 30.0
     outlives: bool = False
+    without: frozenset[str] = frozenset()
 
 
 class Child:
@@ -35,13 +37,14 @@ class Child:
     @classmethod
     async def spawn(cls, spec: ChildSpec, environment: Mapping[str, str]) -> Child:
         """In a session of its own, so that Ctrl-C in a terminal reaches the supervisor alone, which then decides."""
+        own = {name: value for name, value in environment.items() if name not in spec.without}
         reading, writing = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 *spec.arguments,
                 stdin=asyncio.subprocess.DEVNULL,
-                env={**environment, READY_FD: str(writing), PARENT_PID: str(os.getpid())},
+                env={**own, READY_FD: str(writing), PARENT_PID: str(os.getpid())},
                 pass_fds=[writing],
                 start_new_session=True,
             )

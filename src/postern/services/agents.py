@@ -5,6 +5,7 @@ from __future__ import annotations
 from uuid import uuid4
 
 from postern.domain.agent import ALIVE_FOR, Agent
+from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.errors import Conflict, NotFound
 from postern.store.ports import AgentStore, Clock, OrganisationStore
@@ -18,8 +19,8 @@ class Agents:
         self._organisations = organisations
         self._now = now
 
-    async def all(self, principal: Principal) -> list[Agent]:
-        return await self._store.all(principal.org_id)
+    async def find(self, principal: Principal, page: Page) -> Listed[Agent]:
+        return await self._store.find(principal.org_id, page)
 
     async def get(self, principal: Principal, name_or_id: str) -> Agent:
         """Raises NotFound."""

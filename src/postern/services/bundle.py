@@ -21,6 +21,7 @@ from postern.services.identity.logins import Logins
 from postern.services.identity.machines import Machines
 from postern.services.identity.own_logins import OwnLogins
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.provisioning import Provisioning
 from postern.services.identity.second_factors import RequiredFactors, SecondFactors
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
@@ -33,7 +34,9 @@ from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.auth_settings import AuthSettings
 from postern.services.server.features import Features
 from postern.services.server.health import Health
+from postern.services.server.idempotency import Idempotency
 from postern.services.server.machine import Machine
+from postern.services.server.operators import Operators
 from postern.services.server.organisations import Organisations
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
@@ -58,9 +61,11 @@ class Services:
     groups: Groups
     guardrails: GuardRails
     health: Health
+    idempotency: Idempotency
     local_login: LocalLogin
     logins: Logins
     machines: Machines
+    provisioning: Provisioning
     organisations: Organisations
     own_logins: OwnLogins
     second_factors: SecondFactors
@@ -86,14 +91,12 @@ def build_services(
     *,
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
-    api_url: str,
     passwords: Passwords | None = None,
     machine: Machine | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
-    `compiles`: the check of a pattern, see GuardRails. `api_url`: where browsers find the API, without `/api`.
-    `machine`: what this machine is set up for.
+    `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
     """
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)
@@ -101,7 +104,9 @@ def build_services(
     agents = Agents(stores.agents, stores.organisations, now)
     auth_configs = AuthConfigs(stores.settings, stores.organisations, signals, now, machine.auth)
     vouchers = Vouchers(stores.vouchers, now)
-    organisations = Organisations(stores.organisations, stores.principals, stores.agents, vouchers, now)
+    operators = Operators(stores.organisations)
+    server_configs = ServerConfigs(stores.settings, stores.organisations, operators, signals, now, machine)
+    setup_links = SetupLinks(stores.principals, vouchers, server_configs, now)
     tokens = Tokens(stores.signing_keys, signals, now)
     logins = Logins(stores.logins, tokens, now)
     api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
@@ -109,9 +114,10 @@ def build_services(
     accounts = Accounts(
         stores.principals, stores.organisations, auth_configs, logins, vouchers, now, passwords or Passwords()
     )
-    authenticators = Authenticators(api_url)
+    authenticators = Authenticators(server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
+    users = Users(stores.principals, stores.organisations, accounts, logins, signals, now)
     return Services(
         access=access,
         accounts=accounts,
@@ -133,26 +139,30 @@ def build_services(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
         health=Health(stores.schema, agents, signals, now),
+        idempotency=Idempotency(stores.idempotency, now),
         local_login=LocalLogin(stores.principals, accounts, logins, vouchers, check, authenticators, now),
         logins=logins,
         machines=Machines(stores.machines, stores.principals, credentials, signals, now),
-        organisations=organisations,
+        organisations=Organisations(
+            stores.organisations, stores.principals, stores.agents, setup_links, operators, now
+        ),
+        provisioning=Provisioning(stores.principals, stores.groups, users, signals, now),
         own_logins=OwnLogins(stores.principals, stores.organisations, accounts, logins, tokens),
         second_factors=SecondFactors(
             stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
         ),
-        server_configs=ServerConfigs(stores.settings, stores.organisations, organisations, signals, now, machine),
-        server_logs=ServerLogs(machine.journal, organisations),
+        server_configs=server_configs,
+        server_logs=ServerLogs(machine.journal, operators),
         service_accounts=ServiceAccounts(stores.principals, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
-        setup_links=SetupLinks(stores.principals, vouchers, api_url, now),
+        setup_links=setup_links,
         sign_in=SignIn(stores.principals, stores.organisations, signals, now),
         signals=signals,
         tokens=tokens,
         upkeep=Upkeep(logins, vouchers, stores.idempotency, now),
-        users=Users(stores.principals, stores.organisations, accounts, logins, signals, now),
+        users=users,
         vouchers=vouchers,
         now=now,
     )

@@ -17,6 +17,7 @@ from postern.domain.connection import (
     check_secret,
     check_tags,
 )
+from postern.domain.lists import Listed, Page
 from postern.domain.masking import InfoType, info_type
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
@@ -33,8 +34,8 @@ MAX_LIST, MAX_TEXT = 100, 1_000
 @dataclass(frozen=True, slots=True)
 class ConnectionFields:
     """What a writer sets (spec 2.1). None for `secret`, `guardrail_rules` and `subtype` keeps what is there: the
-    first is not shown to all who read, the second is also written from the guard rails' side, and a connection
-    without its subtype would lose every protection."""
+    first is shown to nobody, the second is also written from the guard rails' side, and a connection without its
+    subtype would lose every protection. A key of `secret` whose value is None keeps the value stored under it."""
 
     name: str
     type: ConnectionType
@@ -54,7 +55,7 @@ class ConnectionFields:
     redact_types: tuple[str, ...] = ()
     resource_name: str = ""
     reviewers: tuple[str, ...] = ()
-    secret: Mapping[str, Secret] | None = None
+    secret: Mapping[str, Secret | None] | None = None
     tags: tuple[str, ...] = ()
 
 
@@ -86,13 +87,14 @@ class Connections:
         self._now = now
         self._enforceable = enforceable
 
-    async def find(self, principal: Principal, wanted: ConnectionFilter) -> list[ConnectionView]:
-        found = await self._store.find(principal.org_id, wanted)
+    async def find(self, principal: Principal, wanted: ConnectionFilter, page: Page) -> Listed[ConnectionView]:
+        """By name, with their secrets; who shows them leaves the values out."""
+        found = await self._store.find(principal.org_id, wanted, page)
         online = await self._online(principal.org_id)
-        return [_view(connection, online) for connection in found]
+        return Listed([_view(connection, online) for connection in found.items], found.total)
 
     async def get(self, principal: Principal, name_or_id: str) -> ConnectionView:
-        """With its secrets; who shows it leaves them out for all but admins. Raises NotFound."""
+        """With its secrets; who shows it leaves their values out. Raises NotFound."""
         found = await self._store.get(principal.org_id, name_or_id)
         if found is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
@@ -164,6 +166,7 @@ class Connections:
         for kept in ("subtype", "secret", "guardrail_rules"):
             if values[kept] is None:
                 values[kept] = getattr(current, kept)
+        values["secret"] = _kept_values(current.secret, values["secret"])
         values["resource_name"] = given.resource_name or given.name
         values["guardrail_rules"] = await self._known_guardrails(current.org_id, values["guardrail_rules"])
         merged = replace(current, **values)
@@ -202,7 +205,7 @@ def _check_subtype(kind: ConnectionType, subtype: str) -> None:
 
 def _check_fields(given: ConnectionFields) -> None:
     check_tags(given.connection_tags)
-    check_secret({key: value.reveal() for key, value in (given.secret or {}).items()})
+    check_secret({key: value.reveal() for key, value in (given.secret or {}).items() if value is not None})
     for name in given.redact_types:
         if info_type(name) is None:
             raise Invalid(
@@ -216,6 +219,16 @@ def _check_fields(given: ConnectionFields) -> None:
         values: tuple[str, ...] = getattr(given, listed) or ()
         if len(values) > MAX_LIST or any(len(value) > MAX_TEXT for value in values):
             raise Invalid(f"{listed}: at most {MAX_LIST} entries of {MAX_TEXT} characters", field=listed)
+
+
+def _kept_values(stored: Mapping[str, Secret], given: Mapping[str, Secret | None]) -> dict[str, Secret]:
+    found = {}
+    for key, value in given.items():
+        kept = stored.get(key) if value is None else value
+        if kept is None:
+            raise Invalid(f"secret: {key!r} has no stored value that null could keep; give one", field="secret")
+        found[key] = kept
+    return found
 
 
 def _view(connection: Connection, online: frozenset[UUID]) -> ConnectionView:

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Verifier
 from postern.domain.features import Feature
+from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
@@ -119,11 +120,11 @@ class Credentials:
             await self._store.revoke(credential.id, self._now())
         await self._signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(credential.id))
 
-    async def find(self, principal: Principal, connection: str) -> tuple[Connection, list[Credential]]:
+    async def find(self, principal: Principal, connection: str, page: Page) -> tuple[Connection, Listed[Credential]]:
         """One's own, newest first; those of everybody for admins and auditors."""
         target = await self._connection(principal, connection)
         owner = None if principal.sees_all else principal.id
-        return target, await self._store.of_connection(principal.org_id, target.id, owner)
+        return target, await self._store.of_connection(principal.org_id, target.id, owner, page)
 
     async def revoke(self, principal: Principal, connection: str, credential_id: UUID | str) -> None:
         """Ends its links, too. One's own, or as an admin anybody's; twice is fine. Raises NotFound."""

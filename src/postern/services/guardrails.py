@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
 from postern.domain.guardrail import GuardRail, Rule, check_rules
+from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.server.trail import changed
@@ -47,9 +48,10 @@ class GuardRails:
         self._compiles = compiles
         self._enforceable = enforceable
 
-    async def all(self, principal: Principal) -> list[GuardRail]:
+    async def find(self, principal: Principal, page: Page) -> Listed[GuardRail]:
+        """By name. Raises Denied."""
         _require_reader(principal)
-        return await self._store.all(principal.org_id)
+        return await self._store.find(principal.org_id, page)
 
     async def get(self, principal: Principal, guardrail_id: str) -> GuardRail:
         """Raises Denied, NotFound."""

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 from postern.domain.connection import Connection
 from postern.domain.features import Feature
+from postern.domain.lists import Listed, Page
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
@@ -152,11 +153,11 @@ class Sessions:
         """Sessions that are ready to run: what a worker that has just started may claim."""
         return await self._store.ids(SessionStatus.READY, None)
 
-    async def find(self, principal: Principal, wanted: SessionFilter) -> tuple[list[Session], int]:
-        """One page and the total. Who is neither admin nor auditor finds only their own."""
+    async def find(self, principal: Principal, wanted: SessionFilter, page: Page) -> Listed[Session]:
+        """Newest first. Who is neither admin nor auditor finds only their own."""
         if not _sees_all(principal):
             wanted = replace(wanted, owner=principal.subject)
-        return await self._store.find(principal.org_id, wanted)
+        return await self._store.find(principal.org_id, wanted, page)
 
     async def get(self, principal: Principal, session_id: UUID | str) -> Session:
         """Raises NotFound also when it is somebody else's, or the text is not an identifier."""

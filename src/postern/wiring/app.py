@@ -59,7 +59,6 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
                 compiles=compiles,
                 enforceable=ENFORCEABLE,
                 machine=machine_of(settings),
-                api_url=settings.api_url,
             ),
         )
     finally:

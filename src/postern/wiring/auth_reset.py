@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
 
 from postern.domain.login import LoginMethod
@@ -28,10 +29,7 @@ def run(settings: Settings) -> Reset:
 
 
 async def _reset(settings: Settings) -> Reset:
-    if not paths.encryption_key(settings).exists():
-        raise Misconfigured(
-            f"there is no gateway in {settings.home}; give its data folder with --home or POSTERN_HOME", field="home"
-        )
+    _require_own_gateway(settings)
     signals = SocketSignals(paths.signals_socket(settings))
     await signals.start()
     try:
@@ -45,6 +43,20 @@ async def _reset(settings: Settings) -> Reset:
     finally:
         await signals.stop()
     return Reset(before.method, admin_with_password)
+
+
+def _require_own_gateway(settings: Settings) -> None:
+    """Raises Misconfigured: neither a store that this command made nor files that the gateway cannot open help
+    anybody."""
+    home = settings.home
+    is_there = (home / "postern.db").exists() or (settings.database_url and home.is_dir())
+    if not is_there:
+        raise Misconfigured(
+            f"there is no gateway in {home}; give its data folder with --home or POSTERN_HOME", field="home"
+        )
+    owner = home.stat().st_uid
+    if owner != os.geteuid():
+        raise Misconfigured(f"the gateway in {home} runs as user {owner}; run this command as that user", field="home")
 
 
 async def _reach(signals: SocketSignals) -> None:

@@ -8,6 +8,7 @@ from dataclasses import fields, replace
 from postern.demo.target import Target
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.lists import Page
 from postern.domain.masking import InfoType
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
@@ -75,9 +76,11 @@ def _fields(connection: Connection) -> ConnectionFields:
 
 
 async def _guardrail(services: Services, setter: Principal) -> GuardRail:
-    for known in await services.guardrails.all(setter):
-        if known.name == GUARDRAIL:
+    seen = 0
+    while found := (await services.guardrails.find(setter, Page(offset=seen))).items:
+        if known := next((one for one in found if one.name == GUARDRAIL), None):
             return known
+        seen += len(found)
     rules = tuple(Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name=name) for name, pattern in RULES.items())
     description = "Refuses what empties or removes whole tables. Rules on text have limits: see the README."
     return await services.guardrails.create(setter, GuardRailFields(GUARDRAIL, description, input=rules))

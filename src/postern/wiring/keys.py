@@ -9,17 +9,20 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID
 
 from postern.domain.lists import Page
 from postern.errors import Misconfigured, NotFound
+from postern.services.server.audit import Audit
+from postern.services.server.trail import changed, follow
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import make_file_key
 from postern.store.ports import DataKey, MasterKey, Topic
 from postern.store.signals import SocketSignals
+from postern.store.sql.audit import SqlAudit
 from postern.store.sql.data_keys import SqlDataKeys
 from postern.store.sql.organisations import SqlOrganisations
 from postern.store.sql.resealing import count_by_key, reseal
@@ -115,6 +118,9 @@ async def _rotate(settings: Settings, to: str) -> tuple[str, int]:
         while left := [key for key in await store.all() if key.master != new.id][:GROUP]:
             wrapped = await asyncio.to_thread(_wrapped, left, known, new)
             done += await store.rewrap(wrapped, {key.id: key.master for key in left})
+        with follow() as trail:
+            changed(None, {"master": new.id, "wrapped": done})
+        await _audit(database).on_host("postern keys rotate", action="rotate", resource_type="keys", trail=trail)
     return new.id, done
 
 
@@ -149,7 +155,15 @@ async def _renew(settings: Settings, organisation: str | None) -> list[Renewed]:
         for _, org_id in owners:
             await encryption.renew(org_id)
         await _tell(settings)
-        return [Renewed(name, await reseal(database, encryption, org_id)) for name, org_id in owners]
+        done = [Renewed(name, await reseal(database, encryption, org_id)) for name, org_id in owners]
+        with follow() as trail:
+            changed(None, {one.organisation or "server": one.values for one in done})
+        await _audit(database).on_host("postern keys renew", action="renew", resource_type="keys", trail=trail)
+        return done
+
+
+def _audit(database: Database) -> Audit:
+    return Audit(SqlAudit(database), SqlOrganisations(database), lambda: datetime.now(UTC))
 
 
 async def _tell(settings: Settings) -> None:

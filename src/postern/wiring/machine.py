@@ -8,6 +8,7 @@ import logging
 import shutil
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -21,6 +22,7 @@ from postern.gateway.supervisor import Supervisor
 from postern.gateway.supervisor import run as supervise
 from postern.settings import Settings
 from postern.store.signals import SignalHub
+from postern.wiring import masters
 from postern.wiring.paths import first_run_file, signals_socket
 
 log = logging.getLogger(__name__)
@@ -44,7 +46,7 @@ async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
         log.info("postern %s starts with the data folder %s", __version__, settings.home)
         await hub.start()
         if settings.demo:
-            await supervisor.start(_child("demo", outlives=True))
+            await supervisor.start(replace(_child("demo", outlives=True), without=masters.variables(settings)))
         is_first = not first_run_file(settings).exists()
         await supervisor.run_once(_child("prepare"))
         workers = [f"w{number}" for number in range(1, settings.workers + 1)]

@@ -32,6 +32,12 @@ def master(settings: Settings) -> MasterKey:
     return LocalMaster(file_key(path))
 
 
+def variables(settings: Settings) -> frozenset[str]:
+    """The environment variables that hold a master key: for the processes that open the store, and no others."""
+    places = (settings.master_key, settings.master_key_old)
+    return frozenset(place.removeprefix("env:") for place in places if place.startswith("env:"))
+
+
 def direct_key(settings: Settings) -> bytes | None:
     """What sealed values themselves in earlier versions; None when there is no such file."""
     path = paths.encryption_key(settings)

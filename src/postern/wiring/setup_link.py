@@ -20,10 +20,12 @@ from postern.wiring import paths
 from postern.wiring.app import App, open_app
 
 
-def make(settings: Settings, email: str | None, organisation: str | None) -> SetupLink:
+def make(
+    settings: Settings, email: str | None, organisation: str | None, *, reset_second_factors: bool = False
+) -> SetupLink:
     """For the first administrator without `email`. Raises NotFound, Invalid, Denied, Misconfigured, Unavailable."""
     _require_gateway(settings)
-    return asyncio.run(_make(_as_it_runs(settings), email or FIRST_ADMIN, organisation))
+    return asyncio.run(_make(_as_it_runs(settings), email or FIRST_ADMIN, organisation, reset_second_factors))
 
 
 def _require_gateway(settings: Settings) -> None:
@@ -41,9 +43,13 @@ def _require_gateway(settings: Settings) -> None:
         raise Denied(f"{settings.home} belongs to another user: run this as the user that runs the gateway")
 
 
-async def _make(settings: Settings, email: str, organisation: str | None) -> SetupLink:
+async def _make(settings: Settings, email: str, organisation: str | None, reset: bool = False) -> SetupLink:
     async with open_app(settings, LocalSignals()) as app:
-        return await app.services.setup_links.make_for(await _account(app, email, organisation), from_host=True)
+        account = await _account(app, email, organisation)
+        link = await app.services.setup_links.make_for(account, from_host=True)
+        if reset:
+            await app.services.second_factors.clear(account.principal)
+        return link
 
 
 async def _account(app: App, email: str, organisation: str | None) -> Account:

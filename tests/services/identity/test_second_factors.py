@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -10,18 +10,19 @@ from uuid import uuid4
 import pyotp
 import pytest
 from tests.support.authenticator import Browser
-from tests.support.world import API_URL, CLIENT, World
+from tests.support.world import API_URL, CLIENT, MACHINE, World
 
 from postern.domain.auth_config import AuthConfig
 from postern.domain.login import LoginMethod
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.second_factor import FactorKind
 from postern.domain.secret import Secret
+from postern.domain.server import ServerConfig
 from postern.errors import Denied, Invalid, NotFound, TooMany, Unauthenticated
 from postern.services.bundle import Services
 from postern.services.identity import recovery_codes, totp
 from postern.services.identity.authentication import Caller
-from postern.services.identity.authenticators import Authenticators, new_challenge
+from postern.services.identity.authenticators import Authenticators, Key, challenge_text, new_challenge
 from postern.services.identity.factor_check import FactorAnswer
 from postern.services.identity.local_login import SecondStep
 from postern.services.identity.logins import Opened
@@ -345,12 +346,28 @@ async def test_a_damaged_registration_is_refused(scene: Scene) -> None:
     await scene.services.second_factors.confirm(caller, enrolment.factor.id, None, good)
 
 
-def test_webauthn_needs_a_host_name() -> None:
+class At:
+    """A server at `url`."""
+
+    def __init__(self, url: str) -> None:
+        self.config = replace(MACHINE.config, api_url=url)
+
+    async def current(self) -> ServerConfig:
+        return self.config
+
+
+async def test_webauthn_needs_a_host_name() -> None:
     person = Principal(uuid4(), uuid4(), "x", "ann@example.com", "Ann")
     for url in ("https://192.0.2.1:7480", "https://[2001:db8::1]:7480"):
         with pytest.raises(Invalid, match="POSTERN_PUBLIC_HOST"):
-            Authenticators(url).creation(person, new_challenge(), [])
-    assert Authenticators("https://pg.example:443")._origin == "https://pg.example"
+            await Authenticators(At(url)).creation(person, new_challenge(), [])
+    options = await Authenticators(At("https://pg.example:443")).creation(person, new_challenge(), [])
+    assert options["rp"]["id"] == "pg.example"
+    challenge = new_challenge()
+    made = Browser("https://pg.example").create(options | {"challenge": challenge_text(challenge)})
+    key, counter = await Authenticators(At("https://pg.example:443")).created(made, challenge)
+    assert key == Key.load(key.dump())
+    assert counter == 0
 
 
 async def test_a_half_logged_in_session_can_neither_enrol_nor_regenerate(scene: Scene) -> None:
@@ -444,6 +461,27 @@ async def test_an_organisation_can_require_a_second_factor(scene: Scene) -> None
     (own,) = (one for one in await factors.own(scene.ann) if one.kind is FactorKind.TOTP)
     with pytest.raises(Invalid, match="requires"):
         await factors.remove(caller, own.id, KNOWN, "::1")
+
+
+async def test_a_factor_that_is_gone_is_missed_whatever_was_known_of_the_login(scene: Scene) -> None:
+    await scene.enrol_app()
+    await scene.require()
+    assert not (await scene.caller()).must_enrol
+    await scene.require(False)
+    (own,) = (one for one in await scene.services.second_factors.own(scene.ann) if one.kind is FactorKind.TOTP)
+    await scene.services.second_factors.remove(await scene.caller(), own.id, KNOWN, "::1")
+    await scene.require()
+    assert (await scene.caller()).must_enrol
+
+
+async def test_tickets_of_one_account_do_not_fill_the_store(scene: Scene) -> None:
+    await scene.enrol_app()
+    for _ in range(20):
+        await scene.ticket()
+    with pytest.raises(TooMany):
+        await scene.ticket()
+    scene.world.clock.forward(minutes=5)
+    assert await scene.ticket()
 
 
 async def test_an_old_login_that_must_enrol_needs_the_password_once_more(scene: Scene) -> None:

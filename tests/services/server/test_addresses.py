@@ -37,6 +37,7 @@ def test_good_urls(url: str) -> None:
         "https://[fe80::1%25eth0]/",
         "https://[fd00:ec2::254]/",
         "https://[2002:a9fe:a9fe::]/",
+        "https://[64:ff9b::a9fe:a9fe]/",
         "https://100.100.100.200/",
         "https://metadata.google.internal/computeMetadata/v1/",
         "https://METADATA.google.internal./",

@@ -37,7 +37,7 @@ async def test_who_runs_the_server_makes_organisations(world: World) -> None:
     made = await services.organisations.create(runner, "Acme & Sons", "Boss@acme.example")
     assert made.admin.status is PrincipalStatus.INVITED
     assert (made.admin.email, made.admin.role) == ("boss@acme.example", Role.ADMIN)
-    payload = await services.vouchers.take(VoucherPurpose.SETUP, made.setup_token)
+    payload = await services.vouchers.take(VoucherPurpose.SETUP, made.setup.token)
     assert payload["user_id"] == str(made.admin.id)
     assert payload["org_id"] == str(made.organisation.id)
     groups = await world.stores.groups.find(made.organisation.id, Page())
@@ -74,13 +74,13 @@ async def test_attack_049_nothing_of_one_organisation_is_seen_from_another(world
     connection = await world.add_connection()
     await world.add_agent()
     other = await admin_of(world, services, runner, "acme")
-    assert await services.connections.find(other, ConnectionFilter()) == []
+    assert (await services.connections.find(other, ConnectionFilter(), Page())).items == []
     for key in (connection.name, str(connection.id)):
         with pytest.raises(NotFound):
             await services.connections.get(other, key)
         with pytest.raises(NotFound):
             await services.credentials.issue(other, key, None)
-    assert await services.agents.all(other) == []
+    assert (await services.agents.find(other, Page())).items == []
     with pytest.raises(NotFound):
         await services.users.get(other, runner.email)
 
@@ -90,12 +90,12 @@ async def test_an_organisation_reaches_this_machines_network_only_when_it_was_gi
     runner = await world.add_user("root", "admin")
     without = await admin_of(world, services, runner, "without")
     given = await admin_of(world, services, runner, "given", embedded_agent=True)
-    assert await services.agents.all(without) == []
-    (agent,) = await services.agents.all(given)
+    assert (await services.agents.find(without, Page())).items == []
+    (agent,) = (await services.agents.find(given, Page())).items
     assert not services.agents.is_online(agent)
     await services.agents.ensure_embedded()
     await services.agents.beat()
-    (agent,) = await services.agents.all(given)
+    (agent,) = (await services.agents.find(given, Page())).items
     assert services.agents.is_online(agent)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from postern.api.auth import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.users import AgentAnswer
 
@@ -12,9 +13,11 @@ router = APIRouter(prefix="/agents", tags=["Agents"])
 
 
 @router.get("", responses=errors())
-async def list_agents(caller: Caller, services: Use) -> list[AgentAnswer]:
-    agents = services.agents
-    return [AgentAnswer.of(agent, online=agents.is_online(agent)) for agent in await agents.all(caller)]
+async def list_agents(caller: Caller, services: Use, page: Paging) -> ListAnswer[AgentAnswer]:
+    """By name."""
+    found = await services.agents.find(caller, page)
+    shown = [AgentAnswer.of(agent, online=services.agents.is_online(agent)) for agent in found.items]
+    return listed(shown, found, page)
 
 
 @router.get("/{nameOrID}", responses=errors(404))

@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.connections import ConnectionAnswer, ConnectionPatch, ConnectionRequest
 from postern.domain.principal import Principal
@@ -24,6 +25,7 @@ Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
 async def list_connections(
     caller: Caller,
     services: Use,
+    page: Paging,
     name: str | None = None,
     type: str | None = None,  # noqa: A002 - the API's name
     subtype: str | None = None,
@@ -32,11 +34,11 @@ async def list_connections(
     tag_selector: Annotated[
         str | None, Query(description="`key=value` or `key!=value`, separated by commas; all must hold")
     ] = None,
-) -> list[ConnectionAnswer]:
-    """Those that all given filters fit, by name, without their secrets."""
+) -> ListAnswer[ConnectionAnswer]:
+    """Those that all given filters fit, by name."""
     wanted = ConnectionFilter(name, type, subtype, agent_id, search, _selector(tag_selector or ""))
-    found = await services.connections.find(caller, wanted)
-    return [ConnectionAnswer.of(view, with_secret=False) for view in found]
+    found = await services.connections.find(caller, wanted, page)
+    return listed([_answer(view, caller) for view in found.items], found, page)
 
 
 @router.post("", status_code=201, responses=errors(403, 409, 413))
@@ -46,13 +48,14 @@ async def create_connection(body: ConnectionRequest, caller: Caller, services: U
 
 @router.get("/{nameOrID}", responses=errors(404))
 async def get_connection(key: Key, caller: Caller, services: Use) -> ConnectionAnswer:
-    """With its secret for administrators."""
+    """With the keys of its secret for administrators; the values are shown to nobody."""
     return _answer(await services.connections.get(caller, key), caller)
 
 
 @router.put("/{nameOrID}", responses=errors(403, 404, 413))
 async def update_connection(key: Key, body: ConnectionRequest, caller: Caller, services: Use) -> ConnectionAnswer:
-    """Replaces all settings; `name` cannot change, `secret` and `guardrail_rules` stay when they are left out."""
+    """Replaces all settings; `name` cannot change, `secret` and `guardrail_rules` stay when they are left out. What GET
+    answered, sent back, changes nothing: a null value in `secret` keeps what is stored under its key."""
     return _answer(await services.connections.replace(caller, key, body.fields()), caller)
 
 
@@ -69,7 +72,7 @@ async def delete_connection(key: Key, caller: Caller, services: Use) -> None:
 
 
 def _answer(view: ConnectionView, caller: Principal) -> ConnectionAnswer:
-    return ConnectionAnswer.of(view, with_secret=caller.is_admin)
+    return ConnectionAnswer.of(view, with_keys=caller.is_admin)
 
 
 def _selector(text: str) -> tuple[tuple[str, str, bool], ...]:

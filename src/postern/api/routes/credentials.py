@@ -9,6 +9,7 @@ from fastapi import APIRouter, Path
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.info import Info
+from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.connections import CredentialAnswer, CredentialRequest, IssuedCredentialAnswer
 from postern.api.schemas.programs import issued_answer
@@ -29,10 +30,10 @@ async def issue_credential(
 
 
 @router.get("", responses=errors(404))
-async def list_credentials(key: Key, caller: Caller, services: Use) -> list[CredentialAnswer]:
+async def list_credentials(key: Key, caller: Caller, services: Use, page: Paging) -> ListAnswer[CredentialAnswer]:
     """One's own, newest first; those of everybody for admins and auditors."""
-    connection, found = await services.credentials.find(caller, key)
-    return [CredentialAnswer.of(credential, connection.name) for credential in found]
+    connection, found = await services.credentials.find(caller, key, page)
+    return listed([CredentialAnswer.of(credential, connection.name) for credential in found.items], found, page)
 
 
 @router.post("/{credential_id}/revoke", status_code=204, responses=errors(404))

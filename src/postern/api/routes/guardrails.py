@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.guardrails import GuardRailAnswer, GuardRailRequest
 
@@ -13,8 +14,10 @@ router = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=Audit
 
 
 @router.get("", responses=errors(403))
-async def list_guardrails(caller: Caller, services: Use) -> list[GuardRailAnswer]:
-    return [GuardRailAnswer.of(guardrail) for guardrail in await services.guardrails.all(caller)]
+async def list_guardrails(caller: Caller, services: Use, page: Paging) -> ListAnswer[GuardRailAnswer]:
+    """By name."""
+    found = await services.guardrails.find(caller, page)
+    return listed([GuardRailAnswer.of(guardrail) for guardrail in found.items], found, page)
 
 
 @router.post("", status_code=201, responses=errors(403, 409, 413))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
@@ -15,7 +16,7 @@ from postern.api.responses import errors
 from postern.api.schemas.server import LogLineAnswer, LogLinesAnswer
 from postern.domain.secret import Secret
 from postern.domain.server_log import LogFilter
-from postern.errors import Denied, Unauthenticated, Unavailable
+from postern.errors import Denied, TooMany, Unauthenticated, Unavailable
 from postern.services.bundle import Services
 from postern.services.server.server_logs import Follower
 
@@ -71,7 +72,7 @@ async def _events(request: Request, services: Services, follower: Follower, want
     loop = asyncio.get_running_loop()
     end = loop.time() + request.app.state.stream_life
     ask_at = loop.time() + _ASK_EVERY
-    with services.server_logs.following():
+    with contextlib.suppress(TooMany), services.server_logs.following():  # the last place went to another meanwhile
         yield "retry: 2000\n\n"
         while True:
             lines = await asyncio.to_thread(follower.read)

@@ -13,8 +13,9 @@ from postern.api import streams
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.moments import Moment
+from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.schemas.sessions import SessionAnswer, SessionsAnswer, StreamFormat
+from postern.api.schemas.sessions import SessionAnswer, StreamFormat
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.errors import Invalid
 from postern.services.bundle import Services
@@ -22,7 +23,6 @@ from postern.services.sessions import SessionFilter
 
 router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=AuditedRoute)
 
-MAX_OFFSET = 1_000_000
 _EXTENSION = re.compile(r"[A-Za-z0-9]{1,16}")
 _EXPANDABLE = ("event_stream", "session_input")
 _FILE = {
@@ -35,6 +35,7 @@ _FILE = {
 async def list_sessions(
     caller: Caller,
     services: Use,
+    page: Paging,
     user: Annotated[str | None, Query(description="Subject or e-mail")] = None,
     connection: str | None = None,
     type: str | None = None,  # noqa: A002 - the API's name
@@ -42,9 +43,7 @@ async def list_sessions(
     status: SessionStatus | None = None,
     start_date: Annotated[Moment | None, Query(description="Started at or after")] = None,
     end_date: Annotated[Moment | None, Query(description="Started at or before")] = None,
-    limit: Annotated[int, Query(ge=1, le=100)] = 20,
-    offset: Annotated[int, Query(ge=0, le=MAX_OFFSET)] = 0,
-) -> SessionsAnswer:
+) -> ListAnswer[SessionAnswer]:
     """Newest first, without scripts and events. Who is neither admin nor auditor finds their own."""
     wanted = SessionFilter(
         user=user,
@@ -54,12 +53,9 @@ async def list_sessions(
         status=status,
         start=start_date,
         end=end_date,
-        limit=limit,
-        offset=offset,
     )
-    found, total = await services.sessions.find(caller, wanted)
-    more = offset + len(found) < total
-    return SessionsAnswer(data=[SessionAnswer.of(session) for session in found], total=total, has_next_page=more)
+    found = await services.sessions.find(caller, wanted, page)
+    return listed([SessionAnswer.of(session) for session in found.items], found, page)
 
 
 @router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(403, 404), 200: _FILE})

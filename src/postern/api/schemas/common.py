@@ -29,9 +29,9 @@ class Body(BaseModel):
             return given
         known = {key: value for key, value in given.items() if key not in cls.read_only}
         for key, value in known.items():
-            if not _storable(key):
+            if not storable(key):
                 raise ValueError("body: the name of a field contains a NUL character or half of a surrogate pair")
-            if not _storable(value):
+            if not storable(value):
                 raise ValueError(f"{key}: contains a NUL character or half of a surrogate pair")
         return known
 
@@ -46,7 +46,7 @@ class Error(Answer):
     message: str = Field(description="What happened, why, and what to do next")
 
 
-def _storable(given: Any) -> bool:
+def storable(given: Any) -> bool:
     """No NUL and no lone surrogate in any text. Without recursion: bodies may be nested as deep as JSON allows."""
     waiting = [given]
     while waiting:

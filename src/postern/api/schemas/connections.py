@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
@@ -9,7 +10,7 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body, Identifier
-from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
+from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle, is_reference
 from postern.domain.credential import Credential
 from postern.domain.secret import Secret
 from postern.services.connections import ConnectionFields, ConnectionView
@@ -37,7 +38,11 @@ class ConnectionOptions(Body):
     redact_types: list[str] | None = None
     resource_name: str | None = None
     reviewers: list[str] | None = None
-    secret: dict[str, str] | None = Field(None, description="Left out or null: stays as it is; else replaced whole")
+    secret: dict[str, str | None] | None = Field(
+        None,
+        description="Left out or null: stays as it is; else replaced whole, where a key whose value is null keeps the "
+        "stored value, and a key that is left out is removed",
+    )
     tags: list[str] | None = None
 
     def changes(self) -> dict[str, Any]:
@@ -75,7 +80,7 @@ class ConnectionPatch(ConnectionOptions):
 
 def _inward(name: str, value: Any) -> Any:
     if name == "secret":
-        return {key: Secret(text) for key, text in value.items()}
+        return {key: None if text is None else Secret(text) for key, text in value.items()}
     return tuple(value) if isinstance(value, list) else value
 
 
@@ -102,11 +107,13 @@ class ConnectionAnswer(Answer):
     redact_types: list[str]
     resource_name: str
     reviewers: list[str]
-    secret: dict[str, str] = Field(description="Empty in lists, and for all but administrators")
+    secret: dict[str, str | None] = Field(
+        description="Its keys, for administrators only; a value is null, unless it is a reference, which is no secret"
+    )
     tags: list[str]
 
     @classmethod
-    def of(cls, view: ConnectionView, *, with_secret: bool) -> ConnectionAnswer:
+    def of(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
         connection = view.connection
         same = {
             name: getattr(connection, name)
@@ -118,8 +125,12 @@ class ConnectionAnswer(Answer):
             **(same | lists),
             status=view.status,
             tracker_issue_template_id=connection.issue_template_id,
-            secret={key: value.reveal() for key, value in connection.secret.items()} if with_secret else {},
+            secret=_without_values(connection.secret) if with_keys else {},
         )
+
+
+def _without_values(secret: Mapping[str, Secret]) -> dict[str, str | None]:
+    return {key: text if is_reference(text := value.reveal()) else None for key, value in secret.items()}
 
 
 class CredentialRequest(Body):

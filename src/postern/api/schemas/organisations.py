@@ -36,7 +36,8 @@ class OrganisationAnswer(Answer):
 
 class NewOrganisationAnswer(OrganisationAnswer):
     admin_email: str
-    setup_token: str = Field(description="With it the first administrator sets a password; shown this once")
+    setup_url: str = Field(description="Where the first administrator sets a password; shown this once")
+    setup_token: str = Field(description="The secret of that link")
     setup_expires_at: datetime
 
     @classmethod
@@ -44,8 +45,9 @@ class NewOrganisationAnswer(OrganisationAnswer):
         return cls(
             **OrganisationAnswer.of(new.organisation).model_dump(),
             admin_email=new.admin.email,
-            setup_token=new.setup_token.reveal(),
-            setup_expires_at=new.setup_expires_at,
+            setup_url=new.setup.url.reveal(),
+            setup_token=new.setup.token.reveal(),
+            setup_expires_at=new.setup.expires_at,
         )
 
 

@@ -68,12 +68,6 @@ class SessionAnswer(Answer):
         )
 
 
-class SessionsAnswer(Answer):
-    data: list[SessionAnswer]
-    total: int
-    has_next_page: bool
-
-
 class ExecRequest(Body):
     connection: str
     script: str

@@ -54,7 +54,12 @@ def show(name: str, as_json: bool) -> None:
     """Show one connection, by name or id."""
     with client() as api:
         found = api.connections.get(name)
-    emit(found, as_json, lambda one: fields([(key, value) for key, value in one.items() if key != "secret"]))
+    emit(found, as_json, lambda one: fields([(key, _shown(key, value)) for key, value in one.items()]))
+
+
+def _shown(key: str, value: Any) -> Any:
+    """Of the secret its keys: values are null, or references."""
+    return sorted(value) if key == "secret" and isinstance(value, dict) else value
 
 
 @connections.command()

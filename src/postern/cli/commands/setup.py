@@ -23,8 +23,11 @@ from postern.wiring import setup_link as wiring
 @click.argument("email", required=False)
 @click.option("--organization", help="Where the account is; the default organisation when left out.")
 @click.option("--home", help="The gateway's data folder.")
+@click.option("--reset-second-factors", is_flag=True, help="Also remove the account's second factors.")
 @json_option
-def setup_link(email: str | None, organization: str | None, home: str | None, as_json: bool) -> None:
+def setup_link(
+    email: str | None, organization: str | None, home: str | None, reset_second_factors: bool, as_json: bool
+) -> None:
     """Make a link that sets a password, on the gateway's machine.
 
     For EMAIL, or the first administrator. It works once, within 24 hours; older ones are void. Needs no login, but
@@ -33,8 +36,9 @@ def setup_link(email: str | None, organization: str | None, home: str | None, as
     \b
     postern setup-link
     postern setup-link ann@example.com
+    postern setup-link ann@example.com --reset-second-factors
     """
-    link = wiring.make(load("setup-link", home=home), email, organization)
+    link = wiring.make(load("setup-link", home=home), email, organization, reset_second_factors=reset_second_factors)
     shown = {
         "email": link.email,
         "url": link.url.reveal(),

@@ -10,7 +10,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import webauthn
@@ -24,6 +24,7 @@ from webauthn.helpers.structs import (
 )
 
 from postern.domain.principal import Principal
+from postern.domain.server import ServerConfig
 from postern.errors import Invalid, Unauthenticated
 
 _NAME = "Postern"
@@ -51,30 +52,40 @@ def new_challenge() -> bytes:
     return secrets.token_bytes(_CHALLENGE)
 
 
+class Addressed(Protocol):
+    """Where the gateway is for browsers."""
+
+    async def current(self) -> ServerConfig: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    host: str
+    origin: str
+
+
 class Authenticators:
-    """`api_url` is where browsers find the gateway: its host is the relying party, its origin must be the page's."""
+    """The relying party is the host at which browsers find the gateway, and the page's origin must be the gateway's,
+    as the server's configuration says at the time."""
 
-    def __init__(self, api_url: str) -> None:
-        parts = urlsplit(api_url)
-        self._host = parts.hostname or ""
-        default = {"http": 80, "https": 443}.get(parts.scheme)
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        self._origin = f"{parts.scheme}://{host}" + ("" if parts.port in (None, default) else f":{parts.port}")
+    def __init__(self, server: Addressed) -> None:
+        self._server = server
 
-    def creation(self, principal: Principal, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
+    async def creation(self, principal: Principal, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
         """PublicKeyCredentialCreationOptions as JSON. Raises Invalid where browsers offer no WebAuthn."""
+        place = await self._place()
         try:
-            ipaddress.ip_address(self._host)
+            ipaddress.ip_address(place.host)
         except ValueError:
             pass
         else:
             raise Invalid(
-                f"WebAuthn needs a host name, and this gateway is at {self._host}: set POSTERN_PUBLIC_HOST, "
+                f"WebAuthn needs a host name, and this gateway is at {place.host}: set POSTERN_PUBLIC_HOST, "
                 "or use an authenticator app (totp)",
                 field="kind",
             )
         options = webauthn.generate_registration_options(
-            rp_id=self._host,
+            rp_id=place.host,
             rp_name=_NAME,
             user_name=principal.email,
             user_id=principal.id.bytes,
@@ -89,23 +100,25 @@ class Authenticators:
         shown: dict[str, Any] = json.loads(webauthn.options_to_json(options))
         return shown
 
-    def created(self, credential: Mapping[str, Any], challenge: bytes) -> tuple[Key, int]:
+    async def created(self, credential: Mapping[str, Any], challenge: bytes) -> tuple[Key, int]:
         """The new key and its signature counter. Raises Invalid."""
+        place = await self._place()
         try:
             verified = webauthn.verify_registration_response(
                 credential=dict(credential),
                 expected_challenge=challenge,
-                expected_rp_id=self._host,
-                expected_origin=self._origin,
+                expected_rp_id=place.host,
+                expected_origin=place.origin,
             )
         except (WebAuthnException, ValueError, TypeError, KeyError, AttributeError) as error:
             raise Invalid(f"credential: was not accepted: {error}", field="credential") from None
         return Key(verified.credential_id, verified.credential_public_key), verified.sign_count
 
-    def request(self, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
+    async def request(self, challenge: bytes, known: Sequence[Key]) -> dict[str, Any]:
         """PublicKeyCredentialRequestOptions as JSON."""
+        place = await self._place()
         options = webauthn.generate_authentication_options(
-            rp_id=self._host,
+            rp_id=place.host,
             challenge=challenge,
             allow_credentials=[PublicKeyCredentialDescriptor(id=key.credential_id) for key in known],
             user_verification=UserVerificationRequirement.PREFERRED,
@@ -113,21 +126,29 @@ class Authenticators:
         shown: dict[str, Any] = json.loads(webauthn.options_to_json(options))
         return shown
 
-    def signed(self, assertion: Mapping[str, Any], challenge: bytes, key: Key, counter: int) -> int:
+    async def signed(self, assertion: Mapping[str, Any], challenge: bytes, key: Key, counter: int) -> int:
         """The signature counter now. Raises Unauthenticated, also for a counter that did not grow: there is a clone
         of the authenticator then, or was."""
+        place = await self._place()
         try:
             verified = webauthn.verify_authentication_response(
                 credential=dict(assertion),
                 expected_challenge=challenge,
-                expected_rp_id=self._host,
-                expected_origin=self._origin,
+                expected_rp_id=place.host,
+                expected_origin=place.origin,
                 credential_public_key=key.public_key,
                 credential_current_sign_count=counter,
             )
         except (WebAuthnException, ValueError, TypeError, KeyError, AttributeError) as error:
             raise Unauthenticated(f"the authenticator's answer was not accepted: {error}") from None
         return verified.new_sign_count
+
+    async def _place(self) -> _Place:
+        parts = urlsplit((await self._server.current()).api_url)
+        name = parts.hostname or ""
+        default = {"http": 80, "https": 443}.get(parts.scheme)
+        host = f"[{name}]" if ":" in name else name
+        return _Place(name, f"{parts.scheme}://{host}" + ("" if parts.port in (None, default) else f":{parts.port}"))
 
 
 def credential_id_of(assertion: Mapping[str, Any]) -> bytes:

@@ -92,7 +92,7 @@ class FactorCheck:
     async def _counted(self, factor: SecondFactor, key: Key, assertion: Mapping[str, Any], challenge: bytes) -> bool:
         """Authenticators that do not count say 0 for ever; their answers are told apart by the challenge alone."""
         try:
-            counter = self._authenticators.signed(assertion, challenge, key, factor.counter)
+            counter = await self._authenticators.signed(assertion, challenge, key, factor.counter)
         except Unauthenticated as error:
             log.warning("user %s, authenticator %s: %s", factor.user_id, factor.id, error)
             raise

@@ -25,6 +25,7 @@ from postern.store.ports import Clock, PrincipalStore
 
 TICKET_LIFE = timedelta(minutes=5)
 _TRIES = 5  # of one ticket
+_TICKETS = 20  # for one account, within the life of one
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class LocalLogin:
         self._authenticators = authenticators
         self._now = now
         self._tries = Throttle(now, failures=_TRIES, window=TICKET_LIFE)
+        self._tickets = Throttle(now, failures=_TICKETS, window=TICKET_LIFE)
 
     async def login(
         self, email: str, password: Secret, client: ClientFacts, *, organisation: str | None = None
@@ -114,6 +116,8 @@ class LocalLogin:
         factors = await self._check.confirmed(account.principal.id)
         if not factors:
             return await self._open(account, client)
+        self._tickets.check(str(account.principal.id))
+        self._tickets.fail(str(account.principal.id))
         keys = [Key.load(one.material) for one in factors if one.kind is FactorKind.WEBAUTHN]
         challenge = new_challenge() if keys else b""
         payload = {
@@ -123,7 +127,7 @@ class LocalLogin:
             "from_host": from_host,
         }
         ticket = await self._vouchers.make(VoucherPurpose.SECOND_FACTOR, payload, TICKET_LIFE)
-        request = self._authenticators.request(challenge, keys) if keys else None
+        request = await self._authenticators.request(challenge, keys) if keys else None
         return SecondStep(account, ticket, tuple(factors), request)
 
     async def _open(self, account: Account, client: ClientFacts) -> Opened:

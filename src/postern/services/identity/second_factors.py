@@ -58,8 +58,8 @@ class RequiredFactors:
     def __init__(self, check: FactorCheck, auth_configs: AuthConfigs) -> None:
         self._check = check
         self._auth_configs = auth_configs
-        # Logins with a factor behind them: it stays so, since whatever takes the last factor ends the logins.
-        self._satisfied: OrderedDict[UUID, None] = OrderedDict()
+        # Logins with a factor behind them, and whose they are.
+        self._satisfied: OrderedDict[UUID, UUID] = OrderedDict()
 
     async def is_required(self, org_id: UUID) -> bool:
         return (await self._auth_configs.of(org_id)).require_second_factor
@@ -71,10 +71,15 @@ class RequiredFactors:
             return False
         if not await self._check.confirmed(login.user_id):
             return True
-        self._satisfied[login.id] = None
+        self._satisfied[login.id] = login.user_id
         if len(self._satisfied) > _MAX_REMEMBERED:
             self._satisfied.popitem(last=False)
         return False
+
+    def forget(self, user_id: UUID) -> None:
+        """They may have no factor any more."""
+        for login_id in [one for one, owner in self._satisfied.items() if owner == user_id]:
+            del self._satisfied[login_id]
 
 
 class SecondFactors:
@@ -124,7 +129,7 @@ class SecondFactors:
         else:
             challenge = new_challenge()
             known = [Key.load(one.material) for one in confirmed if one.kind is FactorKind.WEBAUTHN]
-            creation = self._authenticators.creation(principal, challenge, known)
+            creation = await self._authenticators.creation(principal, challenge, known)
             factor = replace(factor, material=challenge_text(challenge).encode())
             enrolment = Enrolment(factor, creation=creation)
         await self._store.add(factor)
@@ -171,6 +176,7 @@ class SecondFactors:
         await self._store.remove(factor_id)
         if len(confirmed) == 1:
             await self._store.clear(principal.id)
+            self._required.forget(principal.id)
         changed(found, None)
 
     async def reset(self, principal: Principal, key: str) -> None:
@@ -184,9 +190,13 @@ class SecondFactors:
             raise NotFound(f"there is no user {key!r}")
         if account.principal.id == principal.id:
             raise Denied("your own second factors are removed with your password: DELETE /users/self/second-factors/…")
-        removed = await self._store.clear(account.principal.id)
-        await self._logins.end_all(account.principal.id)
-        changed({"email": account.principal.email, "second_factors": removed}, {"second_factors": 0})
+        await self.clear(account.principal)
+
+    async def clear(self, user: Principal) -> None:
+        """Of one who lost them; the caller has the right to. Ends their logins."""
+        removed = await self._store.clear(user.id)
+        await self._logins.end_all(user.id)
+        changed({"email": user.email, "second_factors": removed}, {"email": user.email, "second_factors": 0})
 
     async def _require_same_person(self, caller: Caller, proof: Proof, address: str) -> None:
         """Raises Denied, Unauthenticated, TooMany."""
@@ -219,7 +229,7 @@ class SecondFactors:
     async def _confirm_webauthn(self, factor: SecondFactor, credential: Mapping[str, Any] | None) -> None:
         if credential is None:
             raise Invalid("credential: is required", field="credential")
-        key, counter = self._authenticators.created(credential, challenge_of(factor.material.decode()))
+        key, counter = await self._authenticators.created(credential, challenge_of(factor.material.decode()))
         if not await self._store.remove(factor.id):  # somebody else was faster with this challenge
             raise NotFound(f"you have no second factor {factor.id} that waits to be confirmed")
         await self._store.add(replace(factor, material=key.dump(), counter=counter, confirmed_at=self._now()))

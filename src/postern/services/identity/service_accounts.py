@@ -13,7 +13,7 @@ from postern.services.identity.users import checked_groups, checked_name, requir
 from postern.services.server.trail import changed as note
 from postern.store.ports import Clock, PrincipalFilter, PrincipalStore, Signals, Topic
 
-_SUBJECT = re.compile(r"[\x21-\x7e]{1,255}")
+_SUBJECT = re.compile(r"[\x21-\x2e\x30-\x7e]{1,255}")  # no "/": it is a part of a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,9 @@ class ServiceAccounts:
         """Raises Denied, Invalid, Conflict."""
         require_admin(principal, "change service accounts")
         if not _SUBJECT.fullmatch(subject):
-            raise Invalid("subject: must have 1 to 255 printable ASCII characters without blanks", field="subject")
+            raise Invalid(
+                "subject: must have 1 to 255 printable ASCII characters, no blank and no slash", field="subject"
+            )
         made = Principal(
             id=uuid4(),
             org_id=principal.org_id,

@@ -10,6 +10,7 @@ from postern.domain.principal import Account, Principal, PrincipalKind, Principa
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.identity.vouchers import Vouchers
+from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.trail import changed
 from postern.store.ports import Clock, PrincipalStore
 
@@ -27,10 +28,10 @@ class SetupLink:
 
 
 class SetupLinks:
-    def __init__(self, store: PrincipalStore, vouchers: Vouchers, api_url: str, now: Clock) -> None:
+    def __init__(self, store: PrincipalStore, vouchers: Vouchers, server_configs: ServerConfigs, now: Clock) -> None:
         self._store = store
         self._vouchers = vouchers
-        self._api_url = api_url
+        self._server_configs = server_configs
         self._now = now
 
     async def make(self, principal: Principal, key: str) -> SetupLink:
@@ -52,5 +53,6 @@ class SetupLinks:
         await self._vouchers.forget(VoucherPurpose.SETUP, principal.id)
         token = await self._vouchers.make(VoucherPurpose.SETUP, payload, SETUP_LIFE)
         changed(None, {"email": principal.email, "changed": "a set-up link was made"})
-        url = Secret(f"{self._api_url}/setup#token={token.reveal()}")
+        api_url = (await self._server_configs.current()).api_url
+        url = Secret(f"{api_url}/setup#token={token.reveal()}")
         return SetupLink(principal.email, token, url, self._now() + SETUP_LIFE)

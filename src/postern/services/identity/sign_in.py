@@ -1,8 +1,8 @@
 """From what an identity provider says to an account here: found, made at the first login, or refused.
 
-An account is found by issuer and subject alone. An e-mail address finds one only when the provider vouches for it
-and the account is still waiting for its first login (invited): no account that somebody has used is ever taken over
-by a name (OpenID Connect Core 5.7).
+An account is found by issuer and subject alone. One that still waits for its first login (invited) is also found by
+the external identifier that provisioning gave it, when that is the subject, or by the e-mail address, when the
+provider vouches for it: no account that somebody has used is ever taken over by a name (OpenID Connect Core 5.7).
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from dataclasses import replace
 from uuid import UUID, uuid4
 
 from postern.domain.identity import Identity
+from postern.domain.lists import Page
 from postern.domain.principal import Account, GroupSource, Principal, PrincipalStatus
 from postern.errors import Conflict, Denied
 from postern.services.identity.users import checked_email, checked_groups, checked_name
-from postern.store.ports import Clock, OrganisationStore, PrincipalStore, Signals, Topic
+from postern.store.ports import Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals, Topic
 
 
 class SignIn:
@@ -39,7 +40,11 @@ class SignIn:
         return found
 
     async def _invited(self, org_id: UUID, identity: Identity) -> Account | None:
-        account = await self._store.by_email(org_id, identity.email) if identity.email else None
+        account = await self._provisioned(org_id, identity)
+        if account is not None:
+            return account
+        if identity.email:
+            account = await self._store.by_email(org_id, checked_email(identity.email))
         if account is None:
             return None
         if account.principal.status is not PrincipalStatus.INVITED or not identity.email_verified:
@@ -48,6 +53,12 @@ class SignIn:
                 "ask an administrator to remove it, or to invite that address again"
             )
         return account
+
+    async def _provisioned(self, org_id: UUID, identity: Identity) -> Account | None:
+        """Whom the provider's own provisioning (SCIM) told of, by its identifier of them, before they came."""
+        wanted = PrincipalFilter(external_id=identity.subject, status=PrincipalStatus.INVITED)
+        found = (await self._store.find(org_id, wanted, Page(limit=2))).items
+        return found[0] if len(found) == 1 else None
 
     async def _new(self, org_id: UUID, identity: Identity) -> Account:
         organisation = await self._organisations.get(org_id)

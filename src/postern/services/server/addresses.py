@@ -5,12 +5,13 @@ What is asked here is asked again of the resolved address by whoever makes the r
 
 from __future__ import annotations
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from urllib.parse import urlsplit
 
 from postern.errors import Invalid
 
 MAX_URL = 2_000
+_NAT64 = ip_network("64:ff9b::/96")
 _METADATA_NAMES = frozenset({"metadata.google.internal", "metadata.goog", "metadata", "instance-data"})
 # Of clouds that keep them outside the link-local range: Alibaba, AWS by IPv6, Oracle's older one.
 _METADATA_ADDRESSES = frozenset(map(ip_address, ("100.100.100.200", "fd00:ec2::254", "192.0.0.192")))
@@ -55,8 +56,12 @@ def _address(host: str) -> IPv4Address | IPv6Address | None:
         found = ip_address(host.partition("%")[0])
     except ValueError:
         return _old_spelling(host)
-    mapped = getattr(found, "ipv4_mapped", None) or getattr(found, "sixtofour", None)
-    return mapped or found
+    return found if isinstance(found, IPv4Address) else found.ipv4_mapped or found.sixtofour or _translated(found)
+
+
+def _translated(address: IPv6Address) -> IPv4Address | IPv6Address:
+    """What a NAT64 gateway makes of it (RFC 6052)."""
+    return IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else address
 
 
 def _old_spelling(host: str) -> IPv4Address | None:

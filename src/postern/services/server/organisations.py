@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from postern.domain.agent import Agent
 from postern.domain.lists import Listed, Page
-from postern.domain.login import VoucherPurpose
 from postern.domain.organisation import DEFAULT, Organisation
 from postern.domain.principal import Account, Principal, PrincipalStatus, RoleGroups
-from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.agents import EMBEDDED
+from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email, checked_groups
-from postern.services.identity.vouchers import Vouchers
+from postern.services.server.operators import Operators
 from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, OrganisationStore, PrincipalStore
 
-SETUP_LIFE = timedelta(days=3)
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
 
@@ -35,12 +32,11 @@ class OrganisationFields:
 
 @dataclass(frozen=True, slots=True)
 class NewOrganisation:
-    """`setup_token` is shown this once: who has it sets the first administrator's password."""
+    """`setup` is shown this once: who has it sets the first administrator's password."""
 
     organisation: Organisation
     admin: Principal
-    setup_token: Secret
-    setup_expires_at: datetime
+    setup: SetupLink
 
 
 class Organisations:
@@ -49,30 +45,20 @@ class Organisations:
         store: OrganisationStore,
         principals: PrincipalStore,
         agents: AgentStore,
-        vouchers: Vouchers,
+        setup_links: SetupLinks,
+        operators: Operators,
         now: Clock,
     ) -> None:
         self._store = store
         self._principals = principals
         self._agents = agents
-        self._vouchers = vouchers
+        self._setup_links = setup_links
+        self._operators = operators
         self._now = now
-        self._default: UUID | None = None
-
-    async def runs_server(self, principal: Principal) -> bool:
-        """Whether they are an administrator of the default organisation."""
-        if self._default is None:
-            self._default = (await self._store.default()).id
-        return principal.is_admin and principal.org_id == self._default
-
-    async def require_server_admin(self, principal: Principal, what: str) -> None:
-        """`what` they may not, in words. Raises Denied."""
-        if not await self.runs_server(principal):
-            raise Denied(f"only administrators of the organisation {DEFAULT!r}, who run this server, may {what}")
 
     async def find(self, principal: Principal, page: Page) -> Listed[Organisation]:
         """All for who runs the server; others find their own."""
-        if await self.runs_server(principal):
+        if await self._operators.include(principal):
             return await self._store.find(page)
         own = await self.own(principal)
         return Listed([own][page.offset : page.offset + page.limit], 1)
@@ -95,7 +81,7 @@ class Organisations:
 
         Raises Denied, Invalid, Conflict.
         """
-        await self.require_server_admin(principal, "make organisations")
+        await self._operators.require(principal, "make organisations")
         now = self._now()
         organisation = Organisation(uuid4(), checked_organisation_name(name), now)
         email = checked_email(admin_email)
@@ -115,10 +101,9 @@ class Organisations:
         await self._principals.add(Account(admin), now)
         if embedded_agent:
             await self._agents.add(Agent(uuid4(), organisation.id, EMBEDDED, EMBEDDED, None, now))
-        payload = {"org_id": str(organisation.id), "user_id": str(admin.id)}
-        token = await self._vouchers.make(VoucherPurpose.SETUP, payload, SETUP_LIFE)
+        setup = await self._setup_links.make_for(Account(admin))
         changed(None, {"organisation": organisation, "admin": admin.email, "embedded_agent": embedded_agent})
-        return NewOrganisation(organisation, admin, token, now + SETUP_LIFE)
+        return NewOrganisation(organisation, admin, setup)
 
     async def update(self, principal: Principal, given: OrganisationFields) -> Organisation:
         """The caller's own. Who is an administrator or auditor now stays one, by whatever name.

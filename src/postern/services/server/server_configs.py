@@ -16,7 +16,7 @@ from postern.domain.server import Endpoint, Listener, ServerConfig, read_endpoin
 from postern.errors import Conflict, Invalid
 from postern.services.server.addresses import checked_url
 from postern.services.server.machine import Machine
-from postern.services.server.organisations import Organisations
+from postern.services.server.operators import Operators
 from postern.services.server.trail import changed
 from postern.store.ports import Clock, OrganisationStore, SettingStore, Signals, Topic
 
@@ -41,14 +41,14 @@ class ServerConfigs:
         self,
         store: SettingStore,
         organisation_store: OrganisationStore,
-        organisations: Organisations,
+        operators: Operators,
         signals: Signals,
         now: Clock,
         machine: Machine,
     ) -> None:
         self._store = store
         self._organisation_store = organisation_store
-        self._organisations = organisations
+        self._operators = operators
         self._signals = signals
         self._now = now
         self._machine = machine
@@ -71,12 +71,12 @@ class ServerConfigs:
 
     async def get(self, principal: Principal) -> ServerConfig:
         """Raises Denied."""
-        await self._organisations.require_server_admin(principal, "read the server's configuration")
+        await self._operators.require(principal, "read the server's configuration")
         return await self.current()
 
     async def put(self, principal: Principal, given: ServerFields) -> ServerConfig:
         """Raises Denied, Invalid, Conflict; then all stays as it is."""
-        await self._organisations.require_server_admin(principal, "change the server's configuration")
+        await self._operators.require(principal, "change the server's configuration")
         before = await self.current()
         after = self._merged(before, given)
         moved = after.postgres.endpoint != before.postgres.endpoint

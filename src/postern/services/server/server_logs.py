@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from postern.domain.principal import Principal
 from postern.domain.server_log import LogFilter, LogLine
 from postern.errors import TooMany
-from postern.services.server.organisations import Organisations
+from postern.services.server.operators import Operators
 from postern.store.ports import Follower, Journal
 
 __all__ = ["Follower", "Journal", "NoJournal", "ServerLogs"]
@@ -32,14 +32,14 @@ class _Silence:
 
 
 class ServerLogs:
-    def __init__(self, journal: Journal, organisations: Organisations) -> None:
+    def __init__(self, journal: Journal, operators: Operators) -> None:
         self.journal = journal
-        self._organisations = organisations
+        self._operators = operators
         self._followers = 0
 
     async def require_reader(self, principal: Principal) -> None:
         """Raises Denied."""
-        await self._organisations.require_server_admin(principal, "read the server's log")
+        await self._operators.require(principal, "read the server's log")
 
     def require_room(self) -> None:
         """Raises TooMany."""

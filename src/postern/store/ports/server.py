@@ -131,7 +131,7 @@ class IdempotencyStore(Protocol):
         self, principal: Principal, digest: bytes, fingerprint: bytes, at: datetime, kept_for: timedelta
     ) -> KeptAnswer | None:
         """None for the one caller that may go on; else what is known of the request that came before. One that is
-        older than `kept_for` is forgotten."""
+        older than `kept_for` is forgotten. Raises TooMany when the principal has too many."""
 
     async def finish(self, principal: Principal, digest: bytes, answer: KeptAnswer) -> None: ...
 

@@ -15,6 +15,7 @@ from postern.domain.agent import Agent
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.guardrail import GuardRail
+from postern.domain.lists import Listed, Page
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 
 
@@ -57,7 +58,9 @@ class CredentialStore(Protocol):
 
     async def get(self, org_id: UUID, credential_id: UUID) -> Credential | None: ...
 
-    async def of_connection(self, org_id: UUID, connection_id: UUID, user_id: UUID | None) -> list[Credential]:
+    async def of_connection(
+        self, org_id: UUID, connection_id: UUID, user_id: UUID | None, page: Page
+    ) -> Listed[Credential]:
         """Newest first; those of one user when `user_id` is given."""
 
     async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:
@@ -82,8 +85,6 @@ class SessionFilter:
     status: SessionStatus | None = None
     start: datetime | None = None
     end: datetime | None = None
-    limit: int = 20
-    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +115,8 @@ class SessionStore(Protocol):
 
     async def get(self, org_id: UUID, session_id: UUID) -> Session | None: ...
 
-    async def find(self, org_id: UUID, wanted: SessionFilter) -> tuple[list[Session], int]:
-        """One page, newest first, without scripts; and how many there are over all pages."""
+    async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Listed[Session]:
+        """Newest first, without scripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +135,8 @@ class ConnectionStore(Protocol):
     async def get(self, org_id: UUID, name_or_id: str) -> Connection | None:
         """A name wins over an identifier of the same spelling. One statement."""
 
-    async def find(self, org_id: UUID, wanted: ConnectionFilter) -> list[Connection]:
-        """By name."""
+    async def find(self, org_id: UUID, wanted: ConnectionFilter, page: Page) -> Listed[Connection]:
+        """By name. Two statements."""
 
     async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]: ...
 
@@ -152,7 +153,8 @@ class ConnectionStore(Protocol):
 class GuardRailStore(Protocol):
     async def get(self, org_id: UUID, guardrail_id: UUID) -> GuardRail | None: ...
 
-    async def all(self, org_id: UUID) -> list[GuardRail]: ...
+    async def find(self, org_id: UUID, page: Page) -> Listed[GuardRail]:
+        """By name."""
 
     async def known(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
         """Which of these exist."""
@@ -170,6 +172,9 @@ class AgentStore(Protocol):
     async def get(self, org_id: UUID, name_or_id: str) -> Agent | None: ...
 
     async def all(self, org_id: UUID) -> list[Agent]: ...
+
+    async def find(self, org_id: UUID, page: Page) -> Listed[Agent]:
+        """By name."""
 
     async def add(self, agent: Agent) -> None:
         """Raises Conflict when the name is taken."""

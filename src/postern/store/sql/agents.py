@@ -9,10 +9,11 @@ from sqlalchemy import RowMapping, case, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.agent import Agent
+from postern.domain.lists import Listed, Page
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.schema import agents
-from postern.store.sql.connections import as_uuid
+from postern.store.sql.rows import as_uuid, count_of
 
 
 class SqlAgents:
@@ -34,6 +35,14 @@ class SqlAgents:
         wanted = select(*agents.c).where(agents.c.org_id == org_id).order_by(agents.c.name)
         async with self._database.statement() as connection:
             return [_agent_of(row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def find(self, org_id: UUID, page: Page) -> Listed[Agent]:
+        own = agents.c.org_id == org_id
+        rows = select(*agents.c).where(own).order_by(agents.c.name).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            found = (await connection.execute(rows)).mappings().all()
+            total = (await connection.execute(count_of(agents, own))).scalar_one()
+        return Listed([_agent_of(row) for row in found], total)
 
     async def add(self, agent: Agent) -> None:
         values = {column.name: getattr(agent, column.name) for column in agents.c}

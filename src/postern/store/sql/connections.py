@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, case, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, case, delete, false, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
-from postern.domain.connection import Connection
+from postern.domain.connection import Connection, is_tag_key
+from postern.domain.lists import Listed, Page
 from postern.domain.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import ConnectionFilter
 from postern.store.schema import connection_guardrails, connections, sessions
-from postern.store.sql.rows import connection_of, connection_values, guardrail_ids_column
+from postern.store.sql.rows import as_uuid, connection_of, connection_values, count_of, guardrail_ids_column
 from postern.store.threaded import Executor
 
 _ALL = select(*connections.c, guardrail_ids_column())
@@ -39,17 +40,19 @@ class SqlConnections:
             row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else await connection_of(row, self._encryption)
 
-    async def find(self, org_id: UUID, wanted: ConnectionFilter) -> list[Connection]:
-        return await self._select([connections.c.org_id == org_id, *_conditions(wanted)], wanted)
+    async def find(self, org_id: UUID, wanted: ConnectionFilter, page: Page) -> Listed[Connection]:
+        conditions = [connections.c.org_id == org_id, *_conditions(wanted)]
+        rows = _ALL.where(*conditions).order_by(connections.c.name).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            found = (await connection.execute(rows)).mappings().all()
+            total = (await connection.execute(count_of(connections, *conditions))).scalar_one()
+        return Listed([await connection_of(row, self._encryption) for row in found], total)
 
     async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]:
-        return await self._select([connections.c.org_id == org_id, connections.c.id.in_(ids)], ConnectionFilter())
-
-    async def _select(self, conditions: list[ColumnElement[bool]], wanted: ConnectionFilter) -> list[Connection]:
+        wanted = _ALL.where(connections.c.org_id == org_id, connections.c.id.in_(ids)).order_by(connections.c.name)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(_ALL.where(*conditions).order_by(connections.c.name))).mappings().all()
-        found = [await connection_of(row, self._encryption) for row in rows]
-        return [one for one in found if _tags_fit(one, wanted)]
+            rows = (await connection.execute(wanted)).mappings().all()
+        return [await connection_of(row, self._encryption) for row in rows]
 
     async def add(self, connection: Connection) -> None:
         values = await connection_values(connection, self._encryption)
@@ -113,17 +116,13 @@ def _conditions(wanted: ConnectionFilter) -> list[ColumnElement[bool]]:
         text = wanted.search.lower()
         searched = (connections.c.name, connections.c.subtype, connections.c.type, connections.c.resource_name)
         conditions.append(or_(*(func.lower(column).contains(text, autoescape=True) for column in searched)))
+    conditions += [_tag_fits(*tag) for tag in wanted.tags]
     return conditions
 
 
-def _tags_fit(connection: Connection, wanted: ConnectionFilter) -> bool:
-    """Here and not in SQL: the engines' JSON operators differ, and there are few connections."""
-    tags = connection.connection_tags
-    return all((tags.get(key) == value) is equal for key, value, equal in wanted.tags)
-
-
-def as_uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None
+def _tag_fits(key: str, value: str, equal: bool) -> ColumnElement[bool]:
+    """Whether the tag has that value; one that is not there has none."""
+    if not is_tag_key(key):  # no connection has it, and it might not be what the engine takes for a path
+        return false() if equal else true()
+    tag = connections.c.connection_tags[key].as_string()
+    return tag == value if equal else or_(tag.is_(None), tag != value)

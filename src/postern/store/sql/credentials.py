@@ -9,9 +9,11 @@ from sqlalchemy import RowMapping, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.credential import Credential, Verifier
+from postern.domain.lists import Listed, Page
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.schema import connections, credentials
+from postern.store.sql.rows import count_of
 
 _FIELDS = ("id", "org_id", "user_id", "connection_id", "username", "created_at", "expires_at", "revoked_at")
 _SHOWN = select(*(credentials.c[name] for name in _FIELDS))
@@ -36,13 +38,17 @@ class SqlCredentials:
             row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else _credential_of(row)
 
-    async def of_connection(self, org_id: UUID, connection_id: UUID, user_id: UUID | None) -> list[Credential]:
-        wanted = _SHOWN.where(credentials.c.org_id == org_id, credentials.c.connection_id == connection_id)
+    async def of_connection(
+        self, org_id: UUID, connection_id: UUID, user_id: UUID | None, page: Page
+    ) -> Listed[Credential]:
+        conditions = [credentials.c.org_id == org_id, credentials.c.connection_id == connection_id]
         if user_id is not None:
-            wanted = wanted.where(credentials.c.user_id == user_id)
+            conditions.append(credentials.c.user_id == user_id)
+        rows = _SHOWN.where(*conditions).order_by(credentials.c.created_at.desc(), credentials.c.id)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.order_by(credentials.c.created_at.desc()))).mappings().all()
-        return [_credential_of(row) for row in rows]
+            found = (await connection.execute(rows.limit(page.limit).offset(page.offset))).mappings().all()
+            total = (await connection.execute(count_of(credentials, *conditions))).scalar_one()
+        return Listed([_credential_of(row) for row in found], total)
 
     async def of_user(self, org_id: UUID, user_id: UUID) -> list[tuple[Credential, str]]:
         wanted = (

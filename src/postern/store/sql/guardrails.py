@@ -10,10 +10,11 @@ from sqlalchemy import ColumnElement, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.guardrail import GuardRail
+from postern.domain.lists import Listed, Page
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.schema import connection_guardrails, guardrails
-from postern.store.sql.rows import guardrail_of, rules_values
+from postern.store.sql.rows import count_of, guardrail_of, rules_values
 from postern.store.threaded import Executor
 
 _ALL = (
@@ -32,14 +33,20 @@ class SqlGuardRails:
         found = await self._select(guardrails.c.org_id == org_id, guardrails.c.id == guardrail_id)
         return found[0] if found else None
 
-    async def all(self, org_id: UUID) -> list[GuardRail]:
-        return await self._select(guardrails.c.org_id == org_id)
+    async def find(self, org_id: UUID, page: Page) -> Listed[GuardRail]:
+        own = guardrails.c.org_id == org_id
+        ids = select(guardrails.c.id).where(own).order_by(guardrails.c.name).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            total = (await connection.execute(count_of(guardrails, own))).scalar_one()
+        return Listed(await self._select(guardrails.c.id.in_(ids)), total)
 
     async def _select(self, *conditions: ColumnElement[bool]) -> list[GuardRail]:
         async with self._database.statement() as connection:
             rows = (await connection.execute(_ALL.where(*conditions))).mappings().all()
         one_each = {row["id"]: row for row in rows}
-        of = {key: [row["connection_id"] for row in rows if row["id"] == key] for key in one_each}
+        of: dict[UUID, list[UUID | None]] = {key: [] for key in one_each}
+        for row in rows:
+            of[row["id"]].append(row["connection_id"])
         return [guardrail_of(row, [one for one in of[key] if one is not None]) for key, row in one_each.items()]
 
     async def known(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:

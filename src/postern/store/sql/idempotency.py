@@ -11,11 +11,14 @@ from sqlalchemy import ColumnElement, and_, delete, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.principal import Principal
+from postern.errors import TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import KeptAnswer
 from postern.store.schema import idempotency_keys as kept
+from postern.store.sql.rows import count_of
 
+MOST = 10_000  # keys that one principal may have outstanding
 LOST_AFTER = timedelta(minutes=2)
 
 
@@ -33,9 +36,11 @@ class SqlIdempotency:
         row = {"principal_id": principal.id, "digest": digest, "fingerprint": fingerprint, "created_at": at}
         try:
             async with self._database.transaction() as transaction:
-                await transaction.execute(
-                    delete(kept).where(mine, or_(kept.c.created_at <= at - kept_for, _is_lost(at)))
-                )
+                old = or_(kept.c.created_at <= at - kept_for, and_(kept.c.digest == digest, _is_lost(at)))
+                await transaction.execute(delete(kept).where(kept.c.principal_id == principal.id, old))
+                held = count_of(kept, kept.c.principal_id == principal.id, kept.c.digest != digest)
+                if (await transaction.execute(held)).scalar_one() >= MOST:
+                    raise TooMany(f"more than {MOST} idempotency keys in a day; send requests without")
                 await transaction.execute(insert(kept).values(**row, status=0, body=b""))
         except IntegrityError:
             async with self._database.statement() as connection:

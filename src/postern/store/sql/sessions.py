@@ -6,15 +6,16 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, func, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, insert, select, update
 
+from postern.domain.lists import Listed, Page
 from postern.domain.session import Session, SessionStatus
 from postern.store.batch import Batch
 from postern.store.database import Database
 from postern.store.ports import Ended, SessionFilter
 from postern.store.prepared import Prepared
 from postern.store.schema import sessions
-from postern.store.sql.rows import SESSION_COLUMNS, session_of
+from postern.store.sql.rows import SESSION_COLUMNS, count_of, session_of
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
 _ADD = Prepared(insert(sessions))
@@ -81,20 +82,19 @@ class SqlSessions:
             row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else session_of(row)
 
-    async def find(self, org_id: UUID, wanted: SessionFilter) -> tuple[list[Session], int]:
+    async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Listed[Session]:
         conditions = [sessions.c.org_id == org_id, *_conditions(wanted)]
-        page = (
+        shown = (
             select(*SESSION_COLUMNS)
             .where(*conditions)
             .order_by(sessions.c.start_date.desc(), sessions.c.id)
-            .limit(wanted.limit)
-            .offset(wanted.offset)
+            .limit(page.limit)
+            .offset(page.offset)
         )
-        total = select(func.count()).select_from(sessions).where(*conditions)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(page)).mappings().all()
-            count = (await connection.execute(total)).scalar_one()
-        return [session_of(row) for row in rows], count
+            rows = (await connection.execute(shown)).mappings().all()
+            count = (await connection.execute(count_of(sessions, *conditions))).scalar_one()
+        return Listed([session_of(row) for row in rows], count)
 
 
 def _end_values(session_id: UUID, ended: Ended) -> dict[str, Any]:

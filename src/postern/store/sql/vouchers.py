@@ -65,10 +65,9 @@ class SqlVouchers:
         return await self._open(digest, sealed)
 
     async def change(self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any]) -> bool:
+        sealed = await self._seal(digest, payload)
         changed = (
-            update(vouchers)
-            .where(vouchers.c.digest == digest, vouchers.c.purpose == purpose)
-            .values(payload=await self._seal(digest, payload))
+            update(vouchers).where(vouchers.c.digest == digest, vouchers.c.purpose == purpose).values(payload=sealed)
         )
         async with self._database.statement() as connection:
             return (await connection.execute(changed)).rowcount == 1

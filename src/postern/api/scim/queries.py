@@ -1,0 +1,105 @@
+"""What SCIM asks of lists: one filter, a page, and which attributes to show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from fastapi import Query
+from scim2_models import (
+    Context,
+    InvalidFilterException,
+    ListResponse,
+    Resource,
+    ResponseParameters,
+    ScimFilter,
+)
+from scim2_models.path import CompareOperator, Comparison
+
+from postern.api.scim.shaped import ScimResponse
+from postern.domain.lists import MAX_LIMIT, MAX_OFFSET, Page
+from postern.errors import NotFound
+
+Model = TypeVar("Model", bound=Resource[Any])
+_MAX_TEXT = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The parameters of RFC 7644 section 3.4.2; `start` counts from 1."""
+
+    filter: str | None
+    start: int
+    count: int
+    attributes: str | None
+    excluded: str | None
+
+    @property
+    def page(self) -> Page:
+        return Page(self.count, self.start - 1)
+
+
+def asked(
+    filter: Annotated[str | None, Query(max_length=_MAX_TEXT, description='Such as userName eq "ann"')] = None,  # noqa: A002
+    startIndex: Annotated[int, Query(le=MAX_OFFSET, description="Counts from 1")] = 1,  # noqa: N803
+    count: Annotated[int, Query(description=f"At most {MAX_LIMIT}")] = MAX_LIMIT,
+    attributes: Annotated[str | None, Query(max_length=_MAX_TEXT)] = None,
+    excludedAttributes: Annotated[str | None, Query(max_length=_MAX_TEXT)] = None,  # noqa: N803
+) -> Asked:
+    """Numbers beyond the limits mean the limits (RFC 7644 section 3.4.2.4)."""
+    return Asked(filter, max(1, startIndex), min(max(0, count), MAX_LIMIT), attributes, excludedAttributes)
+
+
+def equal_to(model: type[Model], text: str | None, known: dict[str, str]) -> dict[str, str]:
+    """The one comparison that a filter makes, as {our name: value}; `known` are the attributes by their names in
+    lower case. Raises InvalidFilterException for anything else, so that no filter is ever ignored."""
+    if text is None:
+        return {}
+    parsed = of_model(ScimFilter, model)(text).ast
+    if not isinstance(parsed, Comparison) or parsed.op is not CompareOperator.eq or not isinstance(parsed.value, str):
+        raise InvalidFilterException(detail=f"filters compare one attribute by eq: {', '.join(sorted(known))}")
+    path = parsed.attr_path
+    name = known.get(".".join(filter(None, (path.attr, path.sub_attr))).lower())
+    if name is None:
+        raise InvalidFilterException(detail=f"filters compare one attribute by eq: {', '.join(sorted(known))}")
+    return {name: parsed.value}
+
+
+def shown(resource: Resource[Any], context: Context, given: Asked | None = None, status: int = 200) -> ScimResponse:
+    """One resource, with its address."""
+    body = resource.model_dump(scim_ctx=context, response_parameters=_selection(type(resource), given))
+    location = body.get("meta", {}).get("location")
+    return ScimResponse(body, status_code=status, headers={"Location": location} if location else None)
+
+
+def listed(model: type[Model], found: list[Any], total: int, given: Asked) -> ScimResponse:
+    made = of_model(ListResponse, model)(
+        total_results=total, start_index=given.start, items_per_page=len(found), resources=found
+    )
+    return ScimResponse(
+        made.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=_selection(model, given))
+    )
+
+
+def of_model(generic: Any, model: type[Any]) -> Any:
+    """`generic[model]`, where the model is known at run time only."""
+    return generic[model]
+
+
+def identifier(text: str) -> UUID:
+    """Raises NotFound."""
+    try:
+        return UUID(text)
+    except ValueError:
+        raise NotFound(f"there is no resource {text!r}") from None
+
+
+def _selection(model: type[Any], given: Asked | None) -> ResponseParameters[Any] | None:
+    if given is None or not (given.attributes or given.excluded):
+        return None
+    wanted = {"attributes": given.attributes, "excluded_attributes": given.excluded}
+    parsed: ResponseParameters[Any] = of_model(ResponseParameters, model).model_validate(
+        {name: value for name, value in wanted.items() if value}
+    )
+    return parsed

@@ -1,0 +1,108 @@
+"""How SCIM is answered: its media type, and its own shape of errors (RFC 7644 section 3.12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
+from pydantic import BaseModel, Field, ValidationError
+from scim2_models import Error as ScimErrorMessage
+from scim2_models import SCIMException
+from starlette.exceptions import HTTPException
+
+from postern.api import errors
+from postern.api.audited import AuditedRoute
+from postern.api.responses import errors as declared
+from postern.errors import Conflict, Invalid, Malformed, PosternError
+
+# Parts of the standard that a provider may leave out, and that clients find out about by 501 (RFC 7644 section 3.12).
+LEFT_OUT = frozenset({"/.search", "/Users/.search", "/Groups/.search", "/Bulk", "/Me"})
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
+class ScimResponse(JSONResponse):
+    media_type = "application/scim+json"
+
+
+class ScimError(BaseModel):
+    schemas: list[str]
+    status: str
+    scim_type: str | None = Field(None, alias="scimType")
+    detail: str
+
+
+class _Shaped(APIRoute):
+    def get_route_handler(self) -> Handler:
+        handle = super().get_route_handler()
+
+        async def shaped(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except SCIMException as error:
+                return _of_message(error.to_error())
+            except RequestValidationError:
+                return answer(400, "the body must be a JSON object, and the query as documented", "invalidSyntax")
+            except ValidationError as error:
+                return _of_message(ScimErrorMessage.from_validation_error(error.errors()[0]))
+            except PosternError as error:
+                return _of_error(error)
+
+        return shaped
+
+
+class ScimRoute(AuditedRoute, _Shaped):
+    """Audited like every write, with the status that is really answered."""
+
+
+def install(app: FastAPI, prefix: str) -> None:
+    """Unknown paths and methods below `prefix` are answered in this shape, too."""
+    usual = app.exception_handlers[HTTPException]
+
+    async def on_http_error(request: Request, error: Exception) -> Response:
+        response: Response = await usual(request, error)  # type: ignore[misc]
+        if not request.url.path.startswith(prefix):
+            return response
+        left_out = request.url.path.removeprefix(prefix) in LEFT_OUT
+        status = 501 if left_out else response.status_code
+        shaped = answer(status, f"{request.method} is not possible at {request.url.path}")
+        if "allow" in response.headers:
+            shaped.headers["allow"] = response.headers["allow"]
+        return shaped
+
+    app.add_exception_handler(HTTPException, on_http_error)
+
+
+def answer(status: int, detail: str, scim_type: str | None = None) -> ScimResponse:
+    body = ScimErrorMessage(status=status, scim_type=scim_type, detail=detail).model_dump()
+    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else None
+    return ScimResponse(body, status_code=status, headers=headers)
+
+
+def scim_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Those given, and those of every route. What the server answers before it reads a request has the shape of the
+    rest of the API."""
+    return {
+        status: {
+            "model": ScimError,
+            "description": one["description"],
+            "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+        }
+        for status, one in declared(*statuses).items()
+    }
+
+
+def _of_message(message: ScimErrorMessage) -> ScimResponse:
+    return answer(message.status or 400, message.detail or "the request cannot be read", message.scim_type)
+
+
+def _of_error(error: PosternError) -> ScimResponse:
+    if isinstance(error, Conflict):
+        return answer(409, error.message, "uniqueness")
+    if isinstance(error, Invalid | Malformed):
+        return answer(400, error.message, "invalidValue" if isinstance(error, Invalid) else "invalidSyntax")
+    return answer(errors.status_of(error), error.message)

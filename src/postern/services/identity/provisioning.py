@@ -1,0 +1,224 @@
+"""Users and groups as a provisioning system (SCIM) keeps them.
+
+It sees all users of its organisation and all groups, and of each group the members that it put there itself: each
+source of a membership takes back only what it gave. A user that it makes is invited: the first login by the identity
+provider, matched by external identifier or by a verified e-mail address, makes the account theirs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from uuid import UUID, uuid4
+
+from postern.domain.lists import Listed, Page
+from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus
+from postern.errors import Conflict, Invalid, NotFound
+from postern.services.identity.groups import check_roleless, checked_group
+from postern.services.identity.users import Users, checked_email, checked_name, require_admin, require_reader
+from postern.services.server.trail import changed as note
+from postern.store.ports import Clock, GroupStore, PrincipalFilter, PrincipalStore, Signals, Topic
+
+__all__ = ["PrincipalFilter", "ProvisionedGroup", "ProvisionedUser", "Provisioning"]
+
+MAX_MEMBERS = 10_000  # that one request adds or removes
+_DEED = "provision users and groups"
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionedUser:
+    """`email` is empty for somebody who has none; then their user name stands in for it."""
+
+    user_name: str
+    name: str
+    email: str
+    active: bool
+    external_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProvisionedGroup:
+    """`members` are those that the provisioning system put there."""
+
+    group: Group
+    members: list[Principal]
+
+
+class Provisioning:
+    def __init__(
+        self, principals: PrincipalStore, groups: GroupStore, users: Users, signals: Signals, now: Clock
+    ) -> None:
+        self._principals = principals
+        self._groups = groups
+        self._users = users
+        self._signals = signals
+        self._now = now
+
+    async def find_users(self, principal: Principal, wanted: PrincipalFilter, page: Page) -> Listed[Account]:
+        """Raises Denied for all but admins and auditors."""
+        require_reader(principal, "what is provisioned")
+        return await self._principals.find(principal.org_id, wanted, page)
+
+    async def get_user(self, principal: Principal, user_id: UUID) -> Account:
+        """Raises Denied, NotFound."""
+        require_reader(principal, "what is provisioned")
+        account = await self._principals.get(principal.org_id, user_id)
+        if account is None or account.principal.kind is not PrincipalKind.USER:
+            raise NotFound(f"there is no user {user_id}")
+        return account
+
+    async def create_user(self, principal: Principal, given: ProvisionedUser) -> Account:
+        """Raises Denied, Invalid, Conflict."""
+        require_admin(principal, _DEED)
+        key = uuid4()
+        user = Principal(key, principal.org_id, str(key), "", "", role_groups=principal.role_groups)
+        fresh = Account(replace(user, status=PrincipalStatus.INVITED), verified=True)
+        account = await self._merged(fresh, given)
+        await self._principals.add(account, self._now(), source=GroupSource.SCIM)
+        made = await self.get_user(principal, key)
+        note(None, made)
+        return made
+
+    async def replace_user(self, principal: Principal, user_id: UUID, given: ProvisionedUser) -> Account:
+        """Who is not active any more is out at once, with what they run. Raises Denied, NotFound, Invalid, Conflict."""
+        require_admin(principal, _DEED)
+        before = await self.get_user(principal, user_id)
+        account = await self._merged(before, given)
+        if user_id == principal.id and not account.principal.is_active:
+            raise Invalid("active: you cannot deactivate yourself", field="active")
+        await self._principals.update(account, self._now())
+        if account.principal.status is not before.principal.status:
+            await self._users.stands_changed(account.principal)
+        after = await self.get_user(principal, user_id)
+        note(before, after)
+        return after
+
+    async def remove_user(self, principal: Principal, user_id: UUID) -> None:
+        """Raises Denied, NotFound, Invalid."""
+        require_admin(principal, _DEED)
+        account = await self.get_user(principal, user_id)
+        await self._users.remove(principal, account.principal.subject)
+
+    async def find_groups(
+        self,
+        principal: Principal,
+        page: Page,
+        *,
+        name: str | None = None,
+        external_id: str | None = None,
+        with_members: bool = True,
+    ) -> Listed[ProvisionedGroup]:
+        """Raises Denied for all but admins and auditors. Each group's members are one more question."""
+        require_reader(principal, "what is provisioned")
+        found = await self._groups.find(principal.org_id, page, name=name, external_id=external_id)
+        if not with_members:
+            return Listed([ProvisionedGroup(group, []) for group in found.items], found.total)
+        return Listed([await self._with_members(group) for group in found.items], found.total)
+
+    async def get_group(self, principal: Principal, group_id: UUID) -> ProvisionedGroup:
+        """Raises Denied, NotFound."""
+        require_reader(principal, "what is provisioned")
+        group = await self._groups.get(principal.org_id, str(group_id))
+        if group is None or group.id != group_id:
+            raise NotFound(f"there is no group {group_id}")
+        return await self._with_members(group)
+
+    async def create_group(
+        self, principal: Principal, name: str, external_id: str | None, members: frozenset[UUID]
+    ) -> ProvisionedGroup:
+        """Raises Denied, Invalid, Conflict."""
+        require_admin(principal, _DEED)
+        group = Group(uuid4(), principal.org_id, checked_group(name), self._now(), _checked_id(external_id))
+        await self._groups.add(group)
+        try:
+            await self._change_members(group, members, frozenset())
+        except Invalid:
+            await self._groups.remove(group)
+            raise
+        made = await self.get_group(principal, group.id)
+        note(None, made)
+        return made
+
+    async def change_group(
+        self,
+        principal: Principal,
+        group_id: UUID,
+        name: str,
+        external_id: str | None,
+        *,
+        added: frozenset[UUID],
+        removed: frozenset[UUID],
+    ) -> ProvisionedGroup:
+        """Only who is added or removed changes, so that two changes at the same time do not undo each other.
+
+        Raises Denied, NotFound, Invalid (also for another name of a group that gives a role), Conflict.
+        """
+        require_admin(principal, _DEED)
+        before = await self.get_group(principal, group_id)
+        group, renamed = before.group, checked_group(name)
+        if renamed != group.name:
+            check_roleless(principal, group)
+        await self._change_members(group, added, removed)
+        if (renamed, external_id) != (group.name, group.external_id):
+            everybody = await self._groups.members(group)
+            await self._groups.rename(group, renamed, _checked_id(external_id))
+            await self._tell(frozenset(member.id for member in everybody))
+        after = await self.get_group(principal, group_id)
+        note(before, after)
+        return after
+
+    async def remove_group(self, principal: Principal, group_id: UUID) -> None:
+        """With all memberships. Raises Denied, NotFound, and Invalid for a group that gives a role."""
+        require_admin(principal, _DEED)
+        before = await self.get_group(principal, group_id)
+        check_roleless(principal, before.group)
+        everybody = await self._groups.members(before.group)
+        await self._groups.remove(before.group)
+        await self._tell(frozenset(member.id for member in everybody))
+        note(before, None)
+
+    async def _merged(self, account: Account, given: ProvisionedUser) -> Account:
+        current = account.principal
+        if not 1 <= len(given.user_name) <= 255 or any(ord(character) < 32 for character in given.user_name):
+            raise Invalid("userName: must have 1 to 255 characters and no control characters", field="userName")
+        same = await self._principals.find(current.org_id, PrincipalFilter(user_name=given.user_name), Page(limit=2))
+        if any(other.principal.id != current.id for other in same.items):
+            raise Conflict(f"userName: {given.user_name!r} is taken already", field="userName")
+        principal = replace(
+            current,
+            email=checked_email(given.email) if given.email else given.user_name.lower(),
+            name=checked_name(given.name or given.user_name),
+            status=_status(account, given.active),
+        )
+        external_id = _checked_id(given.external_id)
+        return replace(account, principal=principal, user_name=given.user_name, external_id=external_id)
+
+    async def _with_members(self, group: Group) -> ProvisionedGroup:
+        return ProvisionedGroup(group, await self._groups.members(group, GroupSource.SCIM))
+
+    async def _change_members(self, group: Group, added: frozenset[UUID], removed: frozenset[UUID]) -> None:
+        if len(added) + len(removed) > MAX_MEMBERS:
+            raise Invalid(f"members: at most {MAX_MEMBERS} may change in one request", field="members")
+        if added or removed:
+            await self._groups.change_members(group, added, removed, GroupSource.SCIM)
+            await self._tell(added | removed)
+
+    async def _tell(self, changed: frozenset[UUID]) -> None:
+        for key in sorted(changed):
+            await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(key))
+
+
+def _status(account: Account, active: bool) -> PrincipalStatus:
+    """Who comes back was invited before, unless they have a way in already."""
+    current = account.principal
+    if not active:
+        return PrincipalStatus.INACTIVE
+    if current.status is not PrincipalStatus.INACTIVE:
+        return current.status
+    known = account.password_hash or current.issuer or account.last_login_at
+    return PrincipalStatus.ACTIVE if known else PrincipalStatus.INVITED
+
+
+def _checked_id(external_id: str | None) -> str | None:
+    if external_id is not None and not 1 <= len(external_id) <= 255:
+        raise Invalid("externalId: must have 1 to 255 characters", field="externalId")
+    return external_id

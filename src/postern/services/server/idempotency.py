@@ -1,0 +1,63 @@
+"""Writes that may be sent again: the same key and the same request are carried out once."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import timedelta
+
+from postern.domain.principal import Principal
+from postern.errors import Conflict, Invalid
+from postern.store.ports import Clock, IdempotencyStore, KeptAnswer
+
+__all__ = ["Idempotency", "KeptAnswer", "Ticket"]
+
+KEPT_FOR = timedelta(hours=24)
+RETRY_AFTER = 2  # seconds
+MAX_BODY = 256 * 1024  # bytes of an answer that is kept whole
+
+
+class Ticket:
+    """The right to carry out a request, and the duty to say what came of it."""
+
+    __slots__ = ("digest", "fingerprint", "principal")
+
+    def __init__(self, principal: Principal, digest: bytes, fingerprint: bytes) -> None:
+        self.principal = principal
+        self.digest = digest
+        self.fingerprint = fingerprint
+
+
+class Idempotency:
+    def __init__(self, store: IdempotencyStore, now: Clock) -> None:
+        self._store = store
+        self._now = now
+
+    async def begin(self, principal: Principal, key: str, method: str, target: str, body: bytes) -> Ticket | KeptAnswer:
+        """A ticket for the first, what the first was answered for all others. `target` is path and query.
+
+        Raises Conflict while the first is under way, Invalid when the key belongs to another request, TooMany.
+        """
+        digest = hashlib.sha256(key.encode()).digest()
+        fingerprint = hashlib.sha256(b"\0".join((method.encode(), target.encode(), body))).digest()
+        known = await self._store.begin(principal, digest, fingerprint, self._now(), KEPT_FOR)
+        if known is None:
+            return Ticket(principal, digest, fingerprint)
+        if known.fingerprint != fingerprint:
+            raise Invalid(
+                "Idempotency-Key: was used for another request; take a new key for each", field="Idempotency-Key"
+            )
+        if known.status == 0:
+            raise Conflict("the same request is under way; ask again in a moment", retry_after=RETRY_AFTER)
+        return known
+
+    async def finish(self, ticket: Ticket, status: int, headers: dict[str, str], body: bytes) -> None:
+        """Keeps the answer. One that is too large is kept as the word that the request was carried out."""
+        if len(body) > MAX_BODY:
+            status, headers = 409, {"content-type": "application/json"}
+            body = b'{"message":"this request was carried out; its answer was too large to be kept: read the result"}'
+        answer = KeptAnswer(ticket.fingerprint, status, headers, body)
+        await self._store.finish(ticket.principal, ticket.digest, answer)
+
+    async def forget(self, ticket: Ticket) -> None:
+        """It came to nothing and may be tried again with the same key."""
+        await self._store.forget(ticket.principal, ticket.digest)

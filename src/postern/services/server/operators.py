@@ -1,0 +1,26 @@
+"""Who runs the server: the administrators of the default organisation."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from postern.domain.organisation import DEFAULT
+from postern.domain.principal import Principal
+from postern.errors import Denied
+from postern.store.ports import OrganisationStore
+
+
+class Operators:
+    def __init__(self, store: OrganisationStore) -> None:
+        self._store = store
+        self._default: UUID | None = None
+
+    async def include(self, principal: Principal) -> bool:
+        if self._default is None:
+            self._default = (await self._store.default()).id
+        return principal.is_admin and principal.org_id == self._default
+
+    async def require(self, principal: Principal, what: str) -> None:
+        """`what` they may not, in words. Raises Denied."""
+        if not await self.include(principal):
+            raise Denied(f"only administrators of the organisation {DEFAULT!r}, who run this server, may {what}")

@@ -1,0 +1,184 @@
+"""Server and organisation management over HTTP."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import httpx
+import pytest
+from tests.api.conftest import PASSWORD, Api, message
+
+from postern.domain.principal import Account, PrincipalStatus
+from postern.domain.secret import Secret
+
+
+async def as_other(api: Api, name: str = "acme", **more: object) -> httpx.AsyncClient:
+    """The administrator of another organisation."""
+    made = await api.as_admin.post("/orgs", json={"name": name, "admin_email": f"boss@{name}.example", **more})
+    assert made.status_code == 201, made.text
+    org = await api.world.stores.organisations.by_name(name)
+    assert org is not None
+    account = await api.world.stores.principals.by_email(org.id, f"boss@{name}.example")
+    assert account is not None
+    active = replace(account.principal, status=PrincipalStatus.ACTIVE)
+    await api.world.stores.principals.update(Account(active), api.world.clock())
+    await api.services.accounts.set_password(active, Secret(PASSWORD), "password")
+    body = {"email": f"boss@{name}.example", "password": PASSWORD, "organization": name}
+    token = (await api.nobody.post("/localauth/login", json=body)).headers["Token"]
+    api.nobody.headers.pop("Authorization", None)
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.AsyncClient(transport=httpx.ASGITransport(api.app), base_url="http://localhost/api", headers=headers)
+
+
+async def test_an_organisation_is_made_and_named(api: Api) -> None:
+    body = {"name": "acme", "admin_email": "boss@acme.example"}
+    made = (await api.as_admin.post("/orgs", json=body)).json()
+    assert made["setup_token"]
+    listed = (await api.as_admin.get("/orgs")).json()
+    assert [one["name"] for one in listed["data"]] == ["acme", "default"]
+    assert (listed["total"], listed["has_next_page"]) == (2, False)
+    assert made["setup_token"] not in str(listed)
+    logged = (await api.as_admin.get("/audit/logs?resource_type=orgs")).json()["data"][0]
+    assert logged["after"]["organisation"]["name"] == "acme"
+    assert made["setup_token"] not in str(logged)
+    message(await api.as_admin.post("/orgs", json=body), 409)
+    for client in (api.as_ann, api.as_auditor):
+        message(await client.post("/orgs", json=body), 403)
+        assert [one["name"] for one in (await client.get("/orgs")).json()["data"]] == ["default"]
+    assert (await api.as_ann.get("/serverinfo")).json()["tenancy_type"] == "multitenant"
+
+
+async def test_roles_by_names_of_ones_own(api: Api) -> None:
+    own = (await api.as_ann.get("/orgs/self")).json()
+    put = await api.as_admin.put("/orgs/self", json=own | {"admin_role_name": "owners"})
+    assert put.json() == own | {"admin_role_name": "owners"}
+    assert (await api.as_admin.get("/userinfo")).json()["groups"] == ["owners"]
+    assert (await api.as_admin.get("/serverconfig/misc")).status_code == 200
+    message(await api.as_ann.put("/orgs/self", json={"admin_role_name": "dba"}), 403)
+    message(await api.as_admin.put("/orgs/self", json={"name": "other"}), 422)
+    message(await api.as_admin.put("/orgs/self", json={"admin_role_name": "auditor"}), 422)
+
+
+async def test_attack_049_another_organisations_admin_finds_and_runs_nothing_here(api: Api) -> None:
+    connection = await api.make_connection()
+    guardrail = await api.make_guardrail()
+    other = await as_other(api)
+    for path in (
+        f"/connections/{connection['id']}",
+        "/connections/shop",
+        f"/guardrails/{guardrail['id']}",
+        "/users/ann@example.com",
+        f"/agents/{api.agent.id}",
+    ):
+        message(await other.get(path), 404)
+    entry = (await api.as_admin.get("/audit/logs")).json()["data"][0]
+    message(await other.get(f"/audit/logs/{entry['id']}"), 404)
+    for method, path in (
+        ("GET", "/serverconfig/misc"),
+        ("PUT", "/serverconfig/misc"),
+        ("GET", "/server-logs"),
+        ("GET", "/server-logs/stream"),
+    ):
+        message(await other.request(method, path, json={} if method == "PUT" else None), 403)
+    body = {"name": "more", "admin_email": "x@y.example"}
+    message(await other.post("/orgs", json=body), 403)
+    assert "there is no agent" in message(await other.post("/connections", json=api.connection_body("mine")), 422)
+    seen = {entry["actor_email"] for entry in (await other.get("/audit/logs")).json()["data"]}
+    assert seen == {"boss@acme.example"}
+
+
+async def test_features_over_http(api: Api) -> None:
+    listed = (await api.as_ann.get("/feature-flags?limit=2")).json()
+    assert ([one["name"] for one in listed["data"]], listed["total"]) == (["api-keys", "native-credentials"], 4)
+    await api.make_connection()
+    put = await api.as_admin.put("/feature-flags/script-runs", json={"enabled": False})
+    assert (put.json()["name"], put.json()["enabled"]) == ("script-runs", False)
+    said = message(await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"}), 403)
+    assert "script-runs is switched off" in said
+    assert (await api.as_ann.get("/serverinfo")).json()["feature_flags"]["script-runs"] is False
+    on = await api.as_admin.put("/orgs/features", json={"name": "script-runs", "status": "enabled"})
+    assert on.status_code == 204
+    assert (await api.as_ann.get("/serverinfo")).json()["feature_flags"]["script-runs"] is True
+    message(await api.as_admin.put("/feature-flags/reviews", json={"enabled": True}), 404)
+    message(await api.as_admin.put("/orgs/features", json={"name": "api-keys", "status": "maybe"}), 400)
+    message(await api.as_ann.put("/feature-flags/script-runs", json={"enabled": False}), 403)
+
+
+async def test_session_files_can_be_switched_off(api: Api) -> None:
+    await api.make_connection()
+    run = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()
+    path = f"/sessions/{run['session_id']}"
+    assert (await api.as_ann.get(f"{path}?extension=csv")).status_code == 200
+    await api.as_admin.put("/feature-flags/session-download", json={"enabled": False})
+    message(await api.as_ann.get(f"{path}?extension=csv"), 403)
+    assert (await api.as_ann.get(path)).status_code == 200
+
+
+async def test_server_configuration_over_http(api: Api) -> None:
+    before = (await api.as_admin.get("/serverconfig/misc")).json()
+    assert before == {
+        "postgres_server_config": {"enabled": True, "listen_address": "127.0.0.1:7432"},
+        "public_host": "",
+        "api_url": "",
+    }
+    changed = before | {"postgres_server_config": {"enabled": True, "listen_address": "0.0.0.0:7000"}}
+    changed |= {"public_host": "db.example"}
+    assert (await api.as_admin.put("/serverconfig/misc", json=changed)).json() == changed
+    info = (await api.as_ann.get("/serverinfo")).json()
+    assert (info["postgres_host"], info["postgres_port"]) == ("db.example", 7000)
+    await api.make_connection()
+    issued = (await api.as_ann.post("/connections/shop/credentials")).json()
+    assert (issued["host"], issued["port"]) == ("db.example", 7000)
+    off = await api.as_admin.put("/serverconfig/misc", json={"postgres_server_config": {"enabled": False}})
+    assert off.json()["postgres_server_config"] == {"enabled": False, "listen_address": "0.0.0.0:7000"}
+    assert (await api.as_ann.get("/serverinfo")).json()["postgres_proxy_enabled"] is False
+    entry = (await api.as_admin.get("/audit/logs?resource_type=serverconfig/misc")).json()["data"][0]
+    assert (entry["before"]["postgres_server_config"]["enabled"], entry["after"]["public_host"]) == (True, "db.example")
+    for client in (api.as_ann, api.as_auditor):
+        message(await client.get("/serverconfig/misc"), 403)
+
+
+async def test_login_settings_over_http(api: Api) -> None:
+    got = (await api.as_auditor.get("/serverconfig/auth")).json()
+    assert got == {
+        "auth_method": "local",
+        "oidc_config": None,
+        "saml_config": None,
+        "provider_name": "",
+        "admin_role_name": "admin",
+        "auditor_role_name": "auditor",
+        "require_second_factor": False,
+    }
+    provider = {"issuer_url": "https://login.example", "client_id": "postern", "client_secret": "hunter2"}
+    put = await api.as_admin.put("/serverconfig/auth", json={"auth_method": "local", "oidc_config": provider})
+    shown = put.json()
+    assert shown["oidc_config"]["has_client_secret"] is True
+    assert "client_secret" not in shown["oidc_config"]
+    again = await api.as_admin.put("/serverconfig/auth", json=shown | {"provider_name": "Ours"})
+    assert again.json() == shown | {"provider_name": "Ours"}
+    entries = await api.as_admin.get("/audit/logs?resource_type=serverconfig/auth")
+    assert len(entries.json()["data"]) == 2
+    for answer in (put, again, entries, await api.as_admin.get("/serverconfig/auth")):
+        assert "hunter2" not in answer.text
+    assert entries.json()["data"][0]["after"]["oidc_config"]["client_secret"] == "[REDACTED]"
+    metadata = {"auth_method": "local", "oidc_config": provider | {"issuer_url": "http://169.254.169.254/"}}
+    message(await api.as_admin.put("/serverconfig/auth", json=metadata), 422)
+    message(await api.as_admin.put("/serverconfig/auth", json={"auth_method": "magic"}), 400)
+    message(await api.as_ann.get("/serverconfig/auth"), 403)
+    assert (await api.nobody.get("/publicserverinfo")).json()["idp_provider_name"] == "Ours"
+    unknown = await api.nobody.get("/publicserverinfo?organization=nobody")
+    assert unknown.json() == {"auth_method": "local", "setup_required": False, "idp_provider_name": ""}
+
+
+async def test_readiness_over_http(api: Api) -> None:
+    assert (await api.nobody.get("/readyz")).json() == {"readiness": "OK"}
+    api.world.clock.forward(seconds=20)
+    assert message(await api.nobody.get("/readyz"), 503) == "not ready: workers: no relay worker is alive"
+    assert (await api.nobody.get("/healthz")).json() == {"liveness": "OK"}
+
+
+@pytest.mark.parametrize("path", ["/publicserverinfo", "/healthz", "/readyz"])
+async def test_attack_053_nothing_that_a_stranger_could_use(api: Api, path: str) -> None:
+    """Neither versions nor addresses, names, or counts."""
+    shown = (await api.nobody.get(path)).json()
+    assert set(shown) <= {"liveness", "readiness", "auth_method", "setup_required", "idp_provider_name"}

@@ -1,0 +1,126 @@
+"""Real sockets: a listener that moves, and clients that stay."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+
+import pytest
+from tests.support.postgres import free_port
+
+from postern.domain.server import Endpoint, Listener
+from postern.errors import Conflict, Invalid, Misconfigured
+from postern.gateway.native import NativeListener
+from postern.gateway.ports import probe
+from postern.store.ports import Topic
+from postern.store.signals import LocalSignals
+
+
+class Echo(asyncio.Protocol):
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self.transport.write(data)
+
+
+class Gateway:
+    def __init__(self) -> None:
+        self.listener = Listener(True, Endpoint("127.0.0.1", free_port()))
+        self.signals = LocalSignals()
+        self.accepted: list[Endpoint] = []
+        self.native = NativeListener(self._wanted, self._accept, self.signals)
+
+    async def _wanted(self) -> Listener:
+        return self.listener
+
+    def _accept(self, endpoint: Endpoint) -> asyncio.Protocol:
+        self.accepted.append(endpoint)
+        return Echo()
+
+    async def change(self, listener: Listener) -> None:
+        self.listener = listener
+        await self.signals.publish(Topic.SETTINGS_CHANGED, name="server")
+
+
+@pytest.fixture
+async def gateway() -> AsyncIterator[Gateway]:
+    made = Gateway()
+    await made.native.start(made.listener.endpoint)
+    following = asyncio.create_task(made.native.follow())
+    yield made
+    following.cancel()
+    made.native.close()
+
+
+async def is_open(endpoint: Endpoint) -> bool:
+    try:
+        _, writer = await asyncio.open_connection(endpoint.host, endpoint.port)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+async def becomes(endpoint: Endpoint, wanted: bool) -> None:
+    """Within a second."""
+    async with asyncio.timeout(1):
+        while await is_open(endpoint) is not wanted:  # noqa: ASYNC110 - a port says nothing
+            await asyncio.sleep(0.01)
+
+
+async def test_a_listener_moves_and_its_clients_stay(gateway: Gateway) -> None:
+    old = gateway.listener.endpoint
+    reader, writer = await asyncio.open_connection(old.host, old.port)
+    new = Endpoint("127.0.0.1", free_port())
+    await gateway.change(Listener(True, new))
+    await becomes(new, True)
+    await becomes(old, False)
+    writer.write(b"still here")
+    assert await asyncio.wait_for(reader.readexactly(10), 1) == b"still here"
+    writer.close()
+    assert gateway.accepted[-1] == new
+
+
+async def test_a_listener_is_switched_off_and_on(gateway: Gateway) -> None:
+    endpoint = gateway.listener.endpoint
+    await gateway.change(Listener(False, endpoint))
+    await becomes(endpoint, False)
+    await gateway.change(Listener(True, endpoint))
+    await becomes(endpoint, True)
+
+
+async def test_the_old_one_stays_when_the_new_one_cannot_be_had(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    old = gateway.listener.endpoint
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        await gateway.change(Listener(True, Endpoint("127.0.0.1", other.getsockname()[1])))
+        async with asyncio.timeout(1):
+            while "cannot be listened on" not in caplog.text:  # noqa: ASYNC110 - nor does a log
+                await asyncio.sleep(0.01)
+        assert await is_open(old)
+
+
+async def test_a_start_fails_for_the_machines_own_port_only() -> None:
+    made = Gateway()
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        made.listener = Listener(True, Endpoint("127.0.0.1", other.getsockname()[1]))
+        with pytest.raises(Misconfigured, match="POSTERN_POSTGRES_PORT"):
+            await made.native.start(made.listener.endpoint)
+        await made.native.start(Endpoint("127.0.0.1", 1))  # chosen through the API, which must stay there
+        assert made.accepted == []
+
+
+async def test_a_port_is_probed_as_workers_would_bind_it(gateway: Gateway) -> None:
+    probe(gateway.listener.endpoint)  # workers share it
+    probe(Endpoint("127.0.0.1", free_port()))
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        with pytest.raises(Conflict, match="in use"):
+            probe(Endpoint("127.0.0.1", other.getsockname()[1]))
+        with pytest.raises(Conflict, match="in use"):
+            probe(Endpoint("0.0.0.0", other.getsockname()[1]))
+    with pytest.raises(Invalid, match="cannot be listened on"):
+        probe(Endpoint("192.0.2.1", 7000))  # an address that is not ours (RFC 5737)

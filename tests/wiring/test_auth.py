@@ -1,0 +1,133 @@
+"""The way in: what the environment says of it, and the machine's own command that brings local login back."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from postern import settings as settings_module
+from postern.cli.main import cli
+from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
+from postern.domain.lists import Page
+from postern.domain.login import LoginMethod
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured
+from postern.settings import Settings, load
+from postern.store.ports import AuditFilter
+from postern.store.signals import LocalSignals, SignalHub
+from postern.wiring import auth_reset, paths, prepare
+from postern.wiring.app import open_app
+from postern.wiring.auth import default_auth
+
+OIDC = {
+    "POSTERN_AUTH_METHOD": "oidc",
+    "POSTERN_OIDC_ISSUER": "https://login.example",
+    "POSTERN_OIDC_CLIENT_ID": "postern",
+    "POSTERN_OIDC_CLIENT_SECRET": "hunter2",
+    "POSTERN_OIDC_SCOPES": "openid email, groups",
+    "POSTERN_OIDC_AUDIENCE": "api",
+    "POSTERN_AUTH_PROVIDER_NAME": "Ours",
+}
+
+
+def test_a_provider_from_the_environment() -> None:
+    assert default_auth(load({})) == AuthConfig()
+    scopes = ("openid", "email", "groups")
+    oidc = OidcConfig("https://login.example", "postern", Secret("hunter2"), scopes, "api", "groups")
+    assert default_auth(load(OIDC)) == AuthConfig(LoginMethod.OIDC, oidc, None, "Ours")
+    saml = load({"POSTERN_AUTH_METHOD": "saml", "POSTERN_SAML_METADATA_URL": "https://login.example/metadata"})
+    assert default_auth(saml).saml == SamlConfig("https://login.example/metadata")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"POSTERN_AUTH_METHOD": "magic"}, "POSTERN_AUTH_METHOD: 'magic'"),
+        ({"POSTERN_AUTH_METHOD": "saml"}, "POSTERN_SAML_METADATA_URL is required"),
+        ({"POSTERN_OIDC_ISSUER": ""}, "POSTERN_OIDC_ISSUER is required"),
+        ({"POSTERN_OIDC_CLIENT_ID": ""}, "POSTERN_OIDC_CLIENT_ID is required"),
+        ({"POSTERN_OIDC_ISSUER": "http://login.example"}, "POSTERN_OIDC_ISSUER: must begin with https"),
+        ({"POSTERN_OIDC_ISSUER": "https://169.254.169.254"}, "POSTERN_OIDC_ISSUER: .*metadata"),
+        ({"POSTERN_OIDC_SCOPES": "email"}, "POSTERN_OIDC_SCOPES: must have openid"),
+        ({"POSTERN_SAML_METADATA_URL": "x"}, "POSTERN_SAML_METADATA_URL: is not a URL"),
+    ],
+)
+def test_what_is_wrong_is_named_at_the_start(changed: dict[str, str], says: str) -> None:
+    with pytest.raises(Misconfigured, match=says):
+        default_auth(load(OIDC | changed))
+
+
+def test_secrets_of_the_environment_show_nowhere_but_there() -> None:
+    loaded = load(OIDC)
+    assert "hunter2" not in repr(loaded)
+    assert loaded.environment()["POSTERN_OIDC_CLIENT_SECRET"] == "hunter2"  # children need it
+    assert load(loaded.environment()) == loaded
+    assert settings_module.secret_names() >= {"oidc_client_secret"}
+    for command in ("up", "gateway"):
+        said = CliRunner().invoke(cli, [command, "--help"]).output
+        assert "--oidc-client-id" in said
+        assert "--oidc-client-secret" not in said  # everybody sees the arguments of a process
+
+
+@pytest.fixture
+async def locked_out(tmp_path: Path) -> Settings:
+    """A gateway whose default organisation logs in at a provider."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    settings = Settings(home=home, demo=False)
+    await prepare._prepare(settings)
+    async with open_app(settings, LocalSignals()) as app:
+        org_id = (await app.stores.organisations.default()).id
+        oidc = OidcConfig("https://login.example", "postern", Secret("hunter2"))
+        await app.services.auth_configs.put(org_id, AuthConfig(LoginMethod.OIDC, oidc))
+    return settings
+
+
+async def test_back_to_local_login_on_the_machine_itself(locked_out: Settings) -> None:
+    hub = SignalHub(paths.signals_socket(locked_out))
+    await hub.start()
+    try:
+        done = await auth_reset._reset(locked_out)
+    finally:
+        await hub.stop()
+    assert (done.was, done.admin_with_password) == (LoginMethod.OIDC, True)
+    async with open_app(locked_out, LocalSignals()) as app:
+        org_id = (await app.stores.organisations.default()).id
+        config = await app.services.auth_configs.of(org_id)
+        assert config.method is LoginMethod.LOCAL
+        (entry,) = (await app.stores.audit.find(org_id, AuditFilter(method="COMMAND"), Page())).items
+        assert (entry.action, entry.resource_type) == ("reset", "serverconfig/auth")
+        assert entry.before is not None
+        assert entry.before["auth_method"] == "oidc"
+        assert "hunter2" not in str(entry)
+
+
+async def test_the_command_needs_a_gateway(tmp_path: Path) -> None:
+    with pytest.raises(Misconfigured, match="no gateway in"):
+        await auth_reset._reset(Settings(home=tmp_path))
+    assert not any(tmp_path.iterdir())  # noqa: ASYNC240
+
+
+async def test_the_command_is_for_the_gateways_own_user(locked_out: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with pytest.raises(Misconfigured, match="as that user"):
+        await auth_reset._reset(locked_out)
+
+
+def test_the_command_asks_first(tmp_path: Path) -> None:
+    asked = CliRunner().invoke(cli, ["auth", "reset", "--home", str(tmp_path)], input="n\n")
+    assert asked.exit_code == 1
+    assert "Go on?" in asked.output
+    failed = CliRunner().invoke(cli, ["auth", "reset", "--home", str(tmp_path), "--yes", "--json"])
+    assert failed.exit_code == 1
+    assert "no gateway in" in failed.output
+
+
+def test_the_command_says_what_was(locked_out: Settings) -> None:
+    """In an event loop of its own, as a command has it."""
+    done = CliRunner().invoke(cli, ["auth", "reset", "--home", str(locked_out.home), "--yes", "--json"])
+    assert json.loads(done.stdout) == {"was": "oidc", "auth_method": "local", "admin_with_password": True}
