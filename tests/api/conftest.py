@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from tests.support.oidc_site import Site, make_site, provider_for_site
+from tests.support.openid import OpenIdProvider
 from tests.support.world import World, logged_in
 
 from postern.api.app import create_app
@@ -114,3 +119,34 @@ def message(answer: httpx.Response, status: int) -> str:
     assert list(answer.json()) == ["message"]
     text: str = answer.json()["message"]
     return text
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store to copy: migrating one takes longer than most tests."""
+    file = tmp_path_factory.mktemp("migrated") / "postern.db"
+
+    async def make() -> None:
+        database = Database(f"sqlite:///{file}")
+        await database.migrate()
+        await database.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, make()).result()
+    return file
+
+
+@pytest.fixture
+def provider() -> Iterator[OpenIdProvider]:
+    """A real OpenID provider on loopback."""
+    with provider_for_site() as running:
+        yield running
+
+
+@pytest.fixture
+async def site(migrated: Path, tmp_path: Path, provider: OpenIdProvider) -> AsyncIterator[Site]:
+    """Our API in front of it."""
+    shutil.copy(migrated, tmp_path / "postern.db")
+    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
+    yield await make_site(database, provider)
+    await database.close()

@@ -24,6 +24,11 @@ OPEN = {
     ("GET", "/api/publicserverinfo"),
     ("GET", "/api/login"),
     ("POST", "/api/localauth/login"),
+    ("GET", "/api/callback"),
+    ("POST", "/api/login/exchange"),
+    ("POST", "/api/login/device"),
+    ("POST", "/api/login/device/token"),
+    ("GET", "/api/login/device"),  # a page: it leads to login
     ("POST", "/api/localauth/register"),
     ("POST", "/api/localauth/second-factor"),
     ("POST", "/api/localauth/setup"),
@@ -100,7 +105,7 @@ async def test_open_routes_answer_without_token(api: Api) -> None:
     assert (await api.nobody.get("/healthz")).json() == {"liveness": "OK"}
     shown = (await api.nobody.get("/publicserverinfo")).json()
     assert shown == {"auth_method": "local", "setup_required": False, "idp_provider_name": ""}
-    assert "localauth/login" in message(await api.nobody.get("/login"), 400)
+    assert "publicserverinfo" in message(await api.nobody.get("/login"), 400)
     assert (await api.nobody.get("/openapi.json")).json()["openapi"].startswith("3.1")
 
 

@@ -62,7 +62,7 @@ async def test_the_description_is_complete(api: Api) -> None:
     assert len(set(ids)) == len(ids)
     for one in operations:
         assert len(one["tags"]) == 1, one["operationId"]
-        success = [status for status in one["responses"] if status < "300"]
+        success = [status for status in one["responses"] if status < "400"]
         assert success, one["operationId"]
         assert {"400", "422", "500", "503"} <= set(one["responses"]), one["operationId"]
         assert "401" in one["responses"] or not one.get("security"), one["operationId"]
@@ -81,6 +81,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "second_factor",
         "set_up",
     }
+    open_to_all |= {"callback", "exchange", "begin_device_login", "device_token", "device_page", "confirm_device"}
     assert set(ids) - secured == open_to_all
     tags = {one["tags"][0] for one in operations}
     assert tags == {

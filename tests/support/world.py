@@ -20,6 +20,7 @@ from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.session import Session
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts, Opened
+from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.server.features import Features
 from postern.services.server.machine import Machine
@@ -87,6 +88,7 @@ class World:
     clock: FakeClock = field(default_factory=FakeClock)
     signals: HeardSignals = field(default_factory=HeardSignals)
     recordings: FakeRecordings = field(default_factory=FakeRecordings)
+    openid: OpenId | None = None
     _features: Features | None = None
 
     @classmethod
@@ -140,6 +142,7 @@ class World:
             enforceable=frozenset({"postgres"}),
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
+            openid=self.openid,
         )
 
 

@@ -19,7 +19,7 @@ from postern.errors import Misconfigured
 from postern.settings import Settings, load
 from postern.store.ports import AuditFilter
 from postern.store.signals import LocalSignals, SignalHub
-from postern.wiring import auth_reset, paths, prepare
+from postern.wiring import auth_reset, paths, prepare, setup_link
 from postern.wiring.app import open_app
 from postern.wiring.auth import default_auth
 
@@ -131,3 +131,13 @@ def test_the_command_says_what_was(locked_out: Settings) -> None:
     """In an event loop of its own, as a command has it."""
     done = CliRunner().invoke(cli, ["auth", "reset", "--home", str(locked_out.home), "--yes", "--json"])
     assert json.loads(done.stdout) == {"was": "oidc", "auth_method": "local", "admin_with_password": True}
+
+
+async def test_a_set_up_link_made_on_the_machine_is_in_the_audit_log(locked_out: Settings) -> None:
+    link = await setup_link._make(locked_out, "admin@localhost", None)
+    async with open_app(locked_out, LocalSignals()) as app:
+        org_id = (await app.stores.organisations.default()).id
+        (entry,) = (await app.stores.audit.find(org_id, AuditFilter(method="COMMAND"), Page())).items
+    assert (entry.path, entry.resource) == ("postern setup-link", "admin@localhost")
+    assert entry.actor_subject.startswith("host:")
+    assert link.token.reveal() not in str(entry)

@@ -18,10 +18,12 @@ from postern.api.routes import (
     audit_logs,
     connections,
     credentials,
+    device,
     features,
     groups,
     guardrails,
     local_auth,
+    login,
     logins,
     machines,
     organisations,
@@ -76,7 +78,7 @@ def create_app(
     api = APIRouter(prefix="/api")
     for part in (local_auth.router, logins.router, second_factors.router):
         api.include_router(part)
-    for part in (server.open_router, server.router, groups.router, users.router, agents.router, connections.router):
+    for part in (server.router, groups.router, users.router, agents.router, connections.router):
         api.include_router(part)
     for part in (service_accounts.router, api_keys.router, machines.router):
         api.include_router(part)
@@ -86,6 +88,8 @@ def create_app(
     for part in (server_config.router, server_logs.router):
         api.include_router(part)
     for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
+        api.include_router(part)
+    for part in (login.router, device.router):
         api.include_router(part)
     app.include_router(api)
     app.add_middleware(Envelope)

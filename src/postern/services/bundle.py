@@ -14,14 +14,20 @@ from postern.services.identity.accounts import Accounts
 from postern.services.identity.api_keys import ApiKeys
 from postern.services.identity.authentication import Authentication
 from postern.services.identity.authenticators import Authenticators
+from postern.services.identity.device_login import DeviceLogin
 from postern.services.identity.factor_check import FactorCheck
 from postern.services.identity.groups import Groups
+from postern.services.identity.handover import Handover
 from postern.services.identity.local_login import LocalLogin
 from postern.services.identity.logins import Logins
 from postern.services.identity.machines import Machines
+from postern.services.identity.oidc_login import OidcLogin
+from postern.services.identity.openid import OpenId
 from postern.services.identity.own_logins import OwnLogins
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.provider_door import OidcDoor
 from postern.services.identity.provisioning import Provisioning
+from postern.services.identity.renewal import OidcRenewal
 from postern.services.identity.second_factors import RequiredFactors, SecondFactors
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
@@ -57,9 +63,11 @@ class Services:
     authentication: Authentication
     connections: Connections
     credentials: Credentials
+    device_login: DeviceLogin
     features: Features
     groups: Groups
     guardrails: GuardRails
+    handover: Handover
     health: Health
     idempotency: Idempotency
     local_login: LocalLogin
@@ -67,6 +75,7 @@ class Services:
     machines: Machines
     provisioning: Provisioning
     organisations: Organisations
+    oidc_login: OidcLogin
     own_logins: OwnLogins
     second_factors: SecondFactors
     server_configs: ServerConfigs
@@ -93,10 +102,12 @@ def build_services(
     enforceable: frozenset[str],
     passwords: Passwords | None = None,
     machine: Machine | None = None,
+    openid: OpenId | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
     `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
+    `openid`: the client for OpenID providers.
     """
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)
@@ -108,7 +119,11 @@ def build_services(
     server_configs = ServerConfigs(stores.settings, stores.organisations, operators, signals, now, machine)
     setup_links = SetupLinks(stores.principals, vouchers, server_configs, now)
     tokens = Tokens(stores.signing_keys, signals, now)
-    logins = Logins(stores.logins, tokens, now)
+    sign_in = SignIn(stores.principals, stores.organisations, signals, now)
+    renewal = OidcRenewal(openid, auth_configs, sign_in) if openid else None
+    logins = Logins(stores.logins, tokens, now, renewal)
+    handover = Handover(stores.principals, logins, vouchers)
+    door = OidcDoor(openid, auth_configs, stores.organisations, stores.principals, signals, now) if openid else None
     api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
     credentials = Credentials(stores.credentials, stores.connections, features, signals, now, enforceable=enforceable)
     accounts = Accounts(
@@ -128,16 +143,18 @@ def build_services(
         auth_settings=AuthSettings(
             auth_configs, stores.organisations, stores.principals, stores.api_keys, now, machine.provider
         ),
-        authentication=Authentication(tokens, logins, features, required, api_keys),
+        authentication=Authentication(tokens, logins, features, required, api_keys, door),
         connections=Connections(
             stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
         credentials=credentials,
+        device_login=DeviceLogin(stores.principals, logins, vouchers, now),
         features=features,
         groups=Groups(stores.groups, signals, now),
         guardrails=GuardRails(
             stores.guardrails, stores.connections, signals, now, compiles=compiles, enforceable=enforceable
         ),
+        handover=handover,
         health=Health(stores.schema, agents, signals, now),
         idempotency=Idempotency(stores.idempotency, now),
         local_login=LocalLogin(stores.principals, accounts, logins, vouchers, check, authenticators, now),
@@ -146,6 +163,7 @@ def build_services(
         organisations=Organisations(
             stores.organisations, stores.principals, stores.agents, setup_links, operators, now
         ),
+        oidc_login=OidcLogin(openid, auth_configs, stores.organisations, vouchers, sign_in, handover),
         provisioning=Provisioning(stores.principals, stores.groups, users, signals, now),
         own_logins=OwnLogins(stores.principals, stores.organisations, accounts, logins, tokens),
         second_factors=SecondFactors(
@@ -158,7 +176,7 @@ def build_services(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
         setup_links=setup_links,
-        sign_in=SignIn(stores.principals, stores.organisations, signals, now),
+        sign_in=sign_in,
         signals=signals,
         tokens=tokens,
         upkeep=Upkeep(logins, vouchers, stores.idempotency, now),

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.gateway.ports import probe
 from postern.inspection.patterns import compiles
+from postern.integrations.identity.addresses import networks_of
+from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.oidc import OpenIdClient
 from postern.protocols.postgres.lens import PostgresLens
 from postern.recording.library import Library
 from postern.services.bundle import Services, build_services
@@ -47,6 +50,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = SqlStores(database, encryption)
         recordings = Library(settings.home, {"postgres": PostgresLens})
+        openid = OpenIdClient(Fetcher(allowed=networks_of(settings.provider_networks)), now)
         yield App(
             database,
             stores,
@@ -58,7 +62,8 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
                 now,
                 compiles=compiles,
                 enforceable=ENFORCEABLE,
-                machine=machine_of(settings),
+                machine=replace(machine_of(settings), provider=openid),
+                openid=openid,
             ),
         )
     finally:

@@ -14,6 +14,7 @@ from postern.domain.principal import Account
 from postern.errors import Denied, NotFound
 from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.setup_links import SetupLink
+from postern.services.server.trail import follow
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import paths
@@ -46,9 +47,17 @@ def _require_gateway(settings: Settings) -> None:
 async def _make(settings: Settings, email: str, organisation: str | None, reset: bool = False) -> SetupLink:
     async with open_app(settings, LocalSignals()) as app:
         account = await _account(app, email, organisation)
-        link = await app.services.setup_links.make_for(account, from_host=True)
-        if reset:
-            await app.services.second_factors.clear(account.principal)
+        with follow() as trail:
+            link = await app.services.setup_links.make_for(account, from_host=True)
+            if reset:
+                await app.services.second_factors.clear(account.principal)
+        await app.services.audit.on_host(
+            "postern setup-link",
+            action="create",
+            resource_type="setup-link",
+            resource=account.principal.email,
+            trail=trail,
+        )
         return link
 
 

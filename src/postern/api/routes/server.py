@@ -1,4 +1,4 @@
-"""Login, and who is logged in (spec 4.7)."""
+"""Who is logged in (spec 4.7)."""
 
 from __future__ import annotations
 
@@ -6,22 +6,10 @@ from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, CallerInFull, Use
-from postern.api.responses import errors, open_errors
-from postern.api.schemas.users import (
-    StatusAnswer,
-    UserAnswer,
-    UserInfoAnswer,
-)
-from postern.errors import Malformed
+from postern.api.responses import errors
+from postern.api.schemas.users import UserAnswer, UserInfoAnswer
 
-open_router = APIRouter(route_class=AuditedRoute)
 router = APIRouter(route_class=AuditedRoute)
-
-
-@open_router.get("/login", tags=["Authentication"], responses=open_errors())
-async def login() -> StatusAnswer:
-    """Where to go to log in at an identity provider; there is none with local login."""
-    raise Malformed("this gateway uses local login: POST /api/localauth/login with email and password")
 
 
 @router.get("/userinfo", tags=["User Management"], responses=errors())

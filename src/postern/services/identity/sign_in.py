@@ -7,15 +7,23 @@ provider vouches for it: no account that somebody has used is ever taken over by
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
+from datetime import datetime
 from uuid import UUID, uuid4
 
 from postern.domain.identity import Identity
 from postern.domain.lists import Page
-from postern.domain.principal import Account, GroupSource, Principal, PrincipalStatus
-from postern.errors import Conflict, Denied
+from postern.domain.principal import Account, GroupSource, Principal, PrincipalKind, PrincipalStatus
+from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.users import checked_email, checked_groups, checked_name
+from postern.services.server.trail import changed
 from postern.store.ports import Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals, Topic
+
+log = logging.getLogger(__name__)
+
+_MAX_ISSUER, _MAX_SUBJECT = 512, 255  # characters, as the store has them
+_LOWER = {capital: capital + 32 for capital in range(ord("A"), ord("Z") + 1)}  # letters of ASCII and no others
 
 
 class SignIn:
@@ -27,14 +35,33 @@ class SignIn:
 
     async def account_of(self, org_id: UUID, identity: Identity) -> Account:
         """With profile and groups as the provider gives them now. Raises Denied with a reason for the person."""
-        account = await self._store.by_subject(org_id, identity.issuer, identity.subject)
-        if account is None:
-            account = await self._invited(org_id, identity) or await self._new(org_id, identity)
-        if account.principal.status is PrincipalStatus.INACTIVE:
-            raise Denied("this account is inactive; ask an administrator")
-        await self._update(account, identity)
-        await self._synchronise(account.principal, identity.groups)
-        found = await self._store.get(org_id, account.principal.id)
+        if not _names_somebody(identity):
+            raise Denied("the identity provider does not say who you are")
+        known = await self._store.by_subject(org_id, identity.issuer, identity.subject)
+        before = known or await self._invited(org_id, identity)
+        account = before or await self._new(org_id, identity)
+        found = await self._confirm(account, identity, self._now())
+        changed(before, found)
+        return found
+
+    async def confirmed(self, account: Account, identity: Identity) -> Account:
+        """The same account when the provider was asked again, which is no new login. Raises Denied."""
+        principal = account.principal
+        if (identity.issuer, identity.subject) != (principal.issuer, principal.subject):
+            raise Denied("the identity provider answered for somebody else; log in again")
+        if principal.status is not PrincipalStatus.ACTIVE:
+            raise _inactive()
+        return await self._confirm(account, identity, account.last_login_at)
+
+    async def _confirm(self, account: Account, identity: Identity, login_at: datetime | None) -> Account:
+        principal = account.principal
+        if principal.kind is not PrincipalKind.USER:
+            raise Denied("this subject belongs to a service account; ask an administrator")
+        if principal.status is PrincipalStatus.INACTIVE:
+            raise _inactive()
+        await self._update(account, identity, login_at)
+        await self._synchronise(principal, identity.groups)
+        found = await self._store.get(principal.org_id, principal.id)
         if found is None:
             raise Denied("this account was deleted while you logged in")
         return found
@@ -47,11 +74,15 @@ class SignIn:
             account = await self._store.by_email(org_id, checked_email(identity.email))
         if account is None:
             return None
-        if account.principal.status is not PrincipalStatus.INVITED or not identity.email_verified:
+        # The look-up folds more than ASCII's capitals: an address with a Kelvin sign finds the one with a k.
+        same = account.principal.email == identity.email.translate(_LOWER)
+        if not same or account.principal.status is not PrincipalStatus.INVITED or not identity.email_verified:
             raise Denied(
-                f"there is another account with the e-mail address {identity.email}; "
-                "ask an administrator to remove it, or to invite that address again"
+                "there is another account with your e-mail address; ask an administrator to remove it, or to invite "
+                "that address again, and make sure that the identity provider has verified it"
             )
+        # What was prepared for a local login ends where the provider's begins.
+        await self._store.set_password(account.principal.id, None, self._now())
         return account
 
     async def _provisioned(self, org_id: UUID, identity: Identity) -> Account | None:
@@ -70,7 +101,7 @@ class SignIn:
             org_id=org_id,
             subject=identity.subject,
             issuer=identity.issuer,
-            email=checked_email(identity.email),
+            email=_email(identity),
             name=_name(identity),
             role_groups=roles,
         )
@@ -80,48 +111,93 @@ class SignIn:
             if not await self._store.add_first(first, self._now()):
                 await self._store.add(account, self._now())
         except Conflict:
+            # The same person may log in twice at once; the other login was quicker.
+            same = await self._store.by_subject(org_id, identity.issuer, identity.subject)
+            if same is not None:
+                return same
             raise Denied(
                 "this subject or e-mail address belongs to an account of another identity provider; "
                 "ask an administrator"
             ) from None
         return account
 
-    async def _update(self, account: Account, identity: Identity) -> None:
+    async def _update(self, account: Account, identity: Identity, login_at: datetime | None) -> None:
+        """Only while the account's status is what was seen: one that is made inactive meanwhile stays so."""
+        current = account.principal
+        # An address that nobody vouches for does not take the place of one that somebody did.
+        keeps = not identity.email or (account.verified and not identity.email_verified)
         principal = replace(
-            account.principal,
+            current,
             subject=identity.subject,
             issuer=identity.issuer,
-            email=checked_email(identity.email or account.principal.email),
-            name=_name(identity),
+            email=current.email if keeps else _email(identity),
+            name=_name(identity) if identity.name else current.name,
             status=PrincipalStatus.ACTIVE,
         )
-        changed = replace(
+        updated = replace(
             account,
             principal=principal,
-            verified=identity.email_verified,
+            verified=account.verified if keeps else identity.email_verified,
             picture=identity.picture,
-            last_login_at=self._now(),
+            last_login_at=login_at,
         )
         try:
-            await self._store.update(changed, self._now())
+            await self._store.update(updated, self._now(), was=current.status)
         except Conflict:
             raise Denied("another account has this e-mail address or subject; ask an administrator") from None
+        except NotFound:
+            raise Denied("this account was changed while you logged in; log in again") from None
 
     async def _synchronise(self, principal: Principal, groups: frozenset[str] | None) -> None:
         """What the provider gives replaces what it, or somebody by hand, gave before. The one exception is the
         administrators' group when it was given by hand, so that no provider can lock everybody out."""
         if groups is None:
             return
+        given = frozenset(name for name in groups if _is_group(name))
+        if len(given) < len(groups):
+            log.warning("%d groups of %s have names that are not possible here", len(groups - given), principal.email)
         by_hand = await self._store.groups_by(principal.id, GroupSource.MANUAL)
         kept = by_hand & {principal.role_groups.admin}
+        before = await self._store.groups_by(principal.id, GroupSource.PROVIDER)
         if by_hand != kept:
             await self._store.set_groups(principal.id, kept, GroupSource.MANUAL)
-        if groups != await self._store.groups_by(principal.id, GroupSource.PROVIDER):
-            await self._store.set_groups(principal.id, checked_groups(groups), GroupSource.PROVIDER)
+        if given != before:
+            await self._store.set_groups(principal.id, given, GroupSource.PROVIDER)
+        if by_hand != kept or given != before:
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(principal.id))
+
+
+def _names_somebody(identity: Identity) -> bool:
+    names = ((identity.issuer, _MAX_ISSUER), (identity.subject, _MAX_SUBJECT))
+    return all(1 <= len(name) <= longest and name.isprintable() for name, longest in names)
+
+
+def _email(identity: Identity) -> str:
+    if not identity.email:
+        raise Denied("the identity provider gave no e-mail address; an administrator must let it send the claim email")
+    try:
+        identity.email.encode()
+        return checked_email(identity.email)
+    except (Invalid, UnicodeEncodeError):
+        raise Denied("the identity provider gave an e-mail address that is none; ask an administrator") from None
 
 
 def _name(identity: Identity) -> str:
     """Providers may give none, or one with line ends in it."""
-    shown = " ".join(identity.name.split())[:255]
-    return checked_name(shown or identity.email or identity.subject)
+    printable = "".join(one if one.isprintable() else " " for one in identity.name)
+    shown = " ".join(printable.split())[:255]
+    return checked_name(shown or identity.email[:255] or identity.subject)
+
+
+def _is_group(name: str) -> bool:
+    """One with blanks around it is not the one without: it is left out, never trimmed into it."""
+    try:
+        checked_groups([name])
+        name.encode()
+    except (Invalid, UnicodeEncodeError):
+        return False
+    return True
+
+
+def _inactive() -> Denied:
+    return Denied("this account is inactive; ask an administrator")

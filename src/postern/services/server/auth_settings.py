@@ -15,7 +15,7 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.server.addresses import checked_url
 from postern.services.server.auth_configs import AuthConfigs
-from postern.services.server.organisations import checked_roles
+from postern.services.server.role_names import checked_roles
 from postern.services.server.trail import changed
 from postern.store.ports import ApiKeyStore, Clock, OrganisationStore, PrincipalFilter, PrincipalStore
 

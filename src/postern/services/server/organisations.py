@@ -9,12 +9,13 @@ from uuid import uuid4
 from postern.domain.agent import Agent
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import DEFAULT, Organisation
-from postern.domain.principal import Account, Principal, PrincipalStatus, RoleGroups
+from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.agents import EMBEDDED
 from postern.services.identity.setup_links import SetupLink, SetupLinks
-from postern.services.identity.users import checked_email, checked_groups
+from postern.services.identity.users import checked_email
 from postern.services.server.operators import Operators
+from postern.services.server.role_names import checked_roles
 from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, OrganisationStore, PrincipalStore
 
@@ -134,20 +135,3 @@ def checked_organisation_name(name: str) -> str:
             field="name",
         )
     return name
-
-
-def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -> RoleGroups:
-    """Raises Invalid when a name cannot be one, or would give one role to who has the other."""
-    wanted = RoleGroups(current.admin if admin is None else admin, current.auditor if auditor is None else auditor)
-    for field, name in (("admin_role_name", wanted.admin), ("auditor_role_name", wanted.auditor)):
-        try:
-            checked_groups((name,))
-        except Invalid as error:
-            raise Invalid(f"{field}: {error.message.partition(': ')[2]}", field=field) from None
-    if wanted.admin == wanted.auditor:
-        raise Invalid("auditor_role_name: must differ from admin_role_name", field="auditor_role_name")
-    if wanted.admin == current.auditor:
-        raise Invalid("admin_role_name: is the auditors' group now; choose another", field="admin_role_name")
-    if wanted.auditor == current.admin:
-        raise Invalid("auditor_role_name: is the administrators' group now; choose another", field="auditor_role_name")
-    return wanted

@@ -65,8 +65,10 @@ class PrincipalStore(Protocol):
         *,
         groups: frozenset[str] | None = None,
         source: GroupSource = GroupSource.MANUAL,
+        was: PrincipalStatus | None = None,
     ) -> None:
-        """All but id, org_id, kind and password; `groups`, unless None, as `set_groups`, in one transaction.
+        """All but id, org_id, kind and password; `groups`, unless None, as `set_groups`, in one transaction. With
+        `was`, only while that is the status.
 
         Raises NotFound, Conflict when e-mail is taken, and Invalid when the organisation would have no active
         administrator any more.

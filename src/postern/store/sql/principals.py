@@ -92,10 +92,11 @@ class SqlPrincipals:
         *,
         groups: frozenset[str] | None = None,
         source: GroupSource = GroupSource.MANUAL,
+        was: PrincipalStatus | None = None,
     ) -> None:
         with taken_as_conflict("email", account.principal.email):
             async with self._database.transaction() as transaction:
-                await change_account(transaction, account, at, groups, source)
+                await change_account(transaction, account, at, groups, source, was)
 
     async def set_groups(self, principal_id: UUID, names: frozenset[str], source: GroupSource) -> None:
         async with self._database.transaction() as transaction:
@@ -143,15 +144,22 @@ async def add_account(transaction: Executor, account: Account, at: datetime, sou
 
 
 async def change_account(
-    transaction: Executor, account: Account, at: datetime, groups: frozenset[str] | None, source: GroupSource
+    transaction: Executor,
+    account: Account,
+    at: datetime,
+    groups: frozenset[str] | None,
+    source: GroupSource,
+    was: PrincipalStatus | None = None,
 ) -> None:
-    """All that may change of it, and what `source` gives of groups unless None.
+    """All that may change of it, and what `source` gives of groups unless None; with `was`, only in that status.
 
     Raises IntegrityError, NotFound, and Invalid when the last active administrator would be lost.
     """
     principal = account.principal
     values = {name: value for name, value in _values(account).items() if name not in (*_KEPT, "password_hash")}
     changed = update(users).where(users.c.id == principal.id).values(**values, updated_at=at)
+    if was is not None:
+        changed = changed.where(users.c.status == was)
     taken_away = groups is not None and source is not GroupSource.PROVIDER
     async with _guarded(transaction, principal.org_id, taken_away or principal.status is not PrincipalStatus.ACTIVE):
         if (await transaction.execute(changed)).rowcount != 1:

@@ -1,0 +1,157 @@
+"""What an OpenID provider publishes of itself: its metadata (OpenID Connect Discovery 1.0) and its keys (RFC 7517)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
+
+from postern.errors import Invalid, Unavailable
+from postern.integrations.identity.addresses import checked_url, is_loopback_host
+from postern.integrations.identity.fetch import Fetcher
+from postern.store.ports import Clock
+
+PublicKey = RSAKey | ECKey | OKPKey
+
+FRESH = timedelta(minutes=10)  # how long metadata and keys are believed
+PAUSE = timedelta(seconds=10)  # between two looks for a key that is not known, so that made-up ones cost nothing
+_PROVIDERS, _KEYS = 200, 100
+_WEAKEST_RSA = 2048  # bits
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """`loopback`: the provider is on this machine, and may say so of its endpoints. `names_itself`: answers carry
+    `iss` (RFC 9207)."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str | None
+    secret_in_body: bool
+    names_itself: bool
+    loopback: bool
+
+
+@dataclass(slots=True)
+class _Known:
+    metadata: Metadata
+    until: datetime
+    keys: list[PublicKey] = field(default_factory=list)
+    keys_at: datetime | None = None
+
+
+class Directory:
+    """Keeps what it fetched for FRESH, of the providers that were used last."""
+
+    def __init__(self, fetcher: Fetcher, now: Clock) -> None:
+        self._fetcher = fetcher
+        self._now = now
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def metadata(self, issuer: str) -> Metadata:
+        """Raises Invalid for an issuer that cannot be one, Unavailable."""
+        return (await self._provider(issuer)).metadata
+
+    async def keys(self, issuer: str, kid: str | None) -> list[PublicKey]:
+        """Those with that id; all for a token without one. A key that is not known makes us look again, at most once
+        in PAUSE. Raises as `metadata`."""
+        known = await self._provider(issuer)
+        async with self._locks.setdefault(issuer, asyncio.Lock()):
+            found = _with_id(known.keys, kid)
+            age = None if known.keys_at is None else self._now() - known.keys_at
+            if age is None or age >= FRESH or (not found and age >= PAUSE):
+                known.keys = await self._fetch_keys(known.metadata)
+                known.keys_at = self._now()
+                found = _with_id(known.keys, kid)
+            return found
+
+    async def _provider(self, issuer: str) -> _Known:
+        async with self._locks.setdefault(issuer, asyncio.Lock()):
+            known = self._known.get(issuer)
+            if known is None or self._now() >= known.until:
+                fetched = await self._fetch_metadata(issuer)
+                if known is None or fetched != known.metadata:
+                    known = self._known[issuer] = _Known(fetched, self._now() + FRESH)
+                known.until = self._now() + FRESH
+            self._known.move_to_end(issuer)
+        while len(self._known) > _PROVIDERS:
+            oldest, _ = self._known.popitem(last=False)
+            self._locks.pop(oldest, None)
+        return known
+
+    async def _fetch_metadata(self, issuer: str) -> Metadata:
+        loopback = is_loopback_host(checked_url(issuer, loopback=True).hostname or "")
+        url = issuer.removesuffix("/") + "/.well-known/openid-configuration"
+        answer = await self._fetcher.get(url, loopback=loopback)
+        if answer.status != 200:
+            raise Unavailable(f"the identity provider answered {answer.status} where its metadata should be: {url}")
+        return _metadata_of(issuer, answer.json(), loopback=loopback)
+
+    async def _fetch_keys(self, metadata: Metadata) -> list[PublicKey]:
+        answer = await self._fetcher.get(metadata.jwks_uri, loopback=metadata.loopback)
+        if answer.status != 200:
+            raise Unavailable(f"the identity provider answered {answer.status} where its keys should be")
+        given = answer.json().get("keys")
+        if not isinstance(given, list):
+            raise Unavailable("the identity provider's key set has no list of keys")
+        return [key for key in map(_key_of, given[:_KEYS]) if key is not None]
+
+
+def _metadata_of(issuer: str, given: dict[str, Any], *, loopback: bool) -> Metadata:
+    if given.get("issuer") != issuer:
+        raise Unavailable(
+            f"the identity provider calls itself {str(given.get('issuer'))[:200]!r}; issuer_url must be exactly that, "
+            "with or without a slash at its end"
+        )
+    endpoints = {name: given.get(name) for name in ("authorization_endpoint", "token_endpoint", "jwks_uri")}
+    if given.get("userinfo_endpoint") is not None:
+        endpoints["userinfo_endpoint"] = given["userinfo_endpoint"]
+    for name, url in endpoints.items():
+        if not isinstance(url, str):
+            raise Unavailable(f"the identity provider's metadata has no {name}")
+        try:
+            checked_url(url, loopback=loopback)
+        except Invalid as error:
+            raise Unavailable(f"{name} of the identity provider: {error.message}") from None
+    methods = given.get("token_endpoint_auth_methods_supported")
+    if not isinstance(methods, list):
+        methods = ["client_secret_basic"]  # the default, Discovery section 3
+    if not {"client_secret_basic", "client_secret_post"} & {str(method) for method in methods}:
+        raise Unavailable("the identity provider takes a client secret neither by client_secret_basic nor by _post")
+    return Metadata(
+        issuer=issuer,
+        authorization_endpoint=str(endpoints["authorization_endpoint"]),
+        token_endpoint=str(endpoints["token_endpoint"]),
+        jwks_uri=str(endpoints["jwks_uri"]),
+        userinfo_endpoint=endpoints.get("userinfo_endpoint"),
+        secret_in_body="client_secret_basic" not in methods,
+        names_itself=given.get("authorization_response_iss_parameter_supported") is True,
+        loopback=loopback,
+    )
+
+
+def _key_of(given: Any) -> PublicKey | None:
+    """None for what cannot verify a signature for us: secrets, keys for encryption, weak ones, unknown kinds."""
+    if not isinstance(given, dict) or given.get("use", "sig") != "sig" or given.get("kty") not in ("RSA", "EC", "OKP"):
+        return None
+    public = {name: value for name, value in given.items() if name not in ("d", "p", "q", "dp", "dq", "qi", "oth")}
+    public.pop("key_ops", None)
+    try:
+        key = JWKRegistry.import_key(public)
+    except (JoseError, ValueError, TypeError, KeyError):
+        return None
+    if isinstance(key, RSAKey) and key.raw_value.key_size < _WEAKEST_RSA:
+        return None
+    return key if isinstance(key, RSAKey | ECKey | OKPKey) else None
+
+
+def _with_id(keys: list[PublicKey], kid: str | None) -> list[PublicKey]:
+    return keys if kid is None else [key for key in keys if key.get("kid") == kid]

@@ -1,0 +1,137 @@
+"""Requests to identity providers: each with a deadline and a size limit, to the address that was checked, and
+never on to where a redirect points."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+
+from postern.errors import Unavailable
+from postern.integrations.identity.addresses import Network, check_address, checked_url
+
+DEADLINE = 10.0  # seconds, for name, connection, request and whole answer
+LIMIT = 1024 * 1024  # bytes of an answer
+_ADDRESSES = 2  # how many of a host are tried
+
+Resolve = Callable[[str, int], Awaitable[list[str]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    media_type: str
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """Raises Unavailable when it is no JSON object."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise Unavailable("the identity provider answered something that is not a JSON object")
+        return found
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class Fetcher:
+    """`allowed` are private networks in which providers may be; addresses of this machine are fine only where the
+    configured issuer itself is one (`loopback`)."""
+
+    def __init__(
+        self,
+        *,
+        allowed: tuple[Network, ...] = (),
+        deadline: float = DEADLINE,
+        limit: int = LIMIT,
+        resolver: Resolve = resolve,
+    ) -> None:
+        self._allowed = allowed
+        self._deadline = deadline
+        self._limit = limit
+        self._resolve = resolver
+        self._trust: ssl.SSLContext | None = None
+
+    async def get(self, url: str, *, loopback: bool, headers: Mapping[str, str] | None = None) -> Answer:
+        """Raises Invalid for an address that is never asked, Unavailable."""
+        return await self._ask("GET", url, loopback, headers or {}, None)
+
+    async def post(self, url: str, form: Mapping[str, str], *, loopback: bool, headers: Mapping[str, str]) -> Answer:
+        """Raises as `get`."""
+        given = {**headers, "Content-Type": "application/x-www-form-urlencoded"}
+        return await self._ask("POST", url, loopback, given, urlencode(form).encode())
+
+    async def _ask(
+        self, method: str, url: str, loopback: bool, headers: Mapping[str, str], content: bytes | None
+    ) -> Answer:
+        parts = checked_url(url, loopback=loopback)
+        host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
+        # Compressed answers could be far larger than what is counted here.
+        given = {**headers, "Host": parts.netloc, "Accept": "application/json", "Accept-Encoding": "identity"}
+        try:
+            async with asyncio.timeout(self._deadline):
+                addresses = await self._resolve(host, port)
+                for address in addresses:
+                    check_address(address, loopback=loopback, allowed=self._allowed)
+                return await self._first(method, httpx.URL(url), host, addresses, given, content)
+        except TimeoutError:
+            raise Unavailable(f"the identity provider at {host} did not answer in {self._deadline:g} seconds") from None
+        except (OSError, UnicodeError, httpx.HTTPError, httpx.InvalidURL) as error:
+            why = str(error) or type(error).__name__
+            raise Unavailable(f"the identity provider at {host} cannot be reached: {why}") from None
+
+    async def _first(
+        self,
+        method: str,
+        url: httpx.URL,
+        host: str,
+        addresses: list[str],
+        headers: Mapping[str, str],
+        body: bytes | None,
+    ) -> Answer:
+        """From the first address that lets us connect. The name was resolved and checked before: it is not asked
+        again, since it could answer something else then; the certificate must still be for the name."""
+        if self._trust is None:
+            self._trust = await asyncio.to_thread(ssl.create_default_context)
+        problem: httpx.HTTPError | None = None
+        for address in addresses[:_ADDRESSES]:
+            async with httpx.AsyncClient(verify=self._trust, trust_env=False, timeout=self._deadline) as client:
+                request = client.build_request(
+                    method,
+                    url.copy_with(host=address),
+                    headers=dict(headers),
+                    content=body,
+                    extensions={"sni_hostname": host},
+                )
+                try:
+                    answer = await client.send(request, stream=True, follow_redirects=False)
+                except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                    problem = error
+                    continue
+                return await self._read(answer)
+        raise problem or Unavailable(f"the identity provider at {host} has no address")
+
+    async def _read(self, answer: httpx.Response) -> Answer:
+        if answer.is_redirect:
+            raise Unavailable("the identity provider answered with a redirect, which is not followed; check issuer_url")
+        if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise Unavailable("the identity provider compressed its answer, which was not asked for")
+        received = bytearray()
+        async for chunk in answer.aiter_raw():
+            received += chunk
+            if len(received) > self._limit:
+                raise Unavailable(f"the identity provider's answer is larger than {self._limit} bytes")
+        media_type = answer.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+        return Answer(answer.status_code, media_type, bytes(received))

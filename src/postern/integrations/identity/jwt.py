@@ -1,0 +1,96 @@
+"""Tokens of an OpenID provider: signature, and what they say of issuer, audience and time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from typing import Any
+
+from joserfc import jws, jwt
+from joserfc.errors import JoseError
+
+from postern.domain.secret import Secret
+from postern.errors import Unauthenticated
+from postern.integrations.identity.directory import Directory, PublicKey
+from postern.store.ports import Clock
+
+SKEW = 60  # seconds that the provider's clock may be off
+LONGEST = 64 * 1024  # characters of a token
+_ALGORITHMS = {  # all asymmetric: a secret that the client also has proves nothing; `none` even less
+    **{
+        f"{family}{bits}": kind
+        for family, kind in (("RS", "RSA"), ("PS", "RSA"), ("ES", "EC"))
+        for bits in (256, 384, 512)
+    },
+    "EdDSA": "OKP",
+    "Ed25519": "OKP",
+}
+
+
+class TokenVerifier:
+    def __init__(self, directory: Directory, now: Clock) -> None:
+        self._directory = directory
+        self._now = now
+
+    async def verify(self, token: Secret, *, issuer: str, audience: str) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Header and claims. Raises Unauthenticated, Unavailable."""
+        text = token.reveal()
+        if len(text) > LONGEST:
+            raise Unauthenticated("the identity provider's token is too long")
+        header = header_of(text)
+        algorithm, kid = header.get("alg"), header.get("kid")
+        if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS or not isinstance(kid, str | None):
+            raise Unauthenticated("the identity provider's token is signed in a way that is not accepted")
+        keys = [key for key in await self._directory.keys(issuer, kid) if _fits(key, algorithm)]
+        claims = next((found for key in keys if (found := _claims(text, key, algorithm)) is not None), None)
+        if claims is None:
+            raise Unauthenticated("the identity provider's token is signed by none of the provider's keys")
+        self._check(claims, issuer, audience)
+        return header, claims
+
+    def _check(self, claims: dict[str, Any], issuer: str, audience: str) -> None:
+        registry = jwt.JWTClaimsRegistry(
+            now=int(self._now().timestamp()),
+            leeway=SKEW,
+            iss={"essential": True, "value": issuer},
+            aud={"essential": True, "value": audience},
+            sub={"essential": True},
+            iat={"essential": True},
+            exp={"essential": True},
+        )
+        try:
+            registry.validate(claims)
+        except (JoseError, ValueError, TypeError, OverflowError) as error:
+            claim = getattr(error, "claim", None) or getattr(error, "description", None) or str(error)
+            raise Unauthenticated(f"the identity provider's token is not good: {claim}") from None
+        if any(isinstance(claims.get(name), bool) for name in ("iat", "exp", "nbf")):
+            raise Unauthenticated("the identity provider's token is not good: its times are not numbers")
+
+
+def header_of(text: str) -> dict[str, Any]:
+    """As it is written, verified by nothing. Raises Unauthenticated when this is no signed token."""
+    try:
+        return dict(jws.extract_compact(text.encode()).headers())
+    except (JoseError, ValueError, TypeError, AttributeError):
+        raise Unauthenticated("the identity provider's token cannot be read") from None
+
+
+def half_hash_matches(expected: object, value: str, algorithm: str) -> bool:
+    """`at_hash`: the left half of the hash that goes with the algorithm (OpenID Connect Core 3.1.3.6)."""
+    digest = hashlib.new(
+        "sha512" if algorithm in ("EdDSA", "Ed25519") else f"sha{algorithm[-3:]}", value.encode()
+    ).digest()
+    half = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
+    return isinstance(expected, str) and hmac.compare_digest(expected.encode(), half.encode())
+
+
+def _fits(key: PublicKey, algorithm: str) -> bool:
+    return key.key_type == _ALGORITHMS[algorithm] and key.get("alg") in (None, algorithm)
+
+
+def _claims(text: str, key: PublicKey, algorithm: str) -> dict[str, Any] | None:
+    try:
+        return dict(jwt.decode(text, key, algorithms=[algorithm]).claims)
+    except (JoseError, ValueError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,228 @@
+"""OpenID Connect as a client: the authorization-code flow with PKCE and nonce, refresh, and the provider's access
+tokens (OpenID Connect Core 1.0, RFC 6749, RFC 7636, RFC 9207)."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import logging
+import math
+import secrets
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
+
+from postern.domain.auth_config import AuthConfig, OidcConfig
+from postern.domain.identity import Identity
+from postern.domain.login import LoginMethod, Provided
+from postern.domain.openid import Begun, Granted
+from postern.domain.secret import Secret
+from postern.errors import Invalid, Unauthenticated, Unavailable
+from postern.integrations.identity.claims import identity_of, missing
+from postern.integrations.identity.directory import Directory, Metadata
+from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.jwt import LONGEST, TokenVerifier, half_hash_matches
+from postern.store.ports import Clock
+
+log = logging.getLogger(__name__)
+
+ASKED_AGAIN = timedelta(hours=1)  # at the latest, where the provider can be asked without the person
+_SHORTEST = timedelta(seconds=60)  # between two times that the provider is asked
+_NO_IDENTITY = "the identity provider gave no ID token; the scopes must have openid"
+
+
+class OpenIdClient:
+    def __init__(self, fetcher: Fetcher, now: Clock) -> None:
+        self._fetcher = fetcher
+        self._now = now
+        self._directory = Directory(fetcher, now)
+        self._tokens = TokenVerifier(self._directory, now)
+
+    async def check(self, config: AuthConfig) -> str:
+        """The issuer, once metadata and keys are there and good. Raises Invalid, Unavailable."""
+        if config.method is not LoginMethod.OIDC or config.oidc is None:
+            raise Invalid("auth_method: this client is for OpenID Connect only", field="auth_method")
+        metadata = await self._directory.metadata(config.oidc.issuer_url)
+        if not await self._directory.keys(metadata.issuer, None):
+            raise Invalid("issuer_url: the provider publishes no key that verifies its tokens", field="issuer_url")
+        return metadata.issuer
+
+    async def begin(
+        self, config: OidcConfig, *, redirect_uri: str, state: Secret, prompt: str = "", screen_hint: str = ""
+    ) -> Begun:
+        """Raises Invalid, Unavailable."""
+        metadata = await self._directory.metadata(config.issuer_url)
+        nonce, verifier = secrets.token_urlsafe(32), secrets.token_urlsafe(48)
+        scopes = dict.fromkeys(("openid", *config.scopes))
+        prompts = dict.fromkeys(prompt.split())
+        if "offline_access" in scopes and "none" not in prompts:
+            prompts["consent"] = None  # strict providers give no refresh token without it (Core section 11)
+        asked = {
+            "response_type": "code",
+            "client_id": config.client_id,
+            "redirect_uri": redirect_uri,
+            "scope": " ".join(scopes),
+            "state": state.reveal(),
+            "nonce": nonce,
+            "code_challenge": challenge_of(verifier),
+            "code_challenge_method": "S256",
+        }
+        optional = {"audience": config.audience, "prompt": " ".join(prompts), "screen_hint": screen_hint}
+        asked |= {name: value for name, value in optional.items() if value}
+        parts = urlsplit(metadata.authorization_endpoint)
+        query = urlencode([*parse_qsl(parts.query, keep_blank_values=True), *asked.items()])
+        return Begun(urlunsplit(parts._replace(query=query)), nonce, verifier)
+
+    async def finish(
+        self, config: OidcConfig, begun: Begun, *, redirect_uri: str, code: str, issuer: str | None
+    ) -> Granted:
+        """`issuer` is the `iss` of the answer. Raises Unauthenticated, Unavailable."""
+        metadata = await self._directory.metadata(config.issuer_url)
+        if (issuer is not None or metadata.names_itself) and issuer != metadata.issuer:
+            raise Unauthenticated("the answer is from another identity provider than the one that was asked")
+        form = {"grant_type": "authorization_code", "code": code, "redirect_uri": redirect_uri}
+        given = await self._token(config, metadata, form | {"code_verifier": begun.code_verifier})
+        claims = await self._id_claims(config, given)
+        if not _same(claims.get("nonce"), begun.nonce):
+            raise Unauthenticated("the identity provider's token is not good: it is not for this login (nonce)")
+        identity = await self._identity(config, metadata, claims, given)
+        return Granted(identity, self._provided(given, claims.get("exp"), given.get("refresh_token")))
+
+    async def renew(self, config: OidcConfig, refresh: Secret, subject: str) -> Granted:
+        """Raises Unauthenticated when the provider does not vouch any more, Unavailable."""
+        metadata = await self._directory.metadata(config.issuer_url)
+        form = {"grant_type": "refresh_token", "refresh_token": refresh.reveal()}
+        given = await self._token(config, metadata, form)
+        claims: dict[str, Any] = {"sub": subject}
+        if given.get("id_token") is not None:
+            claims = await self._id_claims(config, given)
+            if not _same(claims.get("sub"), subject):
+                raise Unauthenticated("the identity provider answered for somebody else; log in again")
+        identity = await self._identity(config, metadata, claims, given, renewing=True)
+        return Granted(
+            identity, self._provided(given, claims.get("exp"), given.get("refresh_token") or refresh.reveal())
+        )
+
+    async def subject_of(self, config: OidcConfig, token: Secret) -> str:
+        """Whose access token this is. Only one that is made out to `config.audience` counts: a token for something
+        else, or an ID token, says nothing to us. Raises Unauthenticated, Unavailable."""
+        if not config.audience:
+            raise Unauthenticated("access tokens of the identity provider are not taken; log in")
+        if token.reveal().count(".") == 2:
+            header, claims = await self._tokens.verify(token, issuer=config.issuer_url, audience=config.audience)
+            declared = str(header.get("typ", "")).lower().removeprefix("application/") == "at+jwt"
+            if not declared and {"nonce", "at_hash", "c_hash"} & set(claims):
+                raise Unauthenticated("this is an ID token; send the access token")
+            return _subject(claims)
+        metadata = await self._directory.metadata(config.issuer_url)
+        found = await self._userinfo(metadata, token)
+        if found is None:
+            raise Unauthenticated("the identity provider does not know this access token, or it has expired")
+        return _subject(found)
+
+    async def _token(self, config: OidcConfig, metadata: Metadata, form: dict[str, str]) -> dict[str, Any]:
+        """What the token endpoint gives (RFC 6749 section 5)."""
+        headers = {}
+        if metadata.secret_in_body:
+            form = form | {"client_id": config.client_id, "client_secret": config.client_secret.reveal()}
+        else:
+            pair = f"{quote(config.client_id, safe='')}:{quote(config.client_secret.reveal(), safe='')}"
+            headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
+        answer = await self._fetcher.post(metadata.token_endpoint, form, loopback=metadata.loopback, headers=headers)
+        if answer.status in (400, 401, 403):
+            problem = answer.json().get("error")
+            log.warning("%s refused a token: %s", metadata.issuer, str(problem)[:100].encode("unicode_escape").decode())
+            if problem in ("invalid_client", "unauthorized_client"):
+                raise Unavailable("the identity provider does not accept our client id and secret; check both")
+            raise Unauthenticated("the identity provider does not confirm this login; log in again")
+        if answer.status != 200:
+            raise Unavailable(f"the identity provider answered {answer.status} to the request for a token; try again")
+        given = answer.json()
+        kind, token = given.get("token_type"), given.get("access_token")
+        if not isinstance(token, str) or not isinstance(kind, str) or kind.lower() != "bearer" or len(token) > LONGEST:
+            raise Unavailable("the identity provider gave no access token that we can use")
+        if not isinstance(given.get("refresh_token"), str | None):
+            raise Unavailable("the identity provider gave a refresh token that is not a text")
+        return given
+
+    async def _id_claims(self, config: OidcConfig, given: dict[str, Any]) -> dict[str, Any]:
+        """Of the ID token, checked as Core 3.1.3.7 says; the nonce is the caller's to compare."""
+        text = given.get("id_token")
+        if not isinstance(text, str):
+            raise Unauthenticated(_NO_IDENTITY)
+        header, claims = await self._tokens.verify(Secret(text), issuer=config.issuer_url, audience=config.client_id)
+        audience, party = claims["aud"], claims.get("azp")
+        several = isinstance(audience, list) and len(audience) > 1
+        if (party is not None or several) and party != config.client_id:
+            raise Unauthenticated("the identity provider's token is not good: it is made out to another client (azp)")
+        at_hash = claims.get("at_hash")
+        if at_hash is not None and not half_hash_matches(at_hash, given["access_token"], header["alg"]):
+            raise Unauthenticated("the identity provider's token is not good: it is for another access token (at_hash)")
+        return claims
+
+    async def _identity(
+        self,
+        config: OidcConfig,
+        metadata: Metadata,
+        claims: dict[str, Any],
+        given: dict[str, Any],
+        *,
+        renewing: bool = False,
+    ) -> Identity:
+        """Claims that the ID token lacks are asked for at the userinfo endpoint."""
+        subject = _subject(claims)
+        if missing(claims, config.groups_claim) and metadata.userinfo_endpoint is not None:
+            more = await self._userinfo(metadata, Secret(given["access_token"]))
+            if more is None and renewing:
+                raise Unauthenticated("the identity provider does not confirm this login; log in again")
+            if more is not None and not _same(more.get("sub"), subject):
+                raise Unauthenticated("the identity provider's userinfo is about somebody else")
+            claims = (more or {}) | claims
+        return identity_of(config.issuer_url, subject, claims, config.groups_claim)
+
+    async def _userinfo(self, metadata: Metadata, token: Secret) -> dict[str, Any] | None:
+        """None when the provider does not take the token."""
+        if metadata.userinfo_endpoint is None:
+            return None
+        text = token.reveal()
+        if not text.isascii() or not text.isprintable() or len(text) > LONGEST:
+            return None
+        headers = {"Authorization": f"Bearer {text}"}
+        answer = await self._fetcher.get(metadata.userinfo_endpoint, loopback=metadata.loopback, headers=headers)
+        if answer.status in (400, 401, 403):
+            return None
+        if answer.status != 200:
+            raise Unavailable(f"the identity provider answered {answer.status} when asked who somebody is; try again")
+        return answer.json()
+
+    def _provided(self, given: dict[str, Any], id_expires: object, refresh: str | None) -> Provided:
+        """The access token's life, or else the ID token's, is how long the provider vouches."""
+        now = self._now()
+        seconds = given.get("expires_in")
+        if isinstance(seconds, str) and seconds.isdigit():
+            seconds = int(seconds[:9])
+        if isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds):
+            life = timedelta(seconds=max(0, min(seconds, 10**8)))
+        elif isinstance(id_expires, int | float):
+            life = datetime.fromtimestamp(min(id_expires, now.timestamp() + 10**8), now.tzinfo) - now
+        else:
+            life = ASKED_AGAIN
+        life = max(life, _SHORTEST)
+        return Provided(now + (min(life, ASKED_AGAIN) if refresh else life), Secret(refresh) if refresh else None)
+
+
+def challenge_of(verifier: str) -> str:
+    """S256 (RFC 7636 section 4.2)."""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+def _subject(claims: dict[str, Any]) -> str:
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not 1 <= len(subject) <= 255 or not subject.isprintable():
+        raise Unauthenticated("the identity provider names nobody (sub)")
+    return subject
+
+
+def _same(given: object, expected: str) -> bool:
+    return isinstance(given, str) and hmac.compare_digest(given.encode(), expected.encode())

@@ -1,0 +1,24 @@
+"""What an organisation may call the groups that give a role."""
+
+from __future__ import annotations
+
+from postern.domain.principal import RoleGroups
+from postern.errors import Invalid
+from postern.services.identity.users import checked_groups
+
+
+def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -> RoleGroups:
+    """Raises Invalid when a name cannot be one, or would give one role to who has the other."""
+    wanted = RoleGroups(current.admin if admin is None else admin, current.auditor if auditor is None else auditor)
+    for field, name in (("admin_role_name", wanted.admin), ("auditor_role_name", wanted.auditor)):
+        try:
+            checked_groups((name,))
+        except Invalid as error:
+            raise Invalid(f"{field}: {error.message.partition(': ')[2]}", field=field) from None
+    if wanted.admin == wanted.auditor:
+        raise Invalid("auditor_role_name: must differ from admin_role_name", field="auditor_role_name")
+    if wanted.admin == current.auditor:
+        raise Invalid("admin_role_name: is the auditors' group now; choose another", field="admin_role_name")
+    if wanted.auditor == current.admin:
+        raise Invalid("auditor_role_name: is the administrators' group now; choose another", field="auditor_role_name")
+    return wanted

@@ -1,0 +1,66 @@
+"""The client alone: what the administrators' settings are checked by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from tests.support.oidc_site import config_of
+from tests.support.openid import OpenIdProvider, json_reply, openid_provider
+from tests.support.world import FakeClock
+
+from postern.domain.auth_config import AuthConfig
+from postern.domain.login import LoginMethod
+from postern.domain.secret import Secret
+from postern.errors import Invalid, Unavailable
+from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.oidc import OpenIdClient, challenge_of
+
+
+@pytest.fixture
+def provider() -> Iterator[OpenIdProvider]:
+    with openid_provider("http://localhost/callback") as running:
+        yield running
+
+
+@pytest.fixture
+def client() -> OpenIdClient:
+    return OpenIdClient(Fetcher(), FakeClock(datetime.now(UTC)))
+
+
+async def test_a_provider_is_checked_before_it_is_set_up(provider: OpenIdProvider, client: OpenIdClient) -> None:
+    config = AuthConfig(LoginMethod.OIDC, oidc=config_of(provider))
+    assert await client.check(config) == provider.issuer
+    for other in (AuthConfig(), AuthConfig(LoginMethod.OIDC), replace(config, method=LoginMethod.SAML)):
+        with pytest.raises(Invalid):
+            await client.check(other)
+
+
+async def test_a_provider_without_keys_or_out_of_reach(provider: OpenIdProvider, client: OpenIdClient) -> None:
+    provider.replies["/jwks"] = lambda _: json_reply({"keys": [{"kty": "oct", "k": "c2VjcmV0"}]})
+    with pytest.raises(Invalid, match="no key"):
+        await client.check(AuthConfig(LoginMethod.OIDC, oidc=config_of(provider)))
+    away = config_of(provider, issuer_url="http://127.0.0.1:1")
+    with pytest.raises(Unavailable):
+        await client.check(AuthConfig(LoginMethod.OIDC, oidc=away))
+
+
+async def test_a_prompt_of_consent_goes_with_offline_access(provider: OpenIdProvider, client: OpenIdClient) -> None:
+    async def url(*scopes: str, prompt: str = "") -> str:
+        config = config_of(provider, scopes=scopes)
+        begun = await client.begin(config, redirect_uri="http://x/", state=Secret("s"), prompt=prompt)
+        return begun.url
+
+    assert "prompt" not in await url("profile")
+    assert "scope=openid+profile&" in await url("profile")
+    assert (await url("offline_access")).endswith("prompt=consent")
+    assert (await url("offline_access", prompt="login")).endswith("prompt=login+consent")
+    assert (await url("offline_access", prompt="none")).endswith("prompt=none")
+
+
+def test_the_challenge_is_that_of_the_rfc() -> None:
+    """RFC 7636, appendix B."""
+    verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"
+    assert challenge_of(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
