@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from postern import __version__, errors
-from postern.cli.lazy import Failure
+from postern.cli.lazy import Failure, LazyGroup
 from postern.cli.main import COMMANDS, cli
 from postern.errors import PosternError
 
@@ -23,15 +23,16 @@ def runner(tmp_path: Path) -> CliRunner:
     return CliRunner(env=env)
 
 
-def leaves() -> list[list[str]]:
+def leaves(group: click.Group = cli, *path: str) -> list[list[str]]:
     """Every command that can be typed, below its groups."""
     found = []
-    context = click.Context(cli)
-    for name in COMMANDS:
-        command = cli.get_command(context, name)
-        found.append([name])
+    context = click.Context(group)
+    names = list(group.lazy) if isinstance(group, LazyGroup) else group.list_commands(context)
+    for name in names:
+        command = group.get_command(context, name)
+        found.append([*path, name])
         if isinstance(command, click.Group):
-            found += [[name, inner] for inner in command.commands]
+            found += leaves(command, *path, name)
     return found
 
 
@@ -50,9 +51,25 @@ def test_the_list_knows_the_command_without_importing_it(name: str) -> None:
     assert command.help
 
 
-@pytest.mark.parametrize("path", [path for path in leaves() if path[-1] in ("list", "show", "create", "login", "exec")])
+PRINTS = ("list", "show", "get", "create", "login", "logout", "whoami", "exec")
+
+
+@pytest.mark.parametrize("path", [path for path in leaves() if path[-1] in PRINTS or len(path) == 3], ids=" ".join)
 def test_what_prints_can_print_json(runner: CliRunner, path: list[str]) -> None:
     assert "--json" in runner.invoke(cli, [*path, "--help"]).output
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in leaves() if not COMMANDS[path[0]].hidden and COMMANDS[path[0]].profile], ids=" ".join
+)
+def test_what_talks_to_a_gateway_takes_a_profile(runner: CliRunner, path: list[str]) -> None:
+    assert "--profile NAME" in runner.invoke(cli, [*path, "--help"]).output
+
+
+def test_a_profile_that_is_no_name_is_refused(runner: CliRunner) -> None:
+    result = runner.invoke(cli, ["--profile", "../other", "whoami"])
+    assert result.exit_code == 1
+    assert "is no name of a profile" in result.output
 
 
 def test_version(runner: CliRunner) -> None:
@@ -97,7 +114,8 @@ def test_it_starts_without_what_it_does_not_need() -> None:
     program = (
         "import sys\nfrom postern.cli.main import cli\n"
         "try: cli(['--help'])\nexcept SystemExit: pass\n"
-        "heavy = {'httpx', 'asyncio', 'structlog', 'sqlalchemy', 'fastapi', 'cryptography'} & set(sys.modules)\n"
+        "heavy = {'httpx', 'asyncio', 'structlog', 'sqlalchemy', 'fastapi', 'cryptography', 'segno'}\n"
+        "heavy &= set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
     started = time.monotonic()

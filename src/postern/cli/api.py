@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from postern.cli import profile
+from postern.cli import profile, renewal
+from postern.cli.profile import Profile
 from postern.client.client import Client
 from postern.client.http import Http
+
+
+def in_force() -> Profile:
+    """With a token that is good for a while. Raises Unauthenticated when nobody is logged in."""
+    environ = profile.environ()
+    return renewal.fresh(environ, profile.require(environ))
 
 
 @contextmanager
 def client() -> Iterator[Client]:
     """Raises Unauthenticated when nobody is logged in."""
-    used = profile.require(os.environ)
-    with Http(used.api_url, used.token, authority=used.authority or None) as http:
+    with http_of(in_force()) as http:
         yield Client(http)
+
+
+def http_of(used: Profile) -> Http:
+    return Http(used.api_url, used.token, authority=used.authority or None)

@@ -9,9 +9,11 @@ from typing import Any
 
 import click
 
+from postern.cli import profile
 from postern.domain.text import printable
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthenticated, Unavailable
 
+PROFILE = "profile_name"
 FAILED, USAGE, NOT_LOGGED_IN, DENIED, NOT_FOUND, UNAVAILABLE = 1, 2, 3, 4, 5, 6
 
 _CODES: Mapping[type[PosternError], int] = {
@@ -28,8 +30,10 @@ class Failure(click.ClickException):
 
     def __init__(self, error: PosternError) -> None:
         message = error.message
-        if isinstance(error, Unauthenticated):
+        if isinstance(error, Unauthenticated) and "`postern login" not in message:
             message += "; log in with `postern login`"
+        elif isinstance(error, Denied) and "requires a second factor" in message:
+            message += "; that is `postern second-factor add`"
         super().__init__(printable(message))
         self.exit_code = _CODES.get(type(error), FAILED)  # type: ignore[misc] # click reads it from the instance
 
@@ -39,11 +43,29 @@ class Failure(click.ClickException):
 
 @dataclass(frozen=True, slots=True)
 class Lazy:
-    """Where a command is (`module:attribute`), and its one line in the list, known without importing it."""
+    """Where a command is (`module:attribute`), and its one line in the list, known without importing it. `profile`:
+    whether it talks to a gateway, and so has `--profile`."""
 
     target: str
     summary: str = ""
     hidden: bool = False
+    profile: bool = True
+
+
+def add_profile_option(command: click.Command) -> None:
+    """To the command and all below it, once."""
+    if not any(parameter.name == PROFILE for parameter in command.params):
+        option = click.Option(
+            ["--profile", PROFILE],
+            metavar="NAME",
+            expose_value=False,
+            callback=profile.choose,
+            help="Use this profile, not the current one.",
+        )
+        command.params.append(option)
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            add_profile_option(inner)
 
 
 class LazyGroup(click.Group):
@@ -60,11 +82,19 @@ class LazyGroup(click.Group):
         module, _, attribute = self.lazy[cmd_name].target.partition(":")
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
+        if self.lazy[cmd_name].profile:
+            add_profile_option(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.lazy[name].summary) for name in self.list_commands(ctx)])
+
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*given, **more)
+        except PosternError as error:
+            raise Failure(error) from None
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

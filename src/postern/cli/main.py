@@ -4,33 +4,51 @@ from __future__ import annotations
 
 import click
 
-from postern.cli.lazy import Lazy, LazyGroup
+from postern.cli import profile
+from postern.cli.lazy import PROFILE, Lazy, LazyGroup
 
 COMMANDS = {
-    "up": Lazy("postern.cli.commands.run:up", "Run the gateway with a demo database to try it on."),
-    "gateway": Lazy("postern.cli.commands.run:gateway", "Run the gateway."),
+    "up": Lazy("postern.cli.commands.run:up", "Run the gateway with a demo database to try it on.", profile=False),
+    "gateway": Lazy("postern.cli.commands.run:gateway", "Run the gateway.", profile=False),
     "login": Lazy("postern.cli.commands.login:login", "Log in to a gateway."),
-    "logout": Lazy("postern.cli.commands.login:logout", "Forget the login."),
+    "logout": Lazy("postern.cli.commands.login:logout", "End the login."),
     "setup": Lazy("postern.cli.commands.setup:setup", "Set your password by a set-up link."),
-    "setup-link": Lazy("postern.cli.commands.setup:setup_link", "Make a set-up link, on the gateway's machine."),
+    "setup-link": Lazy(
+        "postern.cli.commands.setup:setup_link", "Make a set-up link, on the gateway's machine.", profile=False
+    ),
+    "whoami": Lazy("postern.cli.commands.whoami:whoami", "Show who you are, what you may, and until when."),
+    "profiles": Lazy("postern.cli.commands.profiles:profiles", "List and choose the gateways that this machine knows."),
+    "password": Lazy("postern.cli.commands.password:password", "Change your password."),
+    "second-factor": Lazy("postern.cli.commands.second_factor:second_factor", "List and manage your second factors."),
     "connect": Lazy("postern.cli.commands.connect:connect", "Reach a connection with a native client."),
     "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
     "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
     "sessions": Lazy("postern.cli.commands.sessions:sessions", "List sessions, show what happened in one, end one."),
     "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
-    "auth": Lazy("postern.cli.commands.auth:auth", "Get back in, on the gateway's own machine."),
-    "keys": Lazy("postern.cli.commands.keys:keys", "Rotate the keys that secrets are encrypted with, on the host."),
-    "version": Lazy("postern.cli.commands.version:version", "Show the version."),
+    "admin": Lazy("postern.cli.commands.admin:admin", "Manage users, groups, keys, login and the server."),
+    "auth": Lazy("postern.cli.commands.auth:auth", "Get back in, on the gateway's own machine.", profile=False),
+    "keys": Lazy(
+        "postern.cli.commands.keys:keys", "Rotate the keys that secrets are encrypted with, on the host.", profile=False
+    ),
+    "version": Lazy("postern.cli.commands.version:version", "Show the version.", profile=False),
     # What the supervisor starts; nobody types these.
-    "worker": Lazy("postern.cli.commands.worker:worker", hidden=True),
-    "api": Lazy("postern.cli.commands.api:api", hidden=True),
-    "demo": Lazy("postern.cli.commands.demo:demo", hidden=True),
-    "prepare": Lazy("postern.cli.commands.prepare:prepare", hidden=True),
+    "worker": Lazy("postern.cli.commands.worker:worker", hidden=True, profile=False),
+    "api": Lazy("postern.cli.commands.api:api", hidden=True, profile=False),
+    "demo": Lazy("postern.cli.commands.demo:demo", hidden=True, profile=False),
+    "prepare": Lazy("postern.cli.commands.prepare:prepare", hidden=True, profile=False),
 }
 
 
 @click.group(cls=LazyGroup, lazy=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--profile",
+    PROFILE,
+    metavar="NAME",
+    expose_value=False,
+    callback=profile.choose,
+    help="Use this profile, not the current one; POSTERN_PROFILE does so, too.",
+)
 def cli() -> None:
     """Postern: an access gateway for databases and servers.
 
@@ -40,6 +58,8 @@ def cli() -> None:
     A psql line that works:        postern connect shop-demo --native
     What happened:                 postern sessions
                                    postern sessions show ID
+    Who am I, and where:           postern whoami
+    Manage users and the server:   postern admin
 
     Exit codes: 0 it went well, 1 it failed, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 unavailable.
     """

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
+from postern import __version__
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable, error_of
 
@@ -26,16 +28,19 @@ class Http:
         token: Secret | None = None,
         *,
         authority: str | None = None,
+        timeout: float = TIMEOUT,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         """`authority` is a PEM text of certificates to trust besides the system's; `transport` is for tests."""
-        headers = {"Authorization": f"Bearer {token.reveal()}"} if token else {}
+        headers = {"User-Agent": f"postern/{__version__}"}
+        if token:
+            headers["Authorization"] = f"Bearer {token.reveal()}"
         self.api_url = api_url.rstrip("/")
         try:
             self._client = httpx.Client(
                 base_url=f"{self.api_url}/api",
                 headers=headers,
-                timeout=httpx.Timeout(TIMEOUT, connect=10.0),
+                timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)),
                 verify=_trust(authority) if api_url.startswith("https:") else True,
                 transport=transport,
             )
@@ -70,15 +75,35 @@ class Http:
         self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None
     ) -> httpx.Response:
         """The whole answer, for callers that need a header of it."""
-        given = {name: value for name, value in (query or {}).items() if value is not None}
+        with self._told():
+            answer = self._client.request(method, path, json=body, params=_given(query))
+        return self._checked(answer)
+
+    @contextmanager
+    def lines(
+        self, path: str, *, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+    ) -> Iterator[Iterator[str]]:
+        """The lines of an answer that goes on and on, as they come. Its end is the end of the iteration."""
+        wanted = {"Accept": "text/event-stream", **(headers or {})}
+        with self._told(), self._client.stream("GET", path, params=_given(query), headers=wanted) as answer:
+            if not answer.is_success:
+                answer.read()
+            self._checked(answer)
+            yield answer.iter_lines()
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """What httpx raises, in our words."""
         try:
-            answer = self._client.request(method, path, json=body, params=given)
+            yield
         except httpx.UnsupportedProtocol:
             raise Invalid(f"{self.api_url!r} is not an http or https address", field="api_url") from None
         except httpx.TimeoutException:
             raise Unavailable(f"the gateway at {self.api_url} did not answer in time; try again") from None
         except httpx.HTTPError as error:
             raise Unavailable(f"the gateway at {self.api_url} cannot be reached: {_why(error)}") from None
+
+    def _checked(self, answer: httpx.Response) -> httpx.Response:
         if answer.is_success:
             return answer
         raise error_of(answer.status_code)(self._message(answer))
@@ -96,6 +121,10 @@ class Http:
             return str(answer.json()["message"])
         except (ValueError, KeyError, TypeError):
             return f"{self.api_url} answered {answer.status_code} {answer.reason_phrase} without saying why"
+
+
+def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {name: value for name, value in (query or {}).items() if value is not None}
 
 
 def _why(error: httpx.HTTPError) -> str:

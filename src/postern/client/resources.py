@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -13,10 +14,15 @@ from postern.client.shapes import (
     ExecResult,
     GuardRail,
     IssuedCredential,
+    Row,
+    RowPage,
     Session,
     SessionPage,
 )
+from postern.domain.secret import Secret
 from postern.errors import NotFound
+
+PAGE = 100  # rows; the most that the API gives at once
 
 
 def _path(*parts: str) -> str:
@@ -117,3 +123,73 @@ class Sessions:
     def execute(self, connection: str, script: str) -> ExecResult:
         """Answers when the script has ended, or after about 50 s with output_status `running`."""
         return cast(ExecResult, self._http.call("POST", "/sessions", body={"connection": connection, "script": script}))
+
+
+class SecondFactors:
+    """One's own. `proof` is `current_password`, or `code` and `code_kind`."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self) -> Row:
+        """`data` and `recovery_codes_left`."""
+        return cast(Row, self._http.call("GET", "/users/self/second-factors"))
+
+    def begin(self, name: str, proof: dict[str, str]) -> Row:
+        """An authenticator app; `id`, `secret` and `uri`."""
+        body = {"kind": "totp", "name": name, **proof}
+        return cast(Row, self._http.call("POST", "/users/self/second-factors", body=body))
+
+    def confirm(self, factor_id: str, code: Secret) -> builtins.list[str]:
+        """Recovery codes, with the first one. Raises Invalid when the code is wrong."""
+        path = _path("users", "self", "second-factors", factor_id, "confirm")
+        answer = self._http.call("POST", path, body={"code": "".join(code.reveal().split())})
+        return list(answer["recovery_codes"])
+
+    def remove(self, factor_id: str, proof: dict[str, str]) -> None:
+        self._http.call("DELETE", _path("users", "self", "second-factors", factor_id), body=proof)
+
+    def renew_codes(self, proof: dict[str, str]) -> builtins.list[str]:
+        answer = self._http.call("POST", "/users/self/second-factors/recovery-codes", body=proof)
+        return list(answer["recovery_codes"])
+
+
+class Collection:
+    """A resource with the API's one list style, below a path. Rows are the API's answers as they came."""
+
+    def __init__(self, http: Http, *parts: str) -> None:
+        self._http = http
+        self._parts = parts
+
+    def page(self, limit: int | None = None, offset: int = 0, **filters: Any) -> RowPage:
+        query = {"limit": limit, "offset": offset, **filters}
+        return cast(RowPage, self._http.call("GET", _path(*self._parts), query=query))
+
+    def everything(self, **filters: Any) -> RowPage:
+        """All pages as one. A list that changes meanwhile may show a row twice or not at all."""
+        rows: builtins.list[Row] = []
+        while True:
+            page = self.page(PAGE, len(rows), **filters)
+            rows += page["data"]
+            if not page["has_next_page"] or not page["data"]:
+                return {"data": rows, "total": page["total"], "has_next_page": False}
+
+    def get(self, key: str) -> Row:
+        return cast(Row, self._http.call("GET", _path(*self._parts, key)))
+
+    def create(self, body: Row) -> Row:
+        return cast(Row, self._http.call("POST", _path(*self._parts), body=body))
+
+    def update(self, key: str, body: Row) -> Row:
+        """What is left out stays as it is."""
+        return cast(Row, self._http.call("PUT", _path(*self._parts, key), body=body))
+
+    def delete(self, key: str) -> None:
+        self._http.call("DELETE", _path(*self._parts, key))
+
+    def act(self, *parts: str, body: Row | None = None, method: str = "POST") -> Any:
+        """What is below a row, such as `("ann", "setup-link")`."""
+        return self._http.call(method, _path(*self._parts, *parts), body=body)
+
+    def below(self, *parts: str) -> Collection:
+        return Collection(self._http, *self._parts, *parts)

@@ -111,3 +111,33 @@ class ServerInfo(TypedDict):
     postgres_port: int
     tunnel_url: str
     ca_certificate: str | None
+
+
+class PublicServerInfo(TypedDict):
+    """`auth_method` is local, oidc or saml."""
+
+    auth_method: str
+    setup_required: bool
+    idp_provider_name: NotRequired[str]
+
+
+class Device(TypedDict):
+    """RFC 8628 section 3.2; times in seconds."""
+
+    device_code: str
+    user_code: str
+    verification_url: str
+    verification_url_complete: str
+    expires_in: int
+    interval: int
+
+
+Row = dict[str, Any]
+
+
+class RowPage(TypedDict):
+    """One page of a list."""
+
+    data: list[Row]
+    total: int
+    has_next_page: bool

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import click
 
 from postern.cli import profile
-from postern.cli.api import client
+from postern.cli.api import client, in_force
 from postern.cli.forward import LOOPBACK, Forward, Tunnel
 from postern.cli.output import emit, json_option, local_time
 from postern.client.psql import psql_line
@@ -56,7 +56,7 @@ def connect(name: str, native: bool, hours: float | None, port: int, as_json: bo
 
 
 async def _carry(info: ServerInfo, connection: Connection, port: int, as_json: bool) -> None:
-    used = profile.require(os.environ)
+    used = in_force()
     assert used.token is not None
     tunnel = Tunnel(info["tunnel_url"], used.token, connection["name"], info["ca_certificate"] or "")
     forward = Forward(tunnel, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))

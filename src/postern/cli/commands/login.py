@@ -2,73 +2,208 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import click
 
-from postern.cli import profile
+from postern.cli import profile, renewal
 from postern.cli.output import emit, json_option
-from postern.cli.profile import Profile
-from postern.client.client import Client
-from postern.client.http import Http
+from postern.cli.profile import Profile, TokenKind
+from postern.cli.sign_in import (
+    Gateway,
+    address_of,
+    by_browser,
+    by_device,
+    by_password,
+    has_browser,
+    is_in_clear,
+    say,
+)
+from postern.client.authentication import Authentication
 from postern.domain.secret import Secret
+from postern.errors import Invalid, PosternError, Unauthenticated, Unavailable
 
 DEFAULT_URL = "http://localhost:7480"
+_METHODS = ("local", "oidc", "saml")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What was typed."""
+
+    email: str | None
+    password_stdin: bool
+    no_browser: bool
+    api_key: str | None
 
 
 @click.command()
 @click.argument("url", required=False)
-@click.option("--email", help="Who you are; asked for when missing.")
+@click.option("--email", help="Who you are, for a login by password; asked for when missing.")
 @click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@click.option("--no-browser", is_flag=True, help="Show a code to confirm in a browser of any other machine.")
+@click.option("--api-key", metavar="KEY", help="Keep this API key instead; '-' reads it from standard input.")
+@click.option("--organization", metavar="NAME", help="Where your account is; the default organisation when missing.")
 @click.option("--ca", type=click.Path(exists=True, dir_okay=False, path_type=Path), help="CA certificate to trust.")
 @json_option
-def login(url: str | None, email: str | None, password_stdin: bool, ca: Path | None, as_json: bool) -> None:
+def login(url: str | None, organization: str | None, ca: Path | None, as_json: bool, **typed: Any) -> None:
     """Log in to a gateway.
 
-    URL is the gateway's address; without it the last one is used, else http://localhost:7480.
+    URL is the gateway's address; without it the last one is used, else http://localhost:7480. The gateway says how
+    people log in there: by password, or at an identity provider in the browser. Each gateway has a profile of its own
+    unless --profile names one.
 
     \b
     postern login
     postern login https://gateway.example.com:7480 --ca ca.crt
     postern login --email me@example.com --password-stdin < password-file
+    postern login --no-browser
+    postern login --profile robot --api-key - < key-file
     """
-    known = profile.find(os.environ)
-    address = (url or (known.api_url if known else DEFAULT_URL)).rstrip("/").removesuffix("/api")
+    wish = Wish(**typed)
+    environ = profile.environ()
+    known = profile.find({**environ, "POSTERN_TOKEN": ""})
+    address = address_of(url or (known.api_url if known else DEFAULT_URL))
     same = known if known and known.api_url == address else None
     authority = ca.read_text() if ca else same.authority if same else ""
-    email = email or click.prompt("E-mail", default=(same.email if same else "") or None, err=True)
-    password = Secret(sys.stdin.readline().rstrip("\r\n") if password_stdin else _ask_password())
-    with Http(address, authority=authority or None) as http:
-        token = Client(http).login(email, password, _ask_code)
-    with Http(address, token, authority=authority or None) as http:
-        user = Client(http).userinfo()
-    file = profile.save(os.environ, Profile(address, token, user["email"], authority))
-    emit(
-        {"api_url": address, "email": user["email"], "config": str(file)},
-        as_json,
-        lambda value: click.echo(f"Logged in to {value['api_url']} as {value['email']}."),
-    )
+    gateway = Gateway(address, authority, organization)
+    if is_in_clear(address):
+        say(f"Warning: {address} is not encrypted; everybody on the way can read what is sent there.")
+    if wish.api_key is not None:
+        show(keep_api_key(environ, gateway, _typed_key(wish.api_key)), as_json)
+        return
+    token = _token(gateway, wish, same.email if same else "")
+    show(keep_login(environ, gateway, token), as_json)
 
 
-def _ask_password() -> str:
-    answer: str = click.prompt("Password", hide_input=True, err=True)
-    return answer
+def _token(gateway: Gateway, wish: Wish, last_email: str) -> Secret:
+    method = _method(gateway)
+    if wish.no_browser:
+        return by_device(gateway)
+    if method != "local":
+        if wish.password_stdin or wish.email:
+            raise click.UsageError(f"people log in to {gateway.api_url} in the browser, not by password")
+        return by_browser(gateway, method) if has_browser(os.environ) else by_device(gateway)
+    email = wish.email or click.prompt("E-mail", default=last_email or None, err=True)
+    password = _line() if wish.password_stdin else _ask("Password")
+    return by_password(gateway, email, password, _ask, can_retry=sys.stdin.isatty())
 
 
-def _ask_code() -> Secret:
-    return Secret(click.prompt("Code of your authenticator app, or a recovery code", hide_input=True, err=True))
+def _method(gateway: Gateway) -> str:
+    """How people log in there. Raises Unavailable."""
+    with gateway.http() as http:
+        info = Authentication(http).public_info(gateway.organization)
+    method = info.get("auth_method") if isinstance(info, dict) else None
+    if method not in _METHODS:
+        raise Unavailable(f"{gateway.api_url} does not say how to log in; check the address, or update this program")
+    if info["setup_required"]:
+        say("Nobody can log in here yet: on the gateway's machine `postern setup-link` makes a link for the first one.")
+    return method
+
+
+def keep_login(environ: Mapping[str, str], gateway: Gateway, token: Secret) -> dict[str, Any]:
+    """Asks whose login it is, and saves it. What it answers is for `show`."""
+    with gateway.http(token) as http:
+        state = Authentication(http).session()
+    kept = Profile(gateway.api_url, token, state.email, gateway.authority, TokenKind.LOGIN, renewal.refresh_at(state))
+    return _kept(environ, kept, must_enrol=state.must_enrol)
+
+
+def keep_api_key(environ: Mapping[str, str], gateway: Gateway, key: Secret) -> dict[str, Any]:
+    """Saves it once the gateway has taken it. Raises Unauthenticated."""
+    with gateway.http(key) as http:
+        user = http.call("GET", "/userinfo")
+    return _kept(environ, Profile(gateway.api_url, key, str(user["email"]), gateway.authority, TokenKind.API_KEY))
+
+
+def _kept(environ: Mapping[str, str], kept: Profile, *, must_enrol: bool = False) -> dict[str, Any]:
+    name = profile.save_login(environ, kept)
+    return {
+        "api_url": kept.api_url,
+        "email": kept.email,
+        "profile": name,
+        "config": str(profile.path(environ)),
+        "must_enrol_second_factor": must_enrol,
+    }
+
+
+def show(kept: dict[str, Any], as_json: bool) -> None:
+    emit(kept, as_json, _show)
+
+
+def _show(kept: dict[str, Any]) -> None:
+    click.echo(f"Logged in to {kept['api_url']} as {kept['email']}.")
+    known = profile.config(profile.environ())
+    if known.current != kept["profile"]:
+        click.echo(f"Use it with `--profile {kept['profile']}`, or `postern profiles use {kept['profile']}`.", err=True)
+    if kept["must_enrol_second_factor"]:
+        click.echo("Your organisation requires a second factor: `postern second-factor add` comes first.", err=True)
+
+
+def _typed_key(given: str) -> Secret:
+    key = _line() if given == "-" else Secret(given)
+    if not key.reveal() or not key.reveal().isascii() or any(character.isspace() for character in key.reveal()):
+        raise Invalid("this is no API key; it is shown once, when it is made", field="api_key")
+    return key
+
+
+def _line() -> Secret:
+    return Secret(sys.stdin.readline().rstrip("\r\n"))
+
+
+def _ask(what: str) -> Secret:
+    answer: str = click.prompt(what, hide_input=True, err=True)
+    return Secret(answer)
 
 
 @click.command()
+@click.option("--all", "every", is_flag=True, help="Those of all profiles.")
 @json_option
-def logout(as_json: bool) -> None:
-    """Forget the login.
+def logout(every: bool, as_json: bool) -> None:
+    """End the login.
 
-    Removes the token from this machine. Connection credentials stay valid; `postern credentials revoke` ends them.
+    Ends it at the gateway, and removes the token from this machine; the profile stays. An API key is only removed
+    here, and connection credentials stay valid: `postern credentials revoke` ends those.
     """
-    forgotten = profile.forget(os.environ)
-    emit(
-        {"logged_out": forgotten},
-        as_json,
-        lambda _: click.echo("Logged out." if forgotten else "Nobody was logged in."),
-    )
+    environ = profile.environ()
+    known = profile.config(environ)
+    names = sorted(known.profiles) if every else [profile.name_in_force(environ, known)]
+    ended = [
+        {"profile": name, "ended_at_gateway": _log_out(environ, name, known.profiles[name])}
+        for name in names
+        if name in known.profiles and known.profiles[name].token is not None
+    ]
+    emit({"logged_out": bool(ended), "logins": ended}, as_json, lambda _: _show_ended(ended))
+
+
+def _log_out(environ: Mapping[str, str], name: str, used: Profile) -> bool:
+    """Whether the gateway knows of it. The token goes from here in any case."""
+    ended = used.kind is TokenKind.LOGIN and _end(name, used)
+    kept = profile.config(environ).profiles.get(name)
+    if kept is not None:  # another command may have refreshed its token meanwhile
+        profile.forget_token(environ, name, kept)
+    return ended
+
+
+def _end(name: str, used: Profile) -> bool:
+    try:
+        with Gateway(used.api_url, used.authority).http(used.token) as http:
+            Authentication(http).logout()
+    except Unauthenticated:
+        return True  # it had ended already
+    except PosternError as error:
+        say(f"Warning: the login of profile {name} is forgotten here and goes on at the gateway: {error.message}")
+        return False
+    return True
+
+
+def _show_ended(ended: list[dict[str, Any]]) -> None:
+    if not ended:
+        click.echo("Nobody was logged in.")
+    elif len(ended) == 1:
+        click.echo("Logged out.")
+    else:
+        click.echo(f"Logged out of {len(ended)} profiles.")

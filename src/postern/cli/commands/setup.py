@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -10,11 +9,11 @@ from urllib.parse import parse_qs, urlsplit
 import click
 
 from postern.cli import profile
+from postern.cli.commands.login import keep_login, show
 from postern.cli.options import load
 from postern.cli.output import emit, json_option
-from postern.cli.profile import Profile
+from postern.cli.sign_in import Gateway
 from postern.client.client import Client
-from postern.client.http import Http
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid
 from postern.wiring import setup_link as wiring
@@ -68,22 +67,16 @@ def setup(link: str, name: str | None, password_stdin: bool, ca: Path | None, as
     postern setup 'https://gateway.example.com:7480/setup#token=...'
     """
     address, token = _parsed(link)
-    known = profile.find(os.environ)
+    environ = profile.environ()
+    known = profile.find({**environ, "POSTERN_TOKEN": ""})
     same = known if known and known.api_url == address else None
-    authority = ca.read_text() if ca else same.authority if same else ""
+    gateway = Gateway(address, ca.read_text() if ca else same.authority if same else "")
     password = Secret(sys.stdin.readline().rstrip("\r\n") if password_stdin else _ask_password())
-    with Http(address, authority=authority or None) as http:
+    with gateway.http() as http:
         logged_in = Client(http).set_up(token, password, name)
     if logged_in is None:
         raise Denied("the password is set; this account has a second factor: log in with `postern login`")
-    with Http(address, logged_in, authority=authority or None) as http:
-        user = Client(http).userinfo()
-    file = profile.save(os.environ, Profile(address, logged_in, user["email"], authority))
-    emit(
-        {"api_url": address, "email": user["email"], "config": str(file)},
-        as_json,
-        lambda value: click.echo(f"Your password is set. Logged in to {value['api_url']} as {value['email']}."),
-    )
+    show(keep_login(environ, gateway, logged_in), as_json)
 
 
 def _parsed(link: str) -> tuple[str, Secret]:

@@ -1,0 +1,37 @@
+"""`postern admin`: users, groups, programs, logins, organisations and the server. Needs an administrator."""
+
+from __future__ import annotations
+
+import click
+
+from postern.cli.lazy import Lazy, LazyGroup
+
+_AT = "postern.cli.commands.admin"
+GROUPS = {
+    "users": Lazy(f"{_AT}.users:users", "List and manage users."),
+    "groups": Lazy(f"{_AT}.groups:groups", "List and manage groups."),
+    "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
+    "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),
+    "machines": Lazy(f"{_AT}.machines:machines", "List and manage machine identities and their credentials."),
+    "logins": Lazy(f"{_AT}.logins:logins", "List and end logins."),
+    "orgs": Lazy(f"{_AT}.orgs:orgs", "List and manage organisations."),
+    "auth": Lazy(f"{_AT}.auth:auth", "Show and set how people log in."),
+    "server": Lazy(f"{_AT}.server:server", "Show and change the server's configuration."),
+    "features": Lazy(f"{_AT}.features:features", "Switch features on and off."),
+    "audit": Lazy(f"{_AT}.audit:audit", "Show who changed what."),
+    "logs": Lazy(f"{_AT}.logs:logs", "Show the server's log, and follow it."),
+}
+
+
+@click.group(cls=LazyGroup, lazy=GROUPS)
+def admin() -> None:
+    """Manage users, groups, keys, login and the server.
+
+    \b
+    postern admin users create ann@example.com --group dba
+    postern admin users setup-link ann@example.com
+    postern admin apikeys create nightly --service-account reports
+    postern admin auth set-oidc https://id.example.com --client-id postern --client-secret-stdin
+    postern admin audit list --since 2026-01-01
+    postern admin logs --follow
+    """

@@ -1,0 +1,79 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.api import client
+from postern.cli.output import emit, json_option, local_time
+from postern.cli.rows import given, page_of, paging_options, show_page, show_row, told
+from postern.client.shapes import Row
+
+_COLUMNS = [
+    ("name", "name"),
+    ("admin group", "admin_role_name"),
+    ("auditor group", "auditor_role_name"),
+    ("created", "created_at"),
+    ("id", "id"),
+]
+
+
+@click.group()
+def orgs() -> None:
+    """List and manage organisations.
+
+    \b
+    postern admin orgs list
+    postern admin orgs create acme admin@acme.example
+    postern admin orgs update --auditor-group compliance
+    """
+
+
+@orgs.command("list")
+@paging_options
+def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
+    """List organisations: all for administrators of the default one, else your own."""
+    with client() as api:
+        page = page_of(api.collection("orgs"), limit=limit, offset=offset, every=every)
+    show_page(page, _COLUMNS, as_json, "No organisations.")
+
+
+@orgs.command()
+@json_option
+def get(as_json: bool) -> None:
+    """Show your own organisation."""
+    with client() as api:
+        show_row(api.collection("orgs").get("self"), as_json)
+
+
+@orgs.command()
+@click.argument("name")
+@click.argument("admin_email")
+@click.option("--embedded-agent", is_flag=True, help="It may reach targets from the server's own network.")
+@json_option
+def create(name: str, admin_email: str, embedded_agent: bool, as_json: bool) -> None:
+    """Create an organisation, and a setup token for its first administrator."""
+    body = {"name": name, "admin_email": admin_email, "embedded_agent": embedded_agent}
+    with client() as api:
+        made = api.collection("orgs").create(body)
+    emit(made, as_json, _show_made)
+
+
+def _show_made(made: Row) -> None:
+    click.echo(made["setup_token"])
+    click.echo(
+        f"Created {made['name']}. With this token {made['admin_email']} sets a password, once, until "
+        f"{local_time(made['setup_expires_at'])}; it is shown this once.",
+        err=True,
+    )
+
+
+@orgs.command()
+@click.option("--name", help="The new name.")
+@click.option("--admin-group", help="The group whose members are administrators from now on.")
+@click.option("--auditor-group", help="The group whose members are auditors from now on.")
+@json_option
+def update(name: str | None, admin_group: str | None, auditor_group: str | None, as_json: bool) -> None:
+    """Change your own organisation; what is left out stays as it is."""
+    body = given(name=name, admin_role_name=admin_group, auditor_role_name=auditor_group)
+    with client() as api:
+        changed = api.collection("orgs").update("self", body)
+    told(changed, as_json, f"Changed {changed['name']}.")

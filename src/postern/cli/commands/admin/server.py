@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.api import client
+from postern.cli.output import emit, fields, json_option
+from postern.cli.rows import confirm, given, told, yes_option
+from postern.client.shapes import Row
+
+_PATH = ("serverconfig",)
+
+
+@click.group()
+def server() -> None:
+    """Show and change the server's configuration while it runs.
+
+    \b
+    postern admin server config
+    postern admin server set-listener --listen 0.0.0.0:5432
+    postern admin server set-addresses --public-host gateway.example.com
+    postern admin server rotate-token-keys
+    """
+
+
+@server.command()
+@json_option
+def config(as_json: bool) -> None:
+    """Show the configuration."""
+    with client() as api:
+        found = api.collection(*_PATH).get("misc")
+    emit(found, as_json, _show)
+
+
+def _show(found: Row) -> None:
+    listener = found["postgres_server_config"]
+    fields(
+        [
+            ("PostgreSQL listener", listener["listen_address"] if listener["enabled"] else "off"),
+            ("public host", found["public_host"] or "the machine's own name"),
+            ("API address", found["api_url"]),
+        ]
+    )
+
+
+@server.command("set-listener")
+@click.option("--listen", "listen_address", metavar="HOST:PORT", help="Where; empty: as the environment says.")
+@click.option("--on/--off", "enabled", default=None, help="Whether native PostgreSQL clients are listened for.")
+@json_option
+def set_listener(listen_address: str | None, enabled: bool | None, as_json: bool) -> None:
+    """Change where native PostgreSQL clients are listened for; sessions go on."""
+    listener = given(listen_address=listen_address, enabled=enabled)
+    if not listener:
+        raise click.UsageError("give --listen, --on or --off")
+    _put({"postgres_server_config": listener}, as_json)
+
+
+@server.command("set-addresses")
+@click.option("--public-host", help="The name that native clients are told; empty: as the environment says.")
+@click.option("--api-url", help="Where clients find the API, without /api; empty: as the environment says.")
+@json_option
+def set_addresses(public_host: str | None, api_url: str | None, as_json: bool) -> None:
+    """Change what clients are told of where this gateway is."""
+    body = given(public_host=public_host, api_url=api_url)
+    if not body:
+        raise click.UsageError("give --public-host or --api-url")
+    _put(body, as_json)
+
+
+def _put(body: Row, as_json: bool) -> None:
+    with client() as api:
+        changed = api.collection(*_PATH).update("misc", body)
+    emit(changed, as_json, _show)
+
+
+@server.command("rotate-token-keys")
+@click.option("--revoke", is_flag=True, help="Void every token that older keys signed, yours too.")
+@yes_option
+@json_option
+def rotate_token_keys(revoke: bool, yes: bool, as_json: bool) -> None:
+    """Sign tokens by a new key from now on."""
+    if revoke:
+        confirm("Void every token? Everybody has to log in again, you too", yes)
+    with client() as api:
+        api.collection(*_PATH).act("token-keys", "rotate", body={"revoke": revoke})
+    told({"rotated": True, "revoked": revoke}, as_json, "Tokens are signed by a new key.")

@@ -1,0 +1,149 @@
+"""The file that holds the profiles: readable by its owner only, changed by one command at a time, replaced whole.
+
+`{"current": NAME, "profiles": {NAME: {"api_url", "token", "email", "authority", "kind", "refresh_at"}}}`. The shape
+before there were several profiles (one profile's fields at the top) is read as the profile `default`, and written in
+the new shape at the next change.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured, Unavailable
+
+DEFAULT = "default"
+LOCK_WAIT = 15.0  # seconds; who holds the lock may be asking its gateway for a new token
+_MAX_BYTES = 4 * 1024 * 1024
+
+
+class TokenKind(StrEnum):
+    LOGIN = "login"
+    API_KEY = "api_key"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """`authority` is the PEM text of the CA that signed the gateway's certificate; empty for the system's CAs.
+    `refresh_at` is when the token is to be refreshed, in seconds since the epoch by this machine's clock; None for
+    one that cannot be."""
+
+    api_url: str
+    token: Secret | None = None
+    email: str = ""
+    authority: str = ""
+    kind: TokenKind = TokenKind.LOGIN
+    refresh_at: float | None = None
+
+
+@dataclass(slots=True)
+class Config:
+    current: str = DEFAULT
+    profiles: dict[str, Profile] = field(default_factory=dict)
+
+
+def read(file: Path) -> Config:
+    """Empty when there is no file. Raises Misconfigured for a damaged one, and for one that others may read."""
+    try:
+        with file.open("rb") as stream:
+            _require_private(file, os.fstat(stream.fileno()).st_mode)
+            content = stream.read(_MAX_BYTES)
+        return _parsed(json.loads(content))
+    except FileNotFoundError:
+        return Config()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise Misconfigured(f"{file} cannot be read ({error}); remove it and log in again") from None
+
+
+@contextmanager
+def change(file: Path, *, wait: float = LOCK_WAIT) -> Iterator[Config]:
+    """The configuration as it is now, written at the end of the block; no other command changes it meanwhile. Nothing
+    is written when the block raises. Raises Misconfigured; Unavailable when another command keeps the lock."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with _locked(file.with_name(".config.lock"), wait):
+        config = read(file)
+        before = _written(config)
+        yield config
+        after = _written(config)
+        if after != before or not file.exists():
+            _replace(file, after)
+
+
+@contextmanager
+def _locked(file: Path, wait: float) -> Iterator[None]:
+    with os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "w") as stream:
+        end = time.monotonic() + wait
+        while True:
+            try:
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() >= end:
+                    raise Unavailable(f"another command is changing {file.parent}; try again") from None
+                time.sleep(0.02)
+        yield  # closing the file gives the lock back
+
+
+def _replace(file: Path, text: str) -> None:
+    draft = file.with_name(f".config.{os.getpid()}")
+    draft.unlink(missing_ok=True)  # of a process that died; its mode is not ours to trust
+    try:
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _require_private(file: Path, mode: int) -> None:
+    if stat.S_IMODE(mode) & 0o077:
+        raise Misconfigured(
+            f"{file} may be read or changed by other users of this machine, and it holds your tokens; "
+            f"type `chmod 600 {file}`, and log in again if somebody may have read it"
+        )
+
+
+def _parsed(given: Any) -> Config:
+    if "profiles" not in given:
+        return Config(DEFAULT, {DEFAULT: _profile(given)})
+    profiles = {str(name): _profile(one) for name, one in given["profiles"].items()}
+    return Config(str(given["current"]), profiles)
+
+
+def _profile(given: Any) -> Profile:
+    token, refresh_at = given.get("token"), given.get("refresh_at")
+    return Profile(
+        str(given["api_url"]),
+        Secret(str(token)) if token else None,
+        str(given["email"]),
+        str(given["authority"]),
+        TokenKind(given.get("kind", TokenKind.LOGIN)),
+        None if refresh_at is None else float(refresh_at),
+    )
+
+
+def _written(config: Config) -> str:
+    profiles = {
+        name: {
+            "api_url": one.api_url,
+            "token": one.token.reveal() if one.token else None,
+            "email": one.email,
+            "authority": one.authority,
+            "kind": one.kind,
+            "refresh_at": one.refresh_at,
+        }
+        for name, one in sorted(config.profiles.items())
+    }
+    return json.dumps({"current": config.current, "profiles": profiles}, indent=2) + "\n"

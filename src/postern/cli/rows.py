@@ -1,0 +1,99 @@
+"""What the commands of `postern admin` share: lists with pages, one thing shown, something done."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import click
+
+from postern.cli.output import emit, fields, json_option, local_time, table
+from postern.client.resources import PAGE, Collection
+from postern.client.shapes import Row, RowPage
+from postern.domain.secret import Secret
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+DEFAULT_LIMIT = 50
+
+yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+
+
+def paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`limit`, `offset`, `every`, and `as_json`."""
+    for option in (
+        json_option,
+        click.option("--all", "every", is_flag=True, help="All pages."),
+        click.option("--offset", type=click.IntRange(0), default=0, show_default=True, help="Skip so many."),
+        click.option("--limit", type=click.IntRange(1, PAGE), default=DEFAULT_LIMIT, show_default=True),
+    ):
+        command = option(command)
+    return command
+
+
+def page_of(collection: Collection, *, limit: int, offset: int, every: bool, **filters: Any) -> RowPage:
+    return collection.everything(**filters) if every else collection.page(limit, offset, **filters)
+
+
+def show_page(page: RowPage, columns: Sequence[tuple[str, str]], as_json: bool, empty: str) -> None:
+    """`columns` are titles and the names of fields."""
+    emit(page, as_json, lambda _: _show_page(page, columns, empty))
+
+
+def _show_page(page: RowPage, columns: Sequence[tuple[str, str]], empty: str) -> None:
+    rows = [[_shown(name, one.get(name)) for _, name in columns] for one in page["data"]]
+    table([title for title, _ in columns], rows, empty)
+    if page["has_next_page"]:
+        click.echo(f"{page['total']} in all; go on with --offset, or take --all", err=True)
+
+
+def show_row(row: Row, as_json: bool) -> None:
+    emit(row, as_json, lambda one: fields([(_title(name), _shown(name, value)) for name, value in one.items()]))
+
+
+def told(row: Any, as_json: bool, text: str) -> None:
+    """What was done, in one line."""
+    emit(row, as_json, lambda _: click.echo(text))
+
+
+def confirm(question: str, yes: bool) -> None:
+    if not yes:
+        click.confirm(question, abort=True, err=True)
+
+
+def given(**values: Any) -> Row:
+    """Without what was left out on the command line: None, and empty tuples."""
+    return {name: list(one) if isinstance(one, tuple) else one for name, one in values.items() if one not in (None, ())}
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    found = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key:
+            raise click.UsageError(f"{option}: needs KEY=VALUE")
+        found[key] = value
+    return found
+
+
+def stdin_line() -> Secret:
+    return Secret(sys.stdin.readline().rstrip("\r\n"))
+
+
+def in_days(days: float | None) -> str | None:
+    """An API time so many days from now."""
+    return None if days is None else (datetime.now(UTC) + timedelta(days=days)).isoformat()
+
+
+def _title(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _shown(name: str, value: Any) -> Any:
+    if isinstance(value, str) and (name.endswith("_at") or name == "at"):
+        try:
+            return local_time(value)
+        except ValueError:
+            return value
+    return value

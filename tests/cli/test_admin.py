@@ -1,0 +1,191 @@
+"""`postern admin` against the real API over HTTP."""
+
+from __future__ import annotations
+
+import json
+import select
+import signal
+from pathlib import Path
+
+import pytest
+from tests.support.served import PASSWORD, ROOT, Served
+
+
+@pytest.fixture
+def root(gate: Served) -> Served:
+    gate.log_in()
+    return gate
+
+
+def test_users_are_made_changed_and_kept_out(root: Served) -> None:
+    made = root.json("admin", "users", "create", "eve@example.com", "--name", "Eve", "--group", "dba")
+    assert (made["email"], made["groups"], made["status"]) == ("eve@example.com", ["dba"], "invited")
+    changed = root.json("admin", "users", "update", "eve@example.com", "--name", "Eva", "--no-groups")
+    assert (changed["name"], changed["groups"]) == ("Eva", [])
+    root.ok("admin", "users", "deactivate", "eve@example.com", "--yes")
+    assert root.json("admin", "users", "get", "eve@example.com")["status"] == "inactive"
+    found = root.json("admin", "users", "list", "--status", "inactive")
+    assert [one["email"] for one in found["data"]] == ["eve@example.com"]
+    root.ok("admin", "users", "activate", "eve@example.com")
+    assert root.cli("admin", "users", "delete", "eve@example.com", stdin="n\n").exit_code == 1
+    root.ok("admin", "users", "delete", "eve@example.com", "--yes")
+    assert root.cli("admin", "users", "get", "eve@example.com").exit_code == 5
+
+
+def test_a_setup_link_lets_somebody_in(root: Served) -> None:
+    root.ok("admin", "users", "create", "eve@example.com")
+    link = root.json("admin", "users", "setup-link", "eve@example.com")
+    here = f"{root.url}/setup#token={link['token']}"
+    shown = root.ok("setup", here, "--password-stdin", "--profile", "eve", stdin="a password of her own\n")
+    assert "eve@example.com" in shown.stdout
+    assert root.json("whoami", "--profile", "eve")["email"] == "eve@example.com"
+
+
+def test_lists_are_tables_with_pages(root: Served) -> None:
+    table = root.ok("admin", "users", "list", "--limit", "2")
+    assert table.stdout.splitlines()[0].split()[:3] == ["E-MAIL", "NAME", "ROLE"]
+    assert len(table.stdout.splitlines()) == 3
+    assert "3 in all" in table.stderr
+    second = root.json("admin", "users", "list", "--limit", "2", "--offset", "2")
+    assert (len(second["data"]), second["has_next_page"]) == (1, False)
+
+
+def test_all_pages_are_fetched(root: Served) -> None:
+    for number in range(120):
+        root.run(root.services.groups.create(root.root, f"group-{number:03}"))
+    found = root.json("admin", "groups", "list", "--all")
+    names = [one["name"] for one in found["data"]]
+    assert len(names) == found["total"] == len(set(names))
+    assert {f"group-{number:03}" for number in range(120)} <= set(names)
+
+
+def test_groups(root: Served) -> None:
+    root.ok("admin", "groups", "create", "writers")
+    root.ok("admin", "groups", "rename", "writers", "editors")
+    assert "editors" in root.ok("admin", "groups", "list").stdout
+    root.ok("admin", "groups", "delete", "editors", "--yes")
+    assert root.cli("admin", "groups", "delete", "editors", "--yes").exit_code == 5
+
+
+def test_api_keys_are_shown_once_and_revoked(root: Served) -> None:
+    made = root.ok(
+        "admin", "apikeys", "create", "probe", "--group", "auditor", "--network", "127.0.0.0/8", "--days", "1"
+    )
+    key = made.stdout.strip()
+    assert root.ok("whoami", POSTERN_TOKEN=key).stdout.count("probe") >= 1
+    for text in (root.ok("admin", "apikeys", "list").output, root.ok("admin", "apikeys", "get", "probe").output):
+        assert key not in text
+        assert "probe" in text
+    root.ok("admin", "apikeys", "update", "probe", "--any-network", "--name", "probe-2")
+    root.ok("admin", "apikeys", "revoke", "probe-2", "--yes")
+    assert root.cli("whoami", POSTERN_TOKEN=key).exit_code == 3
+    root.ok("admin", "apikeys", "reactivate", "probe-2")
+    root.ok("whoami", POSTERN_TOKEN=key)
+
+
+def test_service_accounts(root: Served) -> None:
+    root.ok("admin", "serviceaccounts", "create", "reports", "--group", "dba")
+    root.ok("admin", "serviceaccounts", "update", "reports", "--name", "Nightly reports")
+    root.ok("admin", "serviceaccounts", "deactivate", "reports", "--yes")
+    found = root.json("admin", "serviceaccounts", "list")["data"]
+    assert [(one["subject"], one["name"], one["status"]) for one in found] == [
+        ("reports", "Nightly reports", "inactive")
+    ]
+    root.ok("admin", "serviceaccounts", "activate", "reports")
+    root.ok("admin", "serviceaccounts", "delete", "reports", "--yes")
+    assert root.cli("admin", "serviceaccounts", "get", "reports").exit_code == 5
+
+
+def test_machines_show_their_passwords_once(root: Served) -> None:
+    root.run(root.world.add_connection("orders"))
+    made = root.ok("admin", "machines", "create", "billing", "--connection", "orders", "--attribute", "team=payments")
+    password = next(line.split()[1] for line in made.stdout.splitlines() if line.startswith("password"))
+    listed = root.ok("admin", "machines", "credentials", "billing").output
+    assert "orders" in listed
+    assert password not in listed
+    rotated = root.json("admin", "machines", "rotate", "billing", "orders", "--overlap", "60")
+    assert rotated["password"] not in ("", password)
+    assert "team=payments" in root.ok("admin", "machines", "list").stdout
+    root.ok("admin", "machines", "update", "billing", "--no-connections")
+    assert root.json("admin", "machines", "get", "billing")["connection_names"] == []
+    root.ok("admin", "machines", "delete", "billing", "--yes")
+
+
+def test_logins_are_listed_and_ended(root: Served) -> None:
+    root.log_in("ann@example.com", "--profile", "ann")
+    mine = root.json("admin", "logins", "list")["data"]
+    assert [one["current"] for one in mine] == [True]
+    hers = root.json("admin", "logins", "list", "--user", "ann@example.com")["data"]
+    for one in hers:
+        root.ok("admin", "logins", "end", one["id"])
+    assert root.cli("whoami", "--profile", "ann").exit_code == 3
+
+
+def test_organisations(root: Served) -> None:
+    made = root.json("admin", "orgs", "create", "acme", "boss@acme.example")
+    assert made["setup_token"]
+    assert {"acme"} < {one["name"] for one in root.json("admin", "orgs", "list")["data"]}
+    root.ok("admin", "orgs", "update", "--auditor-group", "compliance")
+    assert root.json("admin", "orgs", "get")["auditor_role_name"] == "compliance"
+
+
+def test_settings_of_login_keep_what_is_left_out(root: Served) -> None:
+    root.ok("admin", "auth", "set-local", "--provider-name", "Ours", "--yes")
+    root.ok("admin", "auth", "set-local", "--auditor-group", "compliance", "--yes")
+    found = root.json("admin", "auth", "show")
+    assert (found["provider_name"], found["auditor_role_name"]) == ("Ours", "compliance")
+    assert "compliance" in root.ok("admin", "auth", "show").stdout
+
+
+def test_server_and_features(root: Served) -> None:
+    assert root.json("admin", "server", "config")["api_url"] == root.url
+    root.ok("admin", "server", "set-addresses", "--public-host", "gateway.example.com")
+    assert "gateway.example.com" in root.ok("admin", "server", "config").stdout
+    assert root.cli("admin", "server", "set-listener").exit_code == 2
+    name = root.json("admin", "features", "list")["data"][0]["name"]
+    root.ok("admin", "features", "disable", name)
+    assert not next(one for one in root.json("admin", "features", "list")["data"] if one["name"] == name)["enabled"]
+    root.ok("admin", "features", "enable", name)
+
+
+def test_token_keys_are_rotated_and_revoked(root: Served) -> None:
+    root.ok("admin", "server", "rotate-token-keys")
+    root.ok("whoami")
+    root.ok("admin", "server", "rotate-token-keys", "--revoke", "--yes")
+    assert root.cli("whoami").exit_code == 3
+
+
+def test_the_audit_log_has_filters(root: Served) -> None:
+    root.ok("admin", "groups", "create", "writers")
+    found = root.json("admin", "audit", "list", "--user", ROOT, "--type", "users/groups")["data"]
+    entry = root.json("admin", "audit", "get", found[0]["id"])
+    assert entry["actor_email"] == ROOT
+    assert PASSWORD not in root.ok("admin", "audit", "list", "--all").output
+
+
+def test_the_audit_log_is_followed(root: Served) -> None:
+    with root.started("admin", "audit", "list", "--follow", "--json") as following:
+        assert following.stdout is not None
+        for number in range(100):  # until it looks
+            root.ok("admin", "groups", "create", f"followed-{number}")
+            if select.select([following.stdout], [], [], 0.5)[0]:
+                break
+        entry = json.loads(following.stdout.readline())
+        assert (entry["resource_type"], entry["actor_email"]) == ("users/groups", ROOT)
+        following.send_signal(signal.SIGINT)
+        assert following.wait(10) == 1
+
+
+def test_others_may_not(gate: Served) -> None:
+    gate.log_in("ann@example.com")
+    assert gate.cli("admin", "apikeys", "list").exit_code == 4
+    assert gate.cli("admin", "audit", "list").exit_code == 4
+    assert gate.cli("admin", "users", "delete", ROOT, "--yes").exit_code in (4, 5)
+
+
+def test_metadata_come_from_a_file(root: Served, tmp_path: Path) -> None:
+    file = tmp_path / "metadata.xml"
+    file.write_text("<nonsense/>")
+    failed = root.cli("admin", "auth", "set-saml", "--metadata-file", str(file), "--yes")
+    assert failed.exit_code == 1
+    assert root.json("admin", "auth", "show")["auth_method"] == "local"
