@@ -71,9 +71,14 @@ class Api:
 
 
 async def make_api(
-    database: Database, *, exec_wait: float = 5.0, stream_life: float = 5.0, machine: Machine | None = None
+    database: Database,
+    *,
+    exec_wait: float = 5.0,
+    stream_life: float = 5.0,
+    machine: Machine | None = None,
+    master: bytes | None = None,
 ) -> Api:
-    world = await World.make(database)
+    world = await World.make(database, master)
     services = world.services(machine)
     app = create_app(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
     first = await services.accounts.ensure_first_admin()

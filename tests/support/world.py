@@ -96,8 +96,9 @@ class World:
     saml: Saml | None = None
 
     @classmethod
-    async def make(cls, database: Database) -> World:
-        encryption = Encryption(SqlDataKeys(database), LocalMaster(os.urandom(32)))
+    async def make(cls, database: Database, master: bytes | None = None) -> World:
+        """`master` is the key of a store that was filled before."""
+        encryption = Encryption(SqlDataKeys(database), LocalMaster(master or os.urandom(32)))
         stores = SqlStores(database, encryption)
         return cls(database, stores, encryption, (await stores.organisations.default()).id)
 

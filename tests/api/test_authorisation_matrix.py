@@ -1,0 +1,325 @@
+"""Who may call what: every operation of the description, by everybody who might try.
+
+Each call begins in a copy of the same store. A new operation without a row fails; so does a row without its operation.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from tests.api.conftest import INFO, PASSWORD, Api, make_api
+from tests.support.world import CLIENT, World
+
+from postern.api.app import create_app
+from postern.domain.login import LoginMethod
+from postern.domain.principal import PrincipalStatus
+from postern.domain.secret import Secret
+from postern.services.identity.users import UserFields
+from postern.store.database import Database
+
+MASTER = b"\x07" * 32
+NOBODY = ("anonymous", "made-up agent key", "expired token", "inactive user", "revoked key", "key of an inactive one")
+# Whose columns the table has, in this order. `ann` owns what is owned; `elsewhere` is another organisation's admin.
+CALLERS = ("bob", "ann", "auditor", "admin", "key", "auditor key", "admin key", "elsewhere")
+
+TOGGLES = dict.fromkeys(("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema"), "enabled")
+CONNECTION = {"type": "database", "subtype": "postgres", "agent_id": "{agent}", **TOGGLES}
+RULES = {"rules": [{"type": "deny_words_list", "words": ["x"]}]}
+SCIM_USER = "urn:ietf:params:scim:schemas:core:2.0:User"
+SCIM_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
+SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
+
+BODIES: Mapping[tuple[str, str], Any] = {
+    ("POST", "/api-keys"): {"name": "new"},
+    ("PUT", "/api-keys/{nameOrID}"): {"name": "renamed"},
+    ("POST", "/connections"): {**CONNECTION, "name": "new"},
+    ("PUT", "/connections/{nameOrID}"): {**CONNECTION, "name": "shop"},
+    ("PATCH", "/connections/{nameOrID}"): {"tags": ["x"]},
+    ("PUT", "/feature-flags/{name}"): {"enabled": True},
+    ("POST", "/guardrails"): {"name": "new", "input": RULES},
+    ("PUT", "/guardrails/{id}"): {"name": "renamed", "input": RULES},
+    ("POST", "/localauth/login"): {"email": "ann@example.com", "password": PASSWORD},
+    ("POST", "/localauth/register"): {"email": "x@example.com", "password": PASSWORD},
+    ("POST", "/localauth/second-factor"): {"ticket": "made up", "kind": "totp", "code": "123456"},
+    ("POST", "/localauth/setup"): {"token": "made up", "password": PASSWORD},
+    ("POST", "/login/device/token"): {"device_code": "made up"},
+    ("POST", "/login/exchange"): {"code": "made up", "code_verifier": "v" * 43},
+    ("POST", "/machineidentities"): {"name": "new", "connection_names": []},
+    ("PUT", "/machineidentities/{name}"): {"description": "x"},
+    ("POST", "/orgs"): {"name": "third", "admin_email": "x@example.org"},
+    ("PUT", "/orgs/features"): {"name": "api-keys", "status": "enabled"},
+    ("PUT", "/orgs/self"): {"auditor_role_name": "readers"},
+    ("POST", "/scim/v2/Groups"): {"schemas": [SCIM_GROUP], "displayName": "new"},
+    ("PUT", "/scim/v2/Groups/{id}"): {"schemas": [SCIM_GROUP], "displayName": "renamed"},
+    ("PATCH", "/scim/v2/Groups/{id}"): PATCH,
+    ("POST", "/scim/v2/Users"): {"schemas": [SCIM_USER], "userName": "new@example.com"},
+    ("PUT", "/scim/v2/Users/{id}"): {"schemas": [SCIM_USER], "userName": "bob@example.com"},
+    ("PATCH", "/scim/v2/Users/{id}"): PATCH,
+    ("PUT", "/serverconfig/auth"): {"auth_method": "local"},
+    ("PUT", "/serverconfig/misc"): {"public_host": "pg.example.com"},
+    ("POST", "/serviceaccounts"): {"subject": "new", "status": "active"},
+    ("PUT", "/serviceaccounts/{subject}"): {"name": "x"},
+    ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
+    ("POST", "/users"): {"email": "new@example.com"},
+    ("POST", "/users/groups"): {"name": "new"},
+    ("PUT", "/users/groups/{name}"): {"name": "renamed"},
+    ("PUT", "/users/self/password"): {"current_password": PASSWORD, "new_password": "another long password"},
+    ("POST", "/users/self/second-factors"): {"kind": "totp", "name": "phone", "current_password": PASSWORD},
+    ("POST", "/users/self/second-factors/recovery-codes"): {"current_password": PASSWORD},
+    ("DELETE", "/users/self/second-factors/{factor_id}"): {"current_password": PASSWORD},
+    ("POST", "/users/self/second-factors/{factor_id}/confirm"): {"code": "123456"},
+    ("PUT", "/users/{emailOrID}"): {"name": "Bobby"},
+}
+QUERIES = {
+    ("GET", "/callback"): "?state=made-up&code=x",
+    ("GET", "/login"): "?redirect=http://localhost:7480/",
+    ("GET", "/login/device"): "?user_code=AAAA-BBBB",
+}
+
+# fmt: off
+#                                            bob ann aud adm key auk adk els
+TABLE: Mapping[tuple[str, str], str] = {
+}
+OPEN: Mapping[tuple[str, str], int] = {
+}
+# fmt: on
+
+
+@dataclass
+class Template:
+    """The store that every call begins with, and who is in it by which token."""
+
+    file: Path
+    tokens: dict[str, str]
+    known: dict[str, str]
+
+
+@asynccontextmanager
+async def opened(file: Path) -> AsyncIterator[tuple[World, httpx.AsyncClient]]:
+    database = Database(f"sqlite:///{file}")
+    world = await World.make(database, MASTER)
+    app = create_app(world.services(), INFO, exec_wait=0.01, stream_life=0.01)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost/api") as client:
+        yield world, client
+    await database.close()
+
+
+def token_of(client: httpx.AsyncClient) -> str:
+    return client.headers["authorization"].removeprefix("Bearer ")
+
+
+async def fill(file: Path) -> Template:
+    database = Database(f"sqlite:///{file}")
+    await database.migrate()
+    api = await make_api(database, exec_wait=0.01, master=MASTER)
+    tokens = {"anonymous": "", "made-up agent key": "pagt_" + "A" * 43}
+    tokens |= {"admin": token_of(api.as_admin), "auditor": token_of(api.as_auditor)}
+    tokens |= {"ann": token_of(api.as_ann), "bob": token_of(api.as_bob)}
+    known = await _things(api)
+    await _keys(api, tokens)
+    await _ended(api, tokens)
+    tokens["elsewhere"] = await _elsewhere(api)
+    await database.close()
+    return Template(file, tokens, known)
+
+
+async def _things(api: Api) -> dict[str, str]:
+    """Something for every path parameter; ann's where it belongs to somebody."""
+    await api.make_connection()
+    guardrail = await api.make_guardrail()
+    credential = (await api.as_ann.post("/connections/shop/credentials")).json()
+    session = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()
+    for path, body in (
+        ("/serviceaccounts", {"subject": "robot", "status": "active"}),
+        ("/machineidentities", {"name": "backup", "connection_names": ["shop"]}),
+        ("/users/groups", {"name": "crew"}),
+        ("/api-keys", {"name": "ci"}),
+        ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
+    ):
+        answer = await api.as_admin.post(path, json=body)
+        assert answer.status_code == 201, answer.text
+    enrol = {"kind": "totp", "name": "phone", "current_password": PASSWORD}
+    factor = (await api.as_ann.post("/users/self/second-factors", json=enrol)).json()
+    login = (await api.as_ann.get("/logins")).json()["data"][0]
+    entry = (await api.as_admin.get("/audit/logs")).json()["data"][0]
+    groups = {group["name"]: group["id"] for group in (await api.as_admin.get("/users/groups")).json()["data"]}
+    return {
+        "agent": str(api.agent.id),
+        "guardrail": guardrail["id"],
+        "credential_id": credential["id"],
+        "session_id": session["session_id"],
+        "factor_id": factor["id"],
+        "login_id": login["id"],
+        "entry": entry["id"],
+        "group": groups["crew"],
+        "user": str(api.users["bob"].id),
+    }
+
+
+async def _keys(api: Api, tokens: dict[str, str]) -> None:
+    for name, groups in (("key", []), ("auditor key", ["auditor"]), ("admin key", ["admin"]), ("revoked key", [])):
+        made = await api.as_admin.post("/api-keys", json={"name": name, "groups": groups})
+        tokens[name] = made.json()["key"]
+    assert (await api.as_admin.delete("/api-keys/revoked key")).status_code == 204
+    robot = {"subject": "sleeper", "status": "active"}
+    assert (await api.as_admin.post("/serviceaccounts", json=robot)).status_code == 201
+    made = await api.as_admin.post("/api-keys", json={"name": "sleepers", "service_account": "sleeper"})
+    tokens["key of an inactive one"] = made.json()["key"]
+    await api.as_admin.put("/serviceaccounts/sleeper", json={"status": "inactive"})
+
+
+async def _ended(api: Api, tokens: dict[str, str]) -> None:
+    services, admin = api.services, api.users["admin"]
+    fields = UserFields(email="leaver@example.com", groups=("admin",), password=Secret(PASSWORD))
+    leaver = await services.users.create(admin, fields)
+    login = await services.logins.open(leaver, LoginMethod.LOCAL, CLIENT)
+    tokens["inactive user"] = login.token.reveal()
+    await services.users.update(admin, "leaver@example.com", UserFields(status=PrincipalStatus.INACTIVE))
+    past = api.world.clock() - timedelta(seconds=1)
+    live = await services.logins.open(await services.users.own(admin), LoginMethod.LOCAL, CLIENT)
+    tokens["expired token"] = (await services.tokens.issue(admin.id, live.login.id, past)).reveal()
+
+
+async def _elsewhere(api: Api) -> str:
+    """The other organisation's administrator, who has things of the same names."""
+    organisation = await api.world.stores.organisations.by_name("elsewhere")
+    assert organisation is not None
+    account = await api.world.stores.principals.by_email(organisation.id, "chief@example.org")
+    assert account is not None
+    link = await api.services.setup_links.make_for(account)
+    body = {"token": link.token.reveal(), "password": PASSWORD}
+    answer = await api.nobody.post("/localauth/setup", json=body)
+    assert answer.status_code == 200, answer.text
+    return answer.headers["Token"]
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
+    return asyncio.run(fill(tmp_path_factory.mktemp("matrix") / "postern.db"))
+
+
+def filled(path: str, known: Mapping[str, str]) -> str:
+    """The path with parameters that exist."""
+    if path.startswith("/scim"):
+        known = {**known, "id": known["group"] if "Groups" in path else known["user"]}
+        if "ResourceTypes" in path or "Schemas" in path:
+            known = {**known, "id": "User" if "ResourceTypes" in path else SCIM_USER}
+    names = {
+        "/agents/": "embedded",
+        "/api-keys/": "ci",
+        "/connections/": "shop",
+        "/feature-flags/": "api-keys",
+        "/machineidentities/": "backup",
+        "/users/groups/": "crew",
+    }
+    name = next((value for prefix, value in names.items() if path.startswith(prefix)), "")
+    values = {
+        "nameOrID": name,
+        "name": name,
+        "connection": "shop",
+        "id": known["entry"] if path.startswith("/audit") else known["guardrail"],
+        "subject": "robot",
+        "emailOrID": "bob@example.com",
+        **known,
+    }
+    for key, value in values.items():
+        path = path.replace(f"{{{key}}}", value)
+    return path
+
+
+async def call(template: Template, operation: tuple[str, str], caller: str, folder: Path) -> httpx.Response:
+    file = folder / f"{caller}.db"
+    shutil.copyfile(template.file, file)
+    method, path = operation
+    body = BODIES.get(operation)
+    if isinstance(body, dict) and "agent_id" in body:
+        body = {**body, "agent_id": template.known["agent"]}
+    headers = {"Authorization": f"Bearer {template.tokens[caller]}"} if template.tokens.get(caller) else {}
+    url = filled(path, template.known) + QUERIES.get(operation, "")
+    async with opened(file) as (_, client):
+        return await client.request(method, url, json=body, headers=headers)
+
+
+def operations() -> dict[tuple[str, str], bool]:
+    """Every operation of the description, and whether it needs a token."""
+
+    class Nothing:
+        def __getattr__(self, name: str) -> Any:
+            return lambda *_: None
+
+    services: Any = type("Services", (), {"signals": Nothing()})()
+    described = create_app(services, INFO).openapi()["paths"]
+    return {
+        (method.upper(), path.removeprefix("/api")): bool(one.get("security"))
+        for path, methods in described.items()
+        for method, one in methods.items()
+    }
+
+
+OPERATIONS = operations()
+
+
+def test_the_table_has_a_row_for_every_operation() -> None:
+    secured = {operation for operation, is_secured in OPERATIONS.items() if is_secured}
+    assert set(TABLE) == secured
+    assert set(OPEN) == set(OPERATIONS) - secured
+
+
+@pytest.mark.parametrize("operation", TABLE, ids=" ".join)
+async def test_each_caller_is_answered_as_the_table_says(
+    template: Template, operation: tuple[str, str], tmp_path: Path
+) -> None:
+    for caller in NOBODY:
+        answer = await call(template, operation, caller, tmp_path)
+        assert answer.status_code == 401, (caller, answer.text)
+    found = {caller: (await call(template, operation, caller, tmp_path)).status_code for caller in CALLERS}
+    wanted = dict(zip(CALLERS, map(int, TABLE[operation].split()), strict=True))
+    assert found == wanted
+
+
+@pytest.mark.parametrize("operation", OPEN, ids=" ".join)
+async def test_open_operations_give_strangers_nothing(
+    template: Template, operation: tuple[str, str], tmp_path: Path
+) -> None:
+    answer = await call(template, operation, "anonymous", tmp_path)
+    assert answer.status_code == OPEN[operation], answer.text
+
+
+async def test_nothing_of_another_organisation_is_listed(template: Template, tmp_path: Path) -> None:
+    """Case 49: cross-scope references. What is listed elsewhere is elsewhere's own."""
+    ours = set(template.known.values()) | {"shop", "ci", "backup", "crew", "robot", "ann@example.com"}
+    for operation in OPERATIONS:
+        method, path = operation
+        if method != "GET" or "{" in path or not OPERATIONS[operation] or path.startswith("/server-logs"):
+            continue
+        answer = await call(template, operation, "elsewhere", tmp_path)
+        assert not [one for one in ours if f'"{one}"' in answer.text], (path, answer.text)
+
+
+async def test_a_role_assignment_needs_a_role(template: Template, tmp_path: Path) -> None:
+    """Case 44: nobody gives themselves more by an endpoint without its own check."""
+    file = tmp_path / "roles.db"
+    shutil.copyfile(template.file, file)
+    async with opened(file) as (_, client):
+        for caller in ("ann", "auditor", "key", "auditor key"):
+            headers = {"Authorization": f"Bearer {template.tokens[caller]}"}
+            for method, path, body in (
+                ("PUT", "/users/ann@example.com", {"groups": ["admin"]}),
+                ("PUT", "/users/auditor@example.com", {"groups": ["admin"]}),
+                ("POST", "/api-keys", {"name": "more", "groups": ["admin"]}),
+                ("PUT", "/orgs/self", {"admin_role_name": "dba"}),
+                ("PUT", "/users/groups/crew", {"name": "admins"}),
+                ("POST", "/users/ann@example.com/setup-link", None),
+            ):
+                answer = await client.request(method, path, json=body, headers=headers)
+                assert answer.status_code == 403 or (answer.status_code, caller) == (404, "key"), (caller, path)
