@@ -10,7 +10,9 @@ from tests.support.postgres import free_port
 from postern.domain.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
-from postern.services.server.auth_settings import AuthFields, OidcFields
+from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.oidc import OpenIdClient
+from postern.services.server.auth_settings import AuthFields, AuthSettings, OidcFields
 
 
 def fields(issuer: str) -> AuthFields:
@@ -18,7 +20,12 @@ def fields(issuer: str) -> AuthFields:
 
 
 async def test_a_provider_that_is_there_is_taken_and_others_change_nothing(site: Site) -> None:
-    settings, admin = site.services.auth_settings, await site.world.add_user("root", "admin")
+    stores, configs = site.world.stores, site.services.auth_configs
+    provider = OpenIdClient(Fetcher(), site.world.clock)
+    settings = AuthSettings(
+        configs, stores.organisations, stores.principals, stores.api_keys, site.world.clock, provider
+    )
+    admin = await site.world.add_user("root", "admin")
     config, _ = await settings.put(admin, fields(site.provider.issuer))
     for issuer in (f"http://127.0.0.1:{free_port()}", f"{site.provider.issuer}/elsewhere"):
         with pytest.raises((Invalid, Unavailable)):

@@ -46,7 +46,6 @@ from postern.services.server.idempotency import Idempotency
 from postern.services.server.machine import Machine
 from postern.services.server.operators import Operators
 from postern.services.server.organisations import Organisations
-from postern.services.server.providers import Providers
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
 from postern.services.sessions import Sessions
@@ -151,7 +150,7 @@ def build_services(
             stores.principals,
             stores.api_keys,
             now,
-            machine.provider or Providers(openid),
+            machine.provider,
         ),
         authentication=Authentication(tokens, logins, features, required, api_keys, door),
         connections=Connections(
