@@ -26,6 +26,9 @@ OPEN = {
     ("POST", "/api/localauth/login"),
     ("GET", "/api/callback"),
     ("POST", "/api/login/exchange"),
+    ("GET", "/api/saml/login"),
+    ("POST", "/api/saml/callback"),
+    ("GET", "/api/saml/metadata"),
     ("POST", "/api/login/device"),
     ("POST", "/api/login/device/token"),
     ("GET", "/api/login/device"),  # a page: it leads to login

@@ -99,7 +99,7 @@ BAD_TOKENS = {  # what is wrong, and the word that the person reads
     "several audiences without azp": (wrong(aud=["postern-client", "another client"]), "azp"),
     "wrong issuer": (wrong(iss="https://evil.example"), "iss"),
     "no issuer": (without("iss"), "iss"),
-    "expired token": (shifted(exp=-61), "exp"),
+    "expired token": (shifted(exp=-120), "exp"),
     "no expiry": (without("exp"), "exp"),
     "expiry that is a text": (wrong(exp="32503680000"), "exp"),
     "expiry that is a truth value": (wrong(exp=True), "good"),

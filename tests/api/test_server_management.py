@@ -119,7 +119,7 @@ async def test_server_configuration_over_http(api: Api) -> None:
     assert before == {
         "postgres_server_config": {"enabled": True, "listen_address": "127.0.0.1:7432"},
         "public_host": "",
-        "api_url": "",
+        "api_url": "http://localhost:7480",
     }
     changed = before | {"postgres_server_config": {"enabled": True, "listen_address": "0.0.0.0:7000"}}
     changed |= {"public_host": "db.example"}

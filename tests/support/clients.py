@@ -9,11 +9,11 @@ import subprocess
 import pytest
 
 
-def need(program: str) -> str:
+def need(program: str, packages: str = "postgresql-client and postgresql-contrib") -> str:
     """The program's path. Missing: an error under CI=true, a visible skip elsewhere."""
     found = shutil.which(program)
     if found is None:
-        reason = f"{program} is not installed: install Debian's postgresql-client and postgresql-contrib"
+        reason = f"{program} is not installed: install Debian's {packages}"
         if os.environ.get("CI") == "true":
             pytest.fail(reason)
         pytest.skip(reason)

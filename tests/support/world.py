@@ -18,10 +18,13 @@ from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.session import Session
+from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.saml import SamlAdapter
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
+from postern.services.identity.saml import Saml
 from postern.services.server.features import Features
 from postern.services.server.machine import Machine
 from postern.store.database import Database
@@ -90,6 +93,7 @@ class World:
     recordings: FakeRecordings = field(default_factory=FakeRecordings)
     openid: OpenId | None = None
     _features: Features | None = None
+    saml: Saml | None = None
 
     @classmethod
     async def make(cls, database: Database) -> World:
@@ -143,6 +147,7 @@ class World:
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,
+            saml=self.saml or SamlAdapter(Fetcher(), self.clock),
         )
 
 

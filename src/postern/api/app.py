@@ -27,6 +27,7 @@ from postern.api.routes import (
     logins,
     machines,
     organisations,
+    saml,
     scripts,
     second_factors,
     server,
@@ -89,7 +90,7 @@ def create_app(
         api.include_router(part)
     for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
         api.include_router(part)
-    for part in (login.router, device.router):
+    for part in (login.router, device.router, saml.router):
         api.include_router(part)
     app.include_router(api)
     app.add_middleware(Envelope)

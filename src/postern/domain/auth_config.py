@@ -25,11 +25,18 @@ class OidcConfig:
 
 @dataclass(frozen=True, slots=True)
 class SamlConfig:
-    """Metadata of the identity provider: by URL, or as XML text, which then wins."""
+    """Metadata of the identity provider: by URL, or as XML text, which then wins.
+
+    The other fields name attributes of its assertions. Empty: the NameID is the subject; e-mail and name are looked
+    for under the names that providers usually give them.
+    """
 
     idp_metadata_url: str = ""
     idp_metadata: str = ""
     groups_claim: str = "groups"
+    subject_attribute: str = ""
+    email_attribute: str = ""
+    name_attribute: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ from postern.services.identity.passwords import Passwords
 from postern.services.identity.provider_door import OidcDoor
 from postern.services.identity.provisioning import Provisioning
 from postern.services.identity.renewal import OidcRenewal
+from postern.services.identity.saml import Saml
+from postern.services.identity.saml_login import SamlLogin
 from postern.services.identity.second_factors import RequiredFactors, SecondFactors
 from postern.services.identity.service_accounts import ServiceAccounts
 from postern.services.identity.setup_links import SetupLinks
@@ -44,6 +46,7 @@ from postern.services.server.idempotency import Idempotency
 from postern.services.server.machine import Machine
 from postern.services.server.operators import Operators
 from postern.services.server.organisations import Organisations
+from postern.services.server.providers import Providers
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
 from postern.services.sessions import Sessions
@@ -81,6 +84,7 @@ class Services:
     server_configs: ServerConfigs
     server_logs: ServerLogs
     service_accounts: ServiceAccounts
+    saml_login: SamlLogin
     sessions: Sessions
     setup_links: SetupLinks
     sign_in: SignIn
@@ -103,6 +107,7 @@ def build_services(
     passwords: Passwords | None = None,
     machine: Machine | None = None,
     openid: OpenId | None = None,
+    saml: Saml | None = None,
 ) -> Services:
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
@@ -141,7 +146,12 @@ def build_services(
         audit=Audit(stores.audit, stores.organisations, now),
         auth_configs=auth_configs,
         auth_settings=AuthSettings(
-            auth_configs, stores.organisations, stores.principals, stores.api_keys, now, machine.provider
+            auth_configs,
+            stores.organisations,
+            stores.principals,
+            stores.api_keys,
+            now,
+            machine.provider or Providers(openid),
         ),
         authentication=Authentication(tokens, logins, features, required, api_keys, door),
         connections=Connections(
@@ -166,6 +176,7 @@ def build_services(
         oidc_login=OidcLogin(openid, auth_configs, stores.organisations, vouchers, sign_in, handover),
         provisioning=Provisioning(stores.principals, stores.groups, users, signals, now),
         own_logins=OwnLogins(stores.principals, stores.organisations, accounts, logins, tokens),
+        saml_login=SamlLogin(saml, auth_configs, stores.organisations, vouchers, sign_in, handover, now),
         second_factors=SecondFactors(
             stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
         ),

@@ -13,6 +13,7 @@ from postern.inspection.patterns import compiles
 from postern.integrations.identity.addresses import networks_of
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.oidc import OpenIdClient
+from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.protocols.postgres.lens import PostgresLens
 from postern.recording.library import Library
 from postern.services.bundle import Services, build_services
@@ -25,6 +26,7 @@ from postern.store.ports import Signals, Topic
 from postern.store.sql import SqlStores
 from postern.wiring import masters, paths, tls
 from postern.wiring.auth import default_auth
+from postern.wiring.providers import Providers
 
 ENFORCEABLE = frozenset({"postgres"})  # the subtypes that have a relay
 
@@ -50,22 +52,21 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = SqlStores(database, encryption)
         recordings = Library(settings.home, {"postgres": PostgresLens})
-        openid = OpenIdClient(Fetcher(allowed=networks_of(settings.provider_networks)), now)
-        yield App(
-            database,
+        networks = networks_of(settings.provider_networks)
+        openid = OpenIdClient(Fetcher(allowed=networks), now)
+        saml = SamlAdapter(Fetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)
+        services = build_services(
             stores,
-            encryption,
-            build_services(
-                stores,
-                signals,
-                recordings,
-                now,
-                compiles=compiles,
-                enforceable=ENFORCEABLE,
-                machine=replace(machine_of(settings), provider=openid),
-                openid=openid,
-            ),
+            signals,
+            recordings,
+            now,
+            compiles=compiles,
+            enforceable=ENFORCEABLE,
+            machine=replace(machine_of(settings), provider=Providers(openid, saml)),
+            openid=openid,
+            saml=saml,
         )
+        yield App(database, stores, encryption, services)
     finally:
         await database.close()
 

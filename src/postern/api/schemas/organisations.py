@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, ClassVar, Literal
 
@@ -94,6 +95,9 @@ class SamlRequest(Body):
     idp_metadata_url: str = ""
     idp_metadata: str = Field("", description="XML, which wins over the URL")
     groups_claim: str = "groups"
+    subject_attribute: str = Field("", description="Attribute that names somebody for ever; the NameID when empty")
+    email_attribute: str = Field("", description="The usual names of it are tried when empty")
+    name_attribute: str = Field("", description="The usual names of it are tried when empty")
 
 
 class AuthConfigRequest(Body):
@@ -145,6 +149,9 @@ class SamlAnswer(Answer):
     idp_metadata_url: str
     idp_metadata: str
     groups_claim: str
+    subject_attribute: str
+    email_attribute: str
+    name_attribute: str
 
 
 class AuthConfigAnswer(Answer):
@@ -162,11 +169,7 @@ class AuthConfigAnswer(Answer):
         return cls(
             auth_method=config.method,
             oidc_config=OidcAnswer.of(config.oidc) if config.oidc else None,
-            saml_config=SamlAnswer(
-                idp_metadata_url=saml.idp_metadata_url, idp_metadata=saml.idp_metadata, groups_claim=saml.groups_claim
-            )
-            if saml
-            else None,
+            saml_config=SamlAnswer(**asdict(saml)) if saml else None,
             provider_name=config.provider_name,
             admin_role_name=organisation.role_groups.admin,
             auditor_role_name=organisation.role_groups.auditor,

@@ -79,7 +79,7 @@ class Fetcher:
         parts = checked_url(url, loopback=loopback)
         host, port = parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
         # Compressed answers could be far larger than what is counted here.
-        given = {**headers, "Host": parts.netloc, "Accept": "application/json", "Accept-Encoding": "identity"}
+        given = {"Accept": "application/json", **headers, "Host": parts.netloc, "Accept-Encoding": "identity"}
         try:
             async with asyncio.timeout(self._deadline):
                 addresses = await self._resolve(host, port)

@@ -223,7 +223,8 @@ def checked_saml(given: SamlConfig) -> SamlConfig:
         raise Invalid(f"saml_config.idp_metadata: at most {MAX_METADATA} characters", field="saml_config.idp_metadata")
     if not given.idp_metadata_url and not given.idp_metadata:
         raise Invalid("saml_config: needs idp_metadata_url or idp_metadata", field="saml_config")
-    _check_text("saml_config.groups_claim", given.groups_claim)
+    for name in ("groups_claim", "subject_attribute", "email_attribute", "name_attribute"):
+        _check_text(f"saml_config.{name}", getattr(given, name))
     if not given.groups_claim:
         raise Invalid("saml_config.groups_claim: is required", field="saml_config.groups_claim")
     return given

@@ -1,0 +1,262 @@
+"""The check of a provider's answer (SAML 2.0 Core 3.4.1.4, Profiles 4.1.4.2 and 4.1.4.3).
+
+Everything that names somebody is read from the bytes whose signature was verified, and from nothing else: the
+document that came in only says where to look. So it does not matter what is wrapped around a genuine assertion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from lxml import etree
+from signxml.algorithms import DigestAlgorithm, SignatureMethod
+from signxml.exceptions import InvalidCertificate, SignXMLException
+from signxml.verifier import SignatureConfiguration, VerifyResult, XMLVerifier
+
+from postern.domain.auth_config import SamlConfig
+from postern.domain.saml import Asserted, ServiceProvider
+from postern.errors import Denied, Unauthenticated
+from postern.integrations.identity.saml_metadata import IdentityProvider
+from postern.integrations.identity.saml_profile import attributes_of, identity_of
+from postern.integrations.identity.saml_xml import (
+    ASSERTION,
+    PROTOCOL,
+    SIGNATURE,
+    Unreadable,
+    moment_of,
+    parsed_message,
+    text_of,
+)
+
+SKEW = timedelta(seconds=60)
+_SUCCESS = "urn:oasis:names:tc:SAML:2.0:status:Success"
+_BEARER = "urn:oasis:names:tc:SAML:2.0:cm:bearer"
+_EXCLUSIVE = "http://www.w3.org/2001/10/xml-exc-c14n#"
+_TRANSFORMS = [SIGNATURE + "enveloped-signature", _EXCLUSIVE]
+_METHODS = frozenset(
+    {
+        *(SignatureMethod.RSA_SHA256, SignatureMethod.RSA_SHA384, SignatureMethod.RSA_SHA512),
+        *(SignatureMethod.ECDSA_SHA256, SignatureMethod.ECDSA_SHA384, SignatureMethod.ECDSA_SHA512),
+        *(SignatureMethod.SHA256_RSA_MGF1, SignatureMethod.SHA384_RSA_MGF1, SignatureMethod.SHA512_RSA_MGF1),
+    }
+)
+_DIGESTS = frozenset({DigestAlgorithm.SHA256, DigestAlgorithm.SHA384, DigestAlgorithm.SHA512})
+# Parts of an answer that this reads; whatever else there is could be a second message to another reader.
+_PARTS = {f"{{{ASSERTION}}}Issuer": 1, f"{{{SIGNATURE}}}Signature": 1, f"{{{PROTOCOL}}}Status": 1}
+_CONDITIONS = frozenset(f"{{{ASSERTION}}}{name}" for name in ("AudienceRestriction", "OneTimeUse", "ProxyRestriction"))
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What the answer must fit."""
+
+    us: ServiceProvider
+    provider: IdentityProvider
+    request_id: str
+    now: datetime
+
+
+def asserted_by(content: bytes, expected: Expected, config: SamlConfig) -> Asserted:
+    """Raises Denied for the answer to another request, Unauthenticated for whatever else is wrong with it."""
+    root = parsed_message(content)
+    assertion = _only_assertion(root)
+    _check_envelope(root, expected)
+    verified = _verified(root, assertion, expected)
+    return _asserted(verified, expected, config)
+
+
+def _only_assertion(root: etree._Element) -> etree._Element:
+    """The one place where an assertion may be; anything unusual about the rest is refused."""
+    if root.tag != f"{{{PROTOCOL}}}Response" or root.get("Version") != "2.0":
+        raise Unreadable("this is not a Response of SAML 2.0")
+    _check_ids(root)
+    assertions, parts = [], dict(_PARTS)
+    for child in root:
+        if child.tag == f"{{{ASSERTION}}}Assertion":
+            assertions.append(child)
+        elif child.tag == f"{{{ASSERTION}}}EncryptedAssertion":
+            raise Unauthenticated("the assertion is encrypted; switch encryption off at the identity provider")
+        elif parts.get(str(child.tag), 0):
+            parts[str(child.tag)] -= 1
+        else:
+            raise Unreadable("there is something in the answer that does not belong there")
+    _check_status(root)
+    named = [one for one in root.iter() if etree.QName(one).localname in ("Assertion", "EncryptedAssertion")]
+    if len(assertions) != 1 or named != assertions:
+        raise Unreadable("the answer must have exactly one assertion")
+    signatures = [one for one in root.iter() if etree.QName(one).localname == "Signature"]
+    if any(one.getparent() not in (root, assertions[0]) for one in signatures):
+        raise Unreadable("there is a signature in a place where none belongs")
+    return assertions[0]
+
+
+def _check_ids(root: etree._Element) -> None:
+    """No two elements may answer to the same reference, however a library spells the attribute."""
+    ids = [value for one in root.iter() for name, value in one.items() if etree.QName(name).localname.lower() == "id"]
+    if len(ids) != len(set(ids)):
+        raise Unreadable("two elements of the answer have the same id")
+
+
+def _check_status(root: etree._Element) -> None:
+    codes = root.findall(f"{{{PROTOCOL}}}Status/{{{PROTOCOL}}}StatusCode")
+    if len(codes) != 1:
+        raise Unreadable("the answer must have one status")
+    if codes[0].get("Value") != _SUCCESS:
+        inner = codes[0].find(f"{{{PROTOCOL}}}StatusCode")
+        word = str((codes[0] if inner is None else inner).get("Value", "")).rpartition(":")[2][:64]
+        raise Unauthenticated(f"the identity provider refused the login ({word if word.isalnum() else 'no reason'})")
+
+
+def _check_envelope(root: etree._Element, expected: Expected) -> None:
+    """None of this is signed, as a rule: it sorts out honest mistakes, and the assertion repeats what matters."""
+    if root.get("InResponseTo") != expected.request_id:
+        raise _another_request()
+    if root.get("Destination") != expected.us.acs_url:
+        raise Unauthenticated("the answer is meant for another address (Destination)")
+    issuer = root.find(f"{{{ASSERTION}}}Issuer")
+    if issuer is not None and text_of(issuer) != expected.provider.entity_id:
+        raise _another_issuer()
+
+
+def _verified(root: etree._Element, assertion: etree._Element, expected: Expected) -> etree._Element:
+    """The assertion, parsed anew from the very bytes that were signed. A signature of the whole answer must be right
+    where there is one, and does not stand in for that of the assertion."""
+    if root.find(f"{{{SIGNATURE}}}Signature") is not None:
+        _signed_bytes(root, root, "./", expected)
+    verified = parsed_message(_signed_bytes(root, assertion, f"./{{{ASSERTION}}}Assertion/", expected))
+    if verified.tag != assertion.tag or verified.get("ID") != assertion.get("ID"):
+        raise Unreadable("what is signed is not the assertion")
+    return verified
+
+
+def _signed_bytes(root: etree._Element, signed: etree._Element, location: str, expected: Expected) -> bytes:
+    _check_signature(signed)
+    config = SignatureConfiguration(
+        location=location,
+        expect_references=1,
+        signature_methods=_METHODS,
+        digest_algorithms=_DIGESTS,
+        ignore_ambiguous_key_info=True,  # no key of the document is used, only those of the metadata
+        verification_time=expected.now,
+    )
+    outdated = False
+    for certificate in expected.provider.certificates:
+        try:
+            result = XMLVerifier().verify(root, x509_cert=certificate, expect_config=config, id_attribute="ID")
+        except InvalidCertificate:
+            outdated = True
+        except (SignXMLException, ValueError, KeyError, AttributeError, TypeError, etree.LxmlError):
+            continue
+        else:
+            assert isinstance(result, VerifyResult)  # of the one reference
+            return result.signed_data
+    if outdated:
+        raise Unauthenticated("the certificate of the identity provider is outdated; renew its metadata")
+    raise Unauthenticated("the signature of the answer is not by a key of the identity provider's metadata")
+
+
+def _check_signature(signed: etree._Element) -> None:
+    """One enveloped signature over the whole element, made as the standard wants it (Core 5.4), with nothing more."""
+    signatures = signed.findall(f"{{{SIGNATURE}}}Signature")
+    if len(signatures) != 1:
+        raise Unauthenticated("the assertion must have one signature of its own; set that at the identity provider")
+    info, *others = signatures[0]
+    if info.tag != f"{{{SIGNATURE}}}SignedInfo" or any(one.tag == f"{{{SIGNATURE}}}Object" for one in others):
+        raise Unreadable("the signature has an unexpected form")
+    references = info.findall(f"{{{SIGNATURE}}}Reference")
+    if len(references) != 1 or not signed.get("ID") or references[0].get("URI") != f"#{signed.get('ID')}":
+        raise Unreadable("the signature must refer to the element it stands in, and to nothing else")
+    transforms = references[0].findall(f"{{{SIGNATURE}}}Transforms/{{{SIGNATURE}}}Transform")
+    methods = info.findall(f"{{{SIGNATURE}}}CanonicalizationMethod")
+    if [one.get("Algorithm") for one in transforms] != _TRANSFORMS or [one.get("Algorithm") for one in methods] != [
+        _EXCLUSIVE
+    ]:
+        raise Unreadable("the signature must be enveloped, by exclusive canonicalisation without comments")
+    used = {str(one.get("Algorithm")) for one in info.iter(f"{{{SIGNATURE}}}SignatureMethod")}
+    used |= {str(one.get("Algorithm")) for one in info.iter(f"{{{SIGNATURE}}}DigestMethod")}
+    if used - {one.value for one in _METHODS | _DIGESTS}:
+        raise Unauthenticated("the signature is by an algorithm that is not accepted; let the provider use SHA-256")
+
+
+def _asserted(assertion: etree._Element, expected: Expected, config: SamlConfig) -> Asserted:
+    """`assertion` is verified."""
+    if assertion.get("Version") != "2.0" or text_of(_one(assertion, "Issuer")) != expected.provider.entity_id:
+        raise _another_issuer()
+    issued = moment_of(assertion.get("IssueInstant"), "IssueInstant")
+    if issued is None or issued > expected.now + SKEW:
+        raise Unauthenticated("the assertion was issued in the future; compare the clocks of provider and gateway")
+    subject = _one(assertion, "Subject")
+    usable_until = _confirmed(subject, expected)
+    _check_conditions(_one(assertion, "Conditions"), expected)
+    ends = _session_end(assertion, expected.now)
+    identity = identity_of(expected.provider.entity_id, expected.us, subject, attributes_of(assertion), config)
+    return Asserted(identity, str(assertion.get("ID")), usable_until, ends)
+
+
+def _confirmed(subject: etree._Element, expected: Expected) -> datetime:
+    """Until when this may be shown to us: by one bearer confirmation, all of which must fit (Profiles 4.1.4.2)."""
+    confirmations = subject.findall(f"{{{ASSERTION}}}SubjectConfirmation")
+    if len(confirmations) != 1 or confirmations[0].get("Method") != _BEARER:
+        raise Unauthenticated("the assertion must have one subject confirmation, of the method bearer")
+    data = _one(confirmations[0], "SubjectConfirmationData")
+    if data.get("InResponseTo") != expected.request_id:
+        raise _another_request()
+    if data.get("Recipient") != expected.us.acs_url:
+        raise Unauthenticated("the assertion is meant for another address (Recipient)")
+    until = moment_of(data.get("NotOnOrAfter"), "NotOnOrAfter")
+    if until is None:
+        raise Unauthenticated("the subject confirmation has no end (NotOnOrAfter)")
+    _check_window(moment_of(data.get("NotBefore"), "NotBefore"), until, expected.now)
+    return until + SKEW
+
+
+def _check_conditions(conditions: etree._Element, expected: Expected) -> None:
+    unknown = [one for one in conditions if one.tag not in _CONDITIONS]
+    if unknown:
+        raise Unauthenticated("the assertion has a condition that is not known here, so it must not be used")
+    _check_window(
+        moment_of(conditions.get("NotBefore"), "NotBefore"),
+        moment_of(conditions.get("NotOnOrAfter"), "NotOnOrAfter"),
+        expected.now,
+    )
+    restrictions = conditions.findall(f"{{{ASSERTION}}}AudienceRestriction")
+    audiences: Sequence[set[str]] = [
+        {text_of(one) for one in restriction.findall(f"{{{ASSERTION}}}Audience")} for restriction in restrictions
+    ]
+    if not audiences or any(expected.us.entity_id not in one for one in audiences):
+        raise Unauthenticated("the assertion is for another service (Audience)")
+
+
+def _check_window(start: datetime | None, end: datetime | None, now: datetime) -> None:
+    if start is not None and now < start - SKEW:
+        raise Unauthenticated("the assertion is not valid yet; compare the clocks of provider and gateway")
+    if end is not None and now >= end + SKEW:
+        raise Unauthenticated("the assertion has expired; log in again, or compare the clocks")
+
+
+def _session_end(assertion: etree._Element, now: datetime) -> datetime | None:
+    statements = assertion.findall(f"{{{ASSERTION}}}AuthnStatement")
+    if not statements:
+        raise Unauthenticated("the assertion does not say that somebody logged in (AuthnStatement)")
+    ends = [moment_of(one.get("SessionNotOnOrAfter"), "SessionNotOnOrAfter") for one in statements]
+    known = [one for one in ends if one is not None]
+    if known and min(known) <= now:
+        raise Unauthenticated("the session at the identity provider has ended; log in again")
+    return min(known, default=None)
+
+
+def _one(parent: etree._Element, name: str) -> etree._Element:
+    found = parent.findall(f"{{{ASSERTION}}}{name}")
+    if len(found) != 1:
+        raise Unreadable(f"there must be exactly one {name} in {etree.QName(parent).localname}")
+    return found[0]
+
+
+def _another_request() -> Denied:
+    return Denied("this answers another request, or none (InResponseTo); logins begin at the gateway: begin again")
+
+
+def _another_issuer() -> Unauthenticated:
+    return Unauthenticated("the answer is by another identity provider than the one that is set up (Issuer)")

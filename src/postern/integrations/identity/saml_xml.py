@@ -1,0 +1,92 @@
+"""XML from strangers, read so that every reader of it sees the same thing.
+
+Documents that need anything which honest ones do without are refused before a parser has seen them: a document type
+(entity bombs, external entities), and in messages also comments, CDATA and processing instructions, each of which
+has been used to make a signed text look shorter to one reader than to another (CVE-2017-11427 and its kin).
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+from lxml import etree
+
+from postern.errors import Unauthenticated
+
+ASSERTION = "urn:oasis:names:tc:SAML:2.0:assertion"
+PROTOCOL = "urn:oasis:names:tc:SAML:2.0:protocol"
+METADATA = "urn:oasis:names:tc:SAML:2.0:metadata"
+SIGNATURE = "http://www.w3.org/2000/09/xmldsig#"
+
+_DECLARATION = re.compile(r"\s*<\?xml\s[^<>]*\?>")
+_ENCODING = re.compile(r"""encoding\s*=\s*["']([A-Za-z0-9._-]+)["']""")
+_MOST_ELEMENTS = 20_000
+
+
+class Unreadable(Unauthenticated):
+    """The document is not what an honest provider sends."""
+
+
+def parsed_message(content: bytes) -> etree._Element:
+    """The root of a protocol message. Raises Unreadable."""
+    text = _text(content)
+    if "<!" in text or "<?" in text:
+        raise Unreadable("the answer has a document type, comment, CDATA or processing instruction, which is refused")
+    return _parsed(text)
+
+
+def parsed_metadata(content: bytes) -> etree._Element:
+    """The root of a metadata document, in which comments are usual. Raises Unreadable."""
+    text = _text(content)
+    if re.search(r"<!(?!--)", text):
+        raise Unreadable("the metadata has a document type or CDATA, which is refused")
+    return _parsed(text)
+
+
+def text_of(element: etree._Element) -> str:
+    """All of its text, without blanks around it. Raises Unreadable when there is more inside than text."""
+    if len(element):
+        raise Unreadable(f"{etree.QName(element).localname} has elements where only text belongs")
+    return (element.text or "").strip()
+
+
+def moment_of(text: str | None, what: str) -> datetime | None:
+    """An xs:dateTime, which SAML has in UTC (Core 1.3.3). Raises Unreadable."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise Unreadable(f"{what} is not a moment") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _text(content: bytes) -> str:
+    """Without the XML declaration: what is checked here is then what the parser reads, in the same encoding."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable("the document is not XML in UTF-8") from None
+    declaration = _DECLARATION.match(text)
+    if declaration is None:
+        return text
+    named = _ENCODING.search(declaration.group())
+    if named and named.group(1).lower() not in ("utf-8", "us-ascii", "ascii"):
+        raise Unreadable("the document is not XML in UTF-8")
+    return text[declaration.end() :]
+
+
+def _parsed(text: str) -> etree._Element:
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, dtd_validation=False, huge_tree=False, recover=False
+    )
+    try:
+        root = etree.fromstring(text.encode(), parser)
+    except (etree.XMLSyntaxError, ValueError):
+        raise Unreadable("the document is not well-formed XML") from None
+    if any(one.tag is etree.Entity for one in root.iter()):
+        raise Unreadable("the document has a document type or entities, which are refused")
+    if sum(1 for _ in root.iter()) > _MOST_ELEMENTS:
+        raise Unreadable(f"the document has more than {_MOST_ELEMENTS} elements")
+    return root

@@ -1,0 +1,26 @@
+"""A provider is asked, for real, before it is made the way in."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.oidc_site import Site
+from tests.support.openid import CLIENT_ID, CLIENT_SECRET
+from tests.support.postgres import free_port
+
+from postern.domain.login import LoginMethod
+from postern.domain.secret import Secret
+from postern.errors import Invalid, Unavailable
+from postern.services.server.auth_settings import AuthFields, OidcFields
+
+
+def fields(issuer: str) -> AuthFields:
+    return AuthFields(LoginMethod.OIDC, oidc=OidcFields(issuer, CLIENT_ID, Secret(CLIENT_SECRET)), confirm=True)
+
+
+async def test_a_provider_that_is_there_is_taken_and_others_change_nothing(site: Site) -> None:
+    settings, admin = site.services.auth_settings, await site.world.add_user("root", "admin")
+    config, _ = await settings.put(admin, fields(site.provider.issuer))
+    for issuer in (f"http://127.0.0.1:{free_port()}", f"{site.provider.issuer}/elsewhere"):
+        with pytest.raises((Invalid, Unavailable)):
+            await settings.put(admin, fields(issuer))
+    assert await site.services.auth_configs.of(admin.org_id) == config
