@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -304,6 +305,12 @@ def test_the_log_of_all_processes_is_shown_and_followed(gateway: Gateway) -> Non
         try:
             assert following.stdout is not None
             assert json.loads(following.stdout.readline())["message"]  # the last one that was there
+            gateway.run(
+                "login", "--profile", "nobody", "--email", "nobody@example.com", "--password-stdin", stdin="x\n"
+            )
+            gateway.run("exec", "shop-demo", "-i", "select 1")
+            assert select.select([following.stdout], [], [], 15)[0]
+            assert json.loads(following.stdout.readline())["message"]
             following.send_signal(signal.SIGINT)
             assert following.wait(10) == 1
         finally:

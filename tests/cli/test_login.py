@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from threading import Thread
 
 import pytest
-from tests.support.served import PASSWORD, ROOT, Served
+from tests.support.served import ANN, PASSWORD, ROOT, Served
 
 from postern.cli import profile, renewal
 from postern.cli.config_file import Profile, TokenKind, change
@@ -198,3 +198,15 @@ def test_a_password_is_changed_and_the_login_goes_on(gate: Served) -> None:
     assert gate.json("whoami")["email"] == "ann@example.com"
     done = gate.ok("login", "--email", "ann@example.com", "--password-stdin", stdin=new + "\n")
     assert "Logged in" in done.stdout
+
+
+def test_a_token_of_the_environment_is_not_kept_when_the_password_changes(gate: Served) -> None:
+    gate.log_in()
+    gate.log_in(ANN, "--profile", "ann")
+    token = gate.config.profiles["ann"].token
+    assert token is not None
+    before = gate.file.read_text()
+    stdin = f"{PASSWORD}\nan even longer password\n"
+    done = gate.ok("password", "--stdin", stdin=stdin, POSTERN_TOKEN=token.reveal())
+    assert "log in again" in done.stderr
+    assert gate.file.read_text() == before

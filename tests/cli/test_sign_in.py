@@ -13,11 +13,12 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from tests.support.openid import CLIENT_ID, CLIENT_SECRET, SCOPES, OpenIdProvider, openid_provider
+from tests.support.saml_idp import SamlIdp, form_of
 from tests.support.served import ANN, PASSWORD, Served
 
 from postern.cli import sign_in
 from postern.cli.sign_in import Gateway, by_browser, by_device
-from postern.domain.auth_config import AuthConfig, OidcConfig
+from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
 from postern.domain.login import LoginMethod
 from postern.domain.secret import Secret
 from postern.errors import Denied, Malformed, Unauthenticated, Unavailable
@@ -37,11 +38,25 @@ def provider(gate: Served) -> Iterator[OpenIdProvider]:
         yield running
 
 
+def test_an_administrator_sets_the_provider(gate: Served) -> None:
+    gate.log_in()
+    with openid_provider(f"{gate.url}/api/callback") as running:
+        here = ("admin", "auth", "set-oidc", running.issuer, "--client-id", CLIENT_ID, "--client-secret-stdin")
+        refused = gate.cli(*here, "--yes", stdin=CLIENT_SECRET + "\n")
+        assert refused.exit_code == 1  # no administrator is known to get in that way
+        gate.ok(*here, "--groups-claim", "roles", "--yes", "--force", stdin=CLIENT_SECRET + "\n")
+        info = httpx.get(f"{gate.url}/api/publicserverinfo", trust_env=False).json()
+        assert info["auth_method"] == "oidc"
+        config = gate.run(gate.services.auth_configs.of(gate.world.org_id)).oidc
+        assert config is not None
+        assert (config.groups_claim, config.client_secret) == ("roles", Secret(CLIENT_SECRET))
+
+
 class Browser:
     """Goes where it is told on a thread, as a browser does, and keeps the addresses it was at and the last page."""
 
-    def __init__(self, change: Callable[[str], str] = str) -> None:
-        self.change = change
+    def __init__(self, change: Callable[[str], str] = str, saml: str = "") -> None:
+        self.change, self.saml = change, saml
         self.seen: list[str] = []
         self.page: httpx.Response | None = None
         self.thread: threading.Thread | None = None
@@ -56,6 +71,8 @@ class Browser:
             while url:
                 self.seen.append(url)
                 self.page = client.get(self.change(url))
+                if "SAMLResponse" in self.page.text:  # a page with a form that sends itself
+                    self.page = client.post(f"{self.saml}/api/saml/callback", data=form_of(self.page.text))
                 url = self.page.headers.get("location", "")
 
     def join(self) -> httpx.Response:
@@ -242,6 +259,24 @@ def test_no_display_means_a_code(gate: Served, provider: OpenIdProvider) -> None
         told = "".join(running.stderr.readline() for _ in range(5))
     assert f"{gate.url}/api/login/device" in told
     assert "type this code there" in told
+
+
+@pytest.fixture
+def idp(tmp_path: Path) -> Iterator[SamlIdp]:
+    (tmp_path / "idp").mkdir()
+    with SamlIdp.make(tmp_path / "idp").serving() as running:
+        yield running
+
+
+def test_a_login_by_saml_comes_back_to_the_listener(gate: Served, idp: SamlIdp) -> None:
+    idp.meet(httpx.get(f"{gate.url}/api/saml/metadata", trust_env=False).text)
+    idp.person = {name: [value[0].replace("ann@", "eve@"), *value[1:]] for name, value in idp.person.items()}
+    saml = AuthConfig(LoginMethod.SAML, saml=SamlConfig(idp_metadata_url=f"{idp.url}/metadata"))
+    gate.run(gate.services.auth_configs.put(gate.world.org_id, saml))
+    token = by_browser(Gateway(gate.url), "saml", Browser(saml=gate.url))
+    with gate_http(gate, token) as http:
+        who = http.get("/userinfo").json()
+    assert (who["email"], who["login_method"]) == ("eve@example.com", "saml")
 
 
 def test_where_people_log_in_otherwise_the_gateway_says_so(gate: Served) -> None:
