@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from datetime import UTC, datetime, timedelta
@@ -11,7 +12,9 @@ import pytest
 from tests.support.served import ANN, PASSWORD, ROOT, Served
 
 from postern.cli import profile, renewal
+from postern.cli.commands.connect import keep_fresh
 from postern.cli.config_file import Profile, TokenKind, change
+from postern.cli.forward import Forward, Tunnel
 from postern.client.authentication import LoginState
 from postern.domain.secret import Secret
 
@@ -183,6 +186,36 @@ def test_a_token_of_the_environment_is_not_refreshed(gate: Served) -> None:
     before = gate.file.read_text()
     gate.ok("whoami", POSTERN_TOKEN=token.reveal())
     assert gate.file.read_text() == before
+
+
+def forward_for(gate: Served, hours: float, now: Profile | None = None) -> tuple[Secret, Secret]:
+    """The token of a forward before and after it had time to look; `now` is what the profile is meanwhile."""
+    before = age(gate, hours=hours)
+    used = gate.config.profiles["default"]
+    forward = Forward(Tunnel("wss://localhost:1", before, "shop", ""), pytest.fail)
+
+    async def run() -> None:
+        if now is not None:
+            profile.save(gate.environment, now)
+        renewing = asyncio.create_task(keep_fresh(forward, gate.environment, used, every=0.01))
+        await asyncio.sleep(1)
+        renewing.cancel()
+
+    asyncio.run(run())
+    return before, forward.tunnel.token
+
+
+def test_a_forward_outlives_a_token(gate: Served) -> None:
+    gate.log_in()
+    before, after = forward_for(gate, 9)
+    assert after != before
+    assert after == gate.config.profiles["default"].token
+
+
+def test_a_forward_never_goes_on_as_somebody_else(gate: Served) -> None:
+    gate.log_in()
+    before, after = forward_for(gate, 9, Profile(gate.url, Secret("of another"), ANN))
+    assert after == before
 
 
 def test_a_token_that_cannot_get_older_is_not_refreshed() -> None:
