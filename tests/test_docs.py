@@ -37,10 +37,10 @@ def test_every_link_into_the_repository_leads_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_variables_and_make_targets_exist(page: Path) -> None:
     text = page.read_text()
-    for command in re.findall(r"`postern ([a-z]+)", text):
+    for command in re.findall(r"`postern ([a-z-]+)", text):
         assert command in COMMANDS, f"{page.name} names `postern {command}`"
     known = {f"POSTERN_{name.upper()}" for name in Settings.__dataclass_fields__}
-    known |= {"POSTERN_API_URL", "POSTERN_TOKEN", "POSTERN_COMPILE", "POSTERN_TEST_INSTALLED"}
+    known |= {"POSTERN_API_URL", "POSTERN_TOKEN", "POSTERN_PROFILE", "POSTERN_COMPILE", "POSTERN_TEST_INSTALLED"}
     for variable in re.findall(r"POSTERN_[A-Z_]+[A-Z]", text):
         assert variable in known, f"{page.name} names {variable}"
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

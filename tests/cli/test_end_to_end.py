@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
 import shlex
 import shutil
 import signal
@@ -288,3 +289,35 @@ def test_the_next_start_finds_its_state(gateway: Gateway) -> None:
     assert json.loads(gateway.run("sessions", "--json").stdout)["total"] == sessions
     with psycopg.connect(uri(gateway)) as connection:
         assert connection.execute("select count(*) from customers").fetchone() == (500,)
+
+
+def test_the_log_of_all_processes_is_shown_and_followed(gateway: Gateway) -> None:
+    shown = gateway.run("admin", "logs", "--limit", "50")
+    assert shown.returncode == 0, shown.stderr
+    assert "supervisor" in shown.stdout or "api" in shown.stdout
+    following = subprocess.Popen(
+        [sys.executable, "-m", "postern", "admin", "logs", "--follow", "--json", "--limit", "1"],
+        env=gateway.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with following:
+        try:
+            assert following.stdout is not None
+            assert json.loads(following.stdout.readline())["message"]  # the last one that was there
+            gateway.run(
+                "login", "--profile", "nobody", "--email", "nobody@example.com", "--password-stdin", stdin="x\n"
+            )
+            gateway.run("exec", "shop-demo", "-i", "select 1")
+            assert select.select([following.stdout], [], [], 15)[0]
+            assert json.loads(following.stdout.readline())["message"]
+            following.send_signal(signal.SIGINT)
+            assert following.wait(10) == 1
+        finally:
+            following.kill()
+
+
+def test_who_started_the_gateway_is_logged_in_as_its_administrator(gateway: Gateway) -> None:
+    who = json.loads(gateway.run("whoami", "--json").stdout)
+    assert (who["email"], who["role"], who["login_method"]) == (gateway.told["admin_email"], "admin", "local")
+    assert gateway.run("profiles").stdout.count(gateway.told["api_url"]) == 1

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
 from datetime import UTC, datetime, timedelta
 from threading import Thread
 
 import pytest
-from tests.support.served import PASSWORD, ROOT, Served
+from tests.support.served import ANN, PASSWORD, ROOT, Served
 
 from postern.cli import profile, renewal
+from postern.cli.commands.connect import keep_fresh
 from postern.cli.config_file import Profile, TokenKind, change
+from postern.cli.forward import Forward, Tunnel
 from postern.client.authentication import LoginState
 from postern.domain.secret import Secret
 
@@ -185,6 +188,36 @@ def test_a_token_of_the_environment_is_not_refreshed(gate: Served) -> None:
     assert gate.file.read_text() == before
 
 
+def forward_for(gate: Served, hours: float, now: Profile | None = None) -> tuple[Secret, Secret]:
+    """The token of a forward before and after it had time to look; `now` is what the profile is meanwhile."""
+    before = age(gate, hours=hours)
+    used = gate.config.profiles["default"]
+    forward = Forward(Tunnel("wss://localhost:1", before, "shop", ""), pytest.fail)
+
+    async def run() -> None:
+        if now is not None:
+            profile.save(gate.environment, now)
+        renewing = asyncio.create_task(keep_fresh(forward, gate.environment, used, every=0.01))
+        await asyncio.sleep(1)
+        renewing.cancel()
+
+    asyncio.run(run())
+    return before, forward.tunnel.token
+
+
+def test_a_forward_outlives_a_token(gate: Served) -> None:
+    gate.log_in()
+    before, after = forward_for(gate, 9)
+    assert after != before
+    assert after == gate.config.profiles["default"].token
+
+
+def test_a_forward_never_goes_on_as_somebody_else(gate: Served) -> None:
+    gate.log_in()
+    before, after = forward_for(gate, 9, Profile(gate.url, Secret("of another"), ANN))
+    assert after == before
+
+
 def test_a_token_that_cannot_get_older_is_not_refreshed() -> None:
     end = datetime.now(UTC) + timedelta(hours=1)
     assert renewal.refresh_at(LoginState("a", end, end, timedelta(hours=1), False)) is None
@@ -198,3 +231,15 @@ def test_a_password_is_changed_and_the_login_goes_on(gate: Served) -> None:
     assert gate.json("whoami")["email"] == "ann@example.com"
     done = gate.ok("login", "--email", "ann@example.com", "--password-stdin", stdin=new + "\n")
     assert "Logged in" in done.stdout
+
+
+def test_a_token_of_the_environment_is_not_kept_when_the_password_changes(gate: Served) -> None:
+    gate.log_in()
+    gate.log_in(ANN, "--profile", "ann")
+    token = gate.config.profiles["ann"].token
+    assert token is not None
+    before = gate.file.read_text()
+    stdin = f"{PASSWORD}\nan even longer password\n"
+    done = gate.ok("password", "--stdin", stdin=stdin, POSTERN_TOKEN=token.reveal())
+    assert "log in again" in done.stderr
+    assert gate.file.read_text() == before

@@ -28,6 +28,8 @@ from postern.cli.main import cli
 from postern.cli.profile import config
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
+from postern.integrations.identity.fetch import Fetcher
+from postern.integrations.identity.oidc import OpenIdClient
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields
 from postern.services.server.server_configs import ServerFields
@@ -136,7 +138,8 @@ def served(folder: Path, migrated: Path) -> Iterator[Served]:
 
 async def _world(database: Database) -> World:
     world = await World.make(database)
-    world.clock.now = datetime.now(UTC)  # clients have the real time
+    world.clock.now = datetime.now(UTC)  # clients and identity providers have the real time
+    world.openid = OpenIdClient(Fetcher(), world.clock)
     return world
 
 

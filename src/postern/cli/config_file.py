@@ -69,19 +69,32 @@ def read(file: Path) -> Config:
 def change(file: Path, *, wait: float = LOCK_WAIT) -> Iterator[Config]:
     """The configuration as it is now, written at the end of the block; no other command changes it meanwhile. Nothing
     is written when the block raises. Raises Misconfigured; Unavailable when another command keeps the lock."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(file.with_name(".config.lock"), wait):
+    with _writable(file):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = os.open(file.with_name(".config.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+    with _locked(lock, file.parent, wait):
         config = read(file)
         before = _written(config)
         yield config
         after = _written(config)
         if after != before or not file.exists():
-            _replace(file, after)
+            with _writable(file):
+                _replace(file, after)
 
 
 @contextmanager
-def _locked(file: Path, wait: float) -> Iterator[None]:
-    with os.fdopen(os.open(file, os.O_RDWR | os.O_CREAT, 0o600), "w") as stream:
+def _writable(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Misconfigured(
+            f"{file} cannot be written ({error}); POSTERN_API_URL and POSTERN_TOKEN need no file"
+        ) from None
+
+
+@contextmanager
+def _locked(lock: int, folder: Path, wait: float) -> Iterator[None]:
+    with os.fdopen(lock, "w") as stream:
         end = time.monotonic() + wait
         while True:
             try:
@@ -89,7 +102,7 @@ def _locked(file: Path, wait: float) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() >= end:
-                    raise Unavailable(f"another command is changing {file.parent}; try again") from None
+                    raise Unavailable(f"another command is changing {folder}; try again") from None
                 time.sleep(0.02)
         yield  # closing the file gives the lock back
 

@@ -4,20 +4,25 @@ import asyncio
 import hashlib
 import os
 import signal
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote
 
 import click
 
-from postern.cli import profile
+from postern.cli import profile, renewal
 from postern.cli.api import client, in_force
 from postern.cli.forward import LOOPBACK, Forward, Tunnel
 from postern.cli.output import emit, json_option, local_time
+from postern.cli.profile import Profile
 from postern.client.psql import psql_line
 from postern.client.shapes import Connection, IssuedCredential, ServerInfo
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
-from postern.errors import Invalid, Misconfigured
+from postern.errors import Invalid, Misconfigured, PosternError
+
+RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new token
 
 
 @click.command()
@@ -56,7 +61,7 @@ def connect(name: str, native: bool, hours: float | None, port: int, as_json: bo
 
 
 async def _carry(info: ServerInfo, connection: Connection, port: int, as_json: bool) -> None:
-    used = in_force()
+    environ, used = profile.environ(), in_force()
     assert used.token is not None
     tunnel = Tunnel(info["tunnel_url"], used.token, connection["name"], info["ca_certificate"] or "")
     forward = Forward(tunnel, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
@@ -75,8 +80,23 @@ async def _carry(info: ServerInfo, connection: Connection, port: int, as_json: b
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
+    renewing = asyncio.create_task(keep_fresh(forward, environ, used))
     await stopped.wait()
+    renewing.cancel()
     await forward.stop()
+
+
+async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile, every: float = RENEW_EVERY) -> None:
+    """A forward may outlive a token: its next connection goes by the one that is good then. Never by that of another
+    login, whatever the profile is changed to meanwhile."""
+    while True:
+        await asyncio.sleep(every)
+        try:
+            now = await asyncio.to_thread(lambda: renewal.fresh(environ, profile.require(environ)))
+        except PosternError:
+            continue  # the next connection says why it is refused
+        if now.token is not None and (now.api_url, now.email) == (used.api_url, used.email):
+            forward.tunnel = replace(forward.tunnel, token=now.token)
 
 
 def _show_native(info: ServerInfo, made: IssuedCredential, as_json: bool) -> None:

@@ -9,6 +9,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.output import emit, fields, json_option, table
+from postern.cli.rows import told
 from postern.client.shapes import Connection
 
 
@@ -140,10 +141,11 @@ def _pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
 @connections.command()
 @click.argument("name")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(name: str, yes: bool) -> None:
+@json_option
+def delete(name: str, yes: bool, as_json: bool) -> None:
     """Delete a connection; its sessions stay on record."""
     if not yes:
         click.confirm(f"Delete connection {name}?", abort=True, err=True)
     with client() as api:
         api.connections.delete(name)
-    click.echo(f"Deleted {name}.", err=True)
+    told({"deleted": name}, as_json, f"Deleted {name}.")

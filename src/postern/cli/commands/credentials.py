@@ -4,6 +4,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time, table
+from postern.cli.rows import told
 from postern.client.shapes import Credential, IssuedCredential
 
 
@@ -61,8 +62,9 @@ def _show_issued(made: IssuedCredential) -> None:
 @credentials.command()
 @click.argument("connection")
 @click.argument("credential_id", metavar="ID")
-def revoke(connection: str, credential_id: str) -> None:
+@json_option
+def revoke(connection: str, credential_id: str, as_json: bool) -> None:
     """Revoke a credential; sessions that run with it end."""
     with client() as api:
         api.credentials.revoke(connection, credential_id)
-    click.echo(f"Revoked {credential_id}.", err=True)
+    told({"revoked": credential_id}, as_json, f"Revoked {credential_id}.")

@@ -7,6 +7,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.output import emit, fields, json_option, table
+from postern.cli.rows import told
 from postern.client.shapes import GuardRail
 from postern.errors import NotFound
 
@@ -103,13 +104,14 @@ def update(rule: str, file: IO[str], as_json: bool) -> None:
 @guardrails.command()
 @click.argument("rule")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def delete(rule: str, yes: bool) -> None:
+@json_option
+def delete(rule: str, yes: bool, as_json: bool) -> None:
     """Delete a guard rail, by id or name."""
     if not yes:
         click.confirm(f"Delete guard rail {rule}? What it refused is then let through", abort=True, err=True)
     with client() as api:
         api.guardrails.delete(_id(api.guardrails.list(), rule))
-    click.echo(f"Deleted {rule}.", err=True)
+    told({"deleted": rule}, as_json, f"Deleted {rule}.")
 
 
 def _read(file: IO[str]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -9,7 +10,7 @@ from postern.cli.api import http_of, in_force
 from postern.cli.commands.login import keep_login
 from postern.cli.output import emit, json_option
 from postern.cli.profile import TokenKind
-from postern.cli.sign_in import Gateway
+from postern.cli.sign_in import Gateway, say
 from postern.client.authentication import Authentication
 from postern.domain.secret import Secret
 from postern.errors import Denied
@@ -29,7 +30,10 @@ def password(from_stdin: bool, as_json: bool) -> None:
     current, new = (_line(), _line()) if from_stdin else (_ask("Present password"), _ask("New password", twice=True))
     with http_of(used) as http:
         token = Authentication(http).change_password(current, new)
-    keep_login(profile.environ(), Gateway(used.api_url, used.authority), token)
+    if os.environ.get("POSTERN_TOKEN"):
+        say("The token in POSTERN_TOKEN has ended with the old password; log in again.")
+    else:
+        keep_login(profile.environ(), Gateway(used.api_url, used.authority), token)
     emit({"changed": True}, as_json, lambda _: click.echo("Your password is changed; your other logins are ended."))
 
 

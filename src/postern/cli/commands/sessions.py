@@ -6,6 +6,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.output import duration, emit, fields, json_option, local_time, span, table
+from postern.cli.rows import told
 from postern.cli.timeline import Step, steps
 from postern.client.shapes import Session, SessionPage
 from postern.domain.text import printable
@@ -127,8 +128,9 @@ def _echo_block(text: str) -> None:
 
 @sessions.command()
 @click.argument("session_id", metavar="ID")
-def kill(session_id: str) -> None:
+@json_option
+def kill(session_id: str, as_json: bool) -> None:
     """End a running session."""
     with client() as api:
         api.sessions.kill(session_id)
-    click.echo(f"Ended session {session_id}.", err=True)
+    told({"ended": session_id}, as_json, f"Ended session {session_id}.")
