@@ -16,6 +16,7 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from tests.api.conftest import INFO, PASSWORD, Api, make_api
 from tests.support.world import CLIENT, World
 
@@ -23,6 +24,7 @@ from postern.api.app import create_app
 from postern.domain.login import LoginMethod
 from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
+from postern.services.done import DoneSignals
 from postern.services.identity.users import UserFields
 from postern.store.database import Database
 
@@ -52,6 +54,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/localauth/register"): {"email": "x@example.com", "password": PASSWORD},
     ("POST", "/localauth/second-factor"): {"ticket": "made up", "kind": "totp", "code": "123456"},
     ("POST", "/localauth/setup"): {"token": "made up", "password": PASSWORD},
+    ("POST", "/login/device"): {},
     ("POST", "/login/device/token"): {"device_code": "made up"},
     ("POST", "/login/exchange"): {"code": "made up", "code_verifier": "v" * 43},
     ("POST", "/machineidentities"): {"name": "new", "connection_names": []},
@@ -67,6 +70,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PATCH", "/scim/v2/Users/{id}"): PATCH,
     ("PUT", "/serverconfig/auth"): {"auth_method": "local"},
     ("PUT", "/serverconfig/misc"): {"public_host": "pg.example.com"},
+    ("POST", "/serverconfig/token-keys/rotate"): {},
     ("POST", "/serviceaccounts"): {"subject": "new", "status": "active"},
     ("PUT", "/serviceaccounts/{subject}"): {"name": "x"},
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
@@ -87,10 +91,124 @@ QUERIES = {
 }
 
 # fmt: off
-#                                            bob ann aud adm key auk adk els
+#                                                                            bob ann aud adm key auk adk els
 TABLE: Mapping[tuple[str, str], str] = {
+    ("GET", "/agents"):                                                     "200 200 200 200 200 200 200 200",
+    ("GET", "/agents/{nameOrID}"):                                          "200 200 200 200 200 200 200 404",
+    ("GET", "/api-keys"):                                                   "403 403 200 200 403 200 200 200",
+    ("POST", "/api-keys"):                                                  "403 403 403 201 403 403 403 201",
+    ("DELETE", "/api-keys/{nameOrID}"):                                     "403 403 403 204 403 403 204 404",
+    ("GET", "/api-keys/{nameOrID}"):                                        "403 403 200 200 403 200 200 404",
+    ("PUT", "/api-keys/{nameOrID}"):                                        "403 403 403 200 403 403 403 404",
+    ("POST", "/api-keys/{nameOrID}/reactivate"):                            "403 403 403 422 403 403 403 404",
+    ("GET", "/audit/logs"):                                                 "403 403 200 200 403 200 200 200",
+    ("GET", "/audit/logs/{id}"):                                            "403 403 200 200 403 200 200 404",
+    ("GET", "/connections"):                                                "200 200 200 200 200 200 200 200",
+    ("POST", "/connections"):                                               "403 403 403 201 403 403 201 422",
+    ("DELETE", "/connections/{nameOrID}"):                                  "403 403 403 204 403 403 204 404",
+    ("GET", "/connections/{nameOrID}"):                                     "200 200 200 200 200 200 200 404",
+    ("PATCH", "/connections/{nameOrID}"):                                   "403 403 403 200 403 403 200 404",
+    ("PUT", "/connections/{nameOrID}"):                                     "403 403 403 200 403 403 200 404",
+    ("GET", "/connections/{nameOrID}/credentials"):                         "200 200 200 200 200 200 200 404",
+    ("POST", "/connections/{nameOrID}/credentials"):                        "201 201 403 201 201 403 201 404",
+    ("DELETE", "/connections/{nameOrID}/credentials/{credential_id}"):      "404 204 404 204 404 404 204 404",
+    ("POST", "/connections/{nameOrID}/credentials/{credential_id}/revoke"): "404 204 404 204 404 404 204 404",
+    ("GET", "/feature-flags"):                                              "200 200 200 200 200 200 200 200",
+    ("PUT", "/feature-flags/{name}"):                                       "403 403 403 200 403 403 200 200",
+    ("GET", "/guardrails"):                                                 "403 403 200 200 403 200 200 200",
+    ("POST", "/guardrails"):                                                "403 403 403 201 403 403 201 201",
+    ("DELETE", "/guardrails/{id}"):                                         "403 403 403 204 403 403 204 404",
+    ("GET", "/guardrails/{id}"):                                            "403 403 200 200 403 200 200 404",
+    ("PUT", "/guardrails/{id}"):                                            "403 403 403 200 403 403 200 404",
+    ("POST", "/login/refresh"):                                             "200 200 200 200 422 422 422 200",
+    ("GET", "/login/session"):                                              "200 200 200 200 200 200 200 200",
+    ("GET", "/logins"):                                                     "200 200 200 200 200 200 200 200",
+    ("DELETE", "/logins/{login_id}"):                                       "404 204 404 204 404 404 204 404",
+    ("POST", "/logout"):                                                    "204 204 204 204 422 422 422 204",
+    ("GET", "/machineidentities"):                                          "403 403 200 200 403 200 200 200",
+    ("POST", "/machineidentities"):                                         "403 403 403 201 403 403 201 201",
+    ("DELETE", "/machineidentities/{name}"):                                "403 403 403 204 403 403 204 404",
+    ("GET", "/machineidentities/{name}"):                                   "403 403 200 200 403 200 200 404",
+    ("PUT", "/machineidentities/{name}"):                                   "403 403 403 200 403 403 200 404",
+    ("GET", "/machineidentities/{name}/credentials"):                       "403 403 200 200 403 200 200 404",
+    ("POST", "/machineidentities/{name}/credentials/{connection}/rotate"):  "403 403 403 200 403 403 200 404",
+    ("GET", "/orgs"):                                                       "200 200 200 200 200 200 200 200",
+    ("POST", "/orgs"):                                                      "403 403 403 201 403 403 201 403",
+    ("PUT", "/orgs/features"):                                              "403 403 403 204 403 403 204 204",
+    ("GET", "/orgs/self"):                                                  "200 200 200 200 200 200 200 200",
+    ("PUT", "/orgs/self"):                                                  "403 403 403 200 403 403 200 200",
+    ("GET", "/scim/v2/Groups"):                                             "403 403 200 200 403 200 200 200",
+    ("POST", "/scim/v2/Groups"):                                            "403 403 403 201 403 403 201 201",
+    ("DELETE", "/scim/v2/Groups/{id}"):                                     "403 403 403 204 403 403 204 404",
+    ("GET", "/scim/v2/Groups/{id}"):                                        "403 403 200 200 403 200 200 404",
+    ("PATCH", "/scim/v2/Groups/{id}"):                                      "403 403 403 200 403 403 200 404",
+    ("PUT", "/scim/v2/Groups/{id}"):                                        "403 403 403 200 403 403 200 404",
+    ("GET", "/scim/v2/ResourceTypes"):                                      "200 200 200 200 200 200 200 200",
+    ("GET", "/scim/v2/ResourceTypes/{id}"):                                 "200 200 200 200 200 200 200 200",
+    ("GET", "/scim/v2/Schemas"):                                            "200 200 200 200 200 200 200 200",
+    ("GET", "/scim/v2/Schemas/{id}"):                                       "200 200 200 200 200 200 200 200",
+    ("GET", "/scim/v2/ServiceProviderConfig"):                              "200 200 200 200 200 200 200 200",
+    ("GET", "/scim/v2/Users"):                                              "403 403 200 200 403 200 200 200",
+    ("POST", "/scim/v2/Users"):                                             "403 403 403 201 403 403 201 201",
+    ("DELETE", "/scim/v2/Users/{id}"):                                      "403 403 403 204 403 403 204 404",
+    ("GET", "/scim/v2/Users/{id}"):                                         "403 403 200 200 403 200 200 404",
+    ("PATCH", "/scim/v2/Users/{id}"):                                       "403 403 403 200 403 403 200 404",
+    ("PUT", "/scim/v2/Users/{id}"):                                         "403 403 403 200 403 403 200 404",
+    ("GET", "/server-logs"):                                                "403 403 403 200 403 403 200 403",
+    ("GET", "/server-logs/stream"):                                         "403 403 403 200 403 403 200 403",
+    ("GET", "/serverconfig/auth"):                                          "403 403 200 200 403 200 200 200",
+    ("PUT", "/serverconfig/auth"):                                          "403 403 403 200 403 403 200 200",
+    ("GET", "/serverconfig/misc"):                                          "403 403 403 200 403 403 200 403",
+    ("PUT", "/serverconfig/misc"):                                          "403 403 403 200 403 403 200 403",
+    ("POST", "/serverconfig/token-keys/rotate"):                            "403 403 403 200 403 403 200 403",
+    ("GET", "/serverinfo"):                                                 "200 200 200 200 200 200 200 200",
+    ("GET", "/serviceaccounts"):                                            "403 403 200 200 403 200 200 200",
+    ("POST", "/serviceaccounts"):                                           "403 403 403 201 403 403 201 201",
+    ("DELETE", "/serviceaccounts/{subject}"):                               "403 403 403 204 403 403 204 404",
+    ("GET", "/serviceaccounts/{subject}"):                                  "403 403 200 200 403 200 200 404",
+    ("PUT", "/serviceaccounts/{subject}"):                                  "403 403 403 200 403 403 200 404",
+    ("GET", "/sessions"):                                                   "200 200 200 200 200 200 200 200",
+    ("POST", "/sessions"):                                                  "202 202 403 202 202 403 202 404",
+    ("GET", "/sessions/{session_id}"):                                      "404 200 200 200 404 200 200 404",
+    ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
+    ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
+    ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
+    ("POST", "/users"):                                                     "403 403 403 201 403 403 201 201",
+    ("GET", "/users/groups"):                                               "200 200 200 200 200 200 200 200",
+    ("POST", "/users/groups"):                                              "403 403 403 201 403 403 201 201",
+    ("DELETE", "/users/groups/{name}"):                                     "403 403 403 204 403 403 204 404",
+    ("PUT", "/users/groups/{name}"):                                        "403 403 403 200 403 403 200 404",
+    ("PUT", "/users/self/password"):                                        "200 200 200 403 403 403 403 200",
+    ("GET", "/users/self/second-factors"):                                  "200 200 200 200 200 200 200 200",
+    ("POST", "/users/self/second-factors"):                                 "201 201 201 403 401 401 401 201",
+    ("POST", "/users/self/second-factors/recovery-codes"):                  "422 422 422 403 401 401 401 422",
+    ("DELETE", "/users/self/second-factors/{factor_id}"):                   "404 404 404 404 404 404 404 404",
+    ("POST", "/users/self/second-factors/{factor_id}/confirm"):             "404 422 404 404 401 401 401 404",
+    ("DELETE", "/users/{emailOrID}"):                                       "403 403 403 204 403 403 204 404",
+    ("GET", "/users/{emailOrID}"):                                          "200 404 200 200 404 200 200 404",
+    ("PUT", "/users/{emailOrID}"):                                          "403 403 403 200 403 403 200 404",
+    ("GET", "/users/{emailOrID}/logins"):                                   "403 403 200 200 403 200 200 404",
+    ("DELETE", "/users/{emailOrID}/second-factors"):                        "403 403 403 204 403 403 403 404",
+    ("POST", "/users/{emailOrID}/setup-link"):                              "403 403 403 201 403 403 403 404",
 }
 OPEN: Mapping[tuple[str, str], int] = {
+    ("GET", "/callback"): 401,
+    ("GET", "/healthz"): 200,
+    ("POST", "/localauth/login"): 200,
+    ("POST", "/localauth/register"): 403,
+    ("POST", "/localauth/second-factor"): 401,
+    ("POST", "/localauth/setup"): 401,
+    ("GET", "/login"): 400,
+    ("GET", "/login/device"): 200,
+    ("POST", "/login/device"): 201,
+    ("POST", "/login/device/confirm"): 401,
+    ("POST", "/login/device/token"): 401,
+    ("POST", "/login/exchange"): 401,
+    ("GET", "/publicserverinfo"): 200,
+    ("GET", "/readyz"): 200,
+    ("POST", "/saml/callback"): 400,
+    ("GET", "/saml/login"): 400,
+    ("GET", "/saml/metadata"): 200,
 }
 # fmt: on
 
@@ -106,10 +224,12 @@ class Template:
 
 @asynccontextmanager
 async def opened(file: Path) -> AsyncIterator[tuple[World, httpx.AsyncClient]]:
+    """The one application, over that store: building an application takes longer than all that is asked of it."""
     database = Database(f"sqlite:///{file}")
     world = await World.make(database, MASTER)
-    app = create_app(world.services(), INFO, exec_wait=0.01, stream_life=0.01)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost/api") as client:
+    APP.state.services = world.services()
+    APP.state.done = DoneSignals(world.signals)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://localhost/api") as client:
         yield world, client
     await database.close()
 
@@ -250,22 +370,27 @@ async def call(template: Template, operation: tuple[str, str], caller: str, fold
         return await client.request(method, url, json=body, headers=headers)
 
 
-def operations() -> dict[tuple[str, str], bool]:
-    """Every operation of the description, and whether it needs a token."""
+def application() -> FastAPI:
+    """Without services: each call brings its own."""
 
     class Nothing:
         def __getattr__(self, name: str) -> Any:
             return lambda *_: None
 
     services: Any = type("Services", (), {"signals": Nothing()})()
-    described = create_app(services, INFO).openapi()["paths"]
+    return create_app(services, INFO, exec_wait=0.01, stream_life=0.01)
+
+
+def operations() -> dict[tuple[str, str], bool]:
+    """Every operation of the description, and whether it needs a token."""
     return {
         (method.upper(), path.removeprefix("/api")): bool(one.get("security"))
-        for path, methods in described.items()
+        for path, methods in APP.openapi()["paths"].items()
         for method, one in methods.items()
     }
 
 
+APP = application()
 OPERATIONS = operations()
 
 
