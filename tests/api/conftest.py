@@ -13,11 +13,11 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from tests.support.application import application
 from tests.support.oidc_site import Site, make_site, provider_for_site
 from tests.support.openid import OpenIdProvider
 from tests.support.world import World, logged_in
 
-from postern.api.app import create_app
 from postern.api.info import ServerInfo
 from postern.domain.agent import Agent
 from postern.domain.principal import Principal
@@ -80,7 +80,7 @@ async def make_api(
 ) -> Api:
     world = await World.make(database, master)
     services = world.services(machine)
-    app = create_app(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
+    app = application(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
     first = await services.accounts.ensure_first_admin()
     assert first is not None
     token = (await logged_in(services, *first)).token

@@ -16,15 +16,13 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 from tests.api.conftest import INFO, PASSWORD, Api, make_api
 from tests.support.world import CLIENT, World
 
-from postern.api.app import create_app
+from postern.api.app import routed, serve
 from postern.domain.login import LoginMethod
 from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
-from postern.services.done import DoneSignals
 from postern.services.identity.users import UserFields
 from postern.store.database import Database
 
@@ -227,8 +225,7 @@ async def opened(file: Path) -> AsyncIterator[tuple[World, httpx.AsyncClient]]:
     """The one application, over that store: building an application takes longer than all that is asked of it."""
     database = Database(f"sqlite:///{file}")
     world = await World.make(database, MASTER)
-    APP.state.services = world.services()
-    APP.state.done = DoneSignals(world.signals)
+    serve(APP, world.services(), INFO, exec_wait=0.01, stream_life=0.01)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://localhost/api") as client:
         yield world, client
     await database.close()
@@ -370,17 +367,6 @@ async def call(template: Template, operation: tuple[str, str], caller: str, fold
         return await client.request(method, url, json=body, headers=headers)
 
 
-def application() -> FastAPI:
-    """Without services: each call brings its own."""
-
-    class Nothing:
-        def __getattr__(self, name: str) -> Any:
-            return lambda *_: None
-
-    services: Any = type("Services", (), {"signals": Nothing()})()
-    return create_app(services, INFO, exec_wait=0.01, stream_life=0.01)
-
-
 def operations() -> dict[tuple[str, str], bool]:
     """Every operation of the description, and whether it needs a token."""
     return {
@@ -390,7 +376,7 @@ def operations() -> dict[tuple[str, str], bool]:
     }
 
 
-APP = application()
+APP = routed()
 OPERATIONS = operations()
 
 

@@ -14,10 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 from fastapi import FastAPI
+from tests.support.application import application
 from tests.support.openid import CLIENT_ID, CLIENT_SECRET, SCOPES, OpenIdProvider, openid_provider
 from tests.support.world import World
 
-from postern.api.app import create_app
 from postern.api.info import ServerInfo
 from postern.domain.auth_config import AuthConfig, OidcConfig
 from postern.domain.login import LoginMethod
@@ -106,7 +106,7 @@ async def make_site(database: Database, provider: OpenIdProvider, fetcher: Fetch
     world.clock.now = datetime.now(UTC)  # the provider has a clock of its own
     world.openid = OpenIdClient(fetcher or Fetcher(), world.clock)
     services = world.services()
-    site = Site(world, services, create_app(services, INFO), provider)
+    site = Site(world, services, application(services, INFO), provider)
     await site.configure()
     return site
 

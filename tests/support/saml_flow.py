@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, parse_qsl, urlsplit
 import httpx
 from fastapi import FastAPI
 from lxml import etree
+from tests.support.application import application
 from tests.support.saml_idp import SamlIdp, form_of
 from tests.support.world import API_URL, World
 
-from postern.api.app import create_app
 from postern.api.info import ServerInfo
 from postern.domain.auth_config import AuthConfig, SamlConfig
 from postern.domain.login import LoginMethod
@@ -60,7 +60,7 @@ class SamlGateway:
         world.clock.now = datetime.now(UTC).replace(microsecond=0)  # the provider's clock is the machine's
         world.saml = SamlAdapter(Fetcher(deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), world.clock)
         services = world.services()
-        app = create_app(services, INFO)
+        app = application(services, INFO)
         client = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"{API_URL}/api")
         idp.meet((await client.get("/saml/metadata")).text)
         gateway = cls(world, services, app, idp, client)

@@ -19,9 +19,9 @@ from typing import Any, TypeVar
 
 import uvicorn
 from click.testing import CliRunner, Result
+from tests.support.application import lent
 from tests.support.world import World, logged_in
 
-from postern.api.app import create_app
 from postern.api.info import ServerInfo
 from postern.cli.config_file import Config
 from postern.cli.main import cli
@@ -123,17 +123,17 @@ def served(folder: Path, migrated: Path) -> Iterator[Served]:
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     run(services.server_configs.put(root, ServerFields(api_url=url)))
-    app = create_app(services, INFO, exec_wait=5.0, stream_life=5.0)
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
-    serving = asyncio.run_coroutine_threadsafe(server.serve(sockets=[listening]), loop)
-    try:
-        yield Served(url, world, services, root, folder / "config", loop)
-    finally:
-        server.should_exit = True
-        serving.result(20)
-        run(database.close())
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+    with lent(services, INFO, exec_wait=5.0, stream_life=5.0) as app:
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False, timeout_graceful_shutdown=1))
+        serving = asyncio.run_coroutine_threadsafe(server.serve(sockets=[listening]), loop)
+        try:
+            yield Served(url, world, services, root, folder / "config", loop)
+        finally:
+            server.should_exit = True
+            serving.result(20)
+            run(database.close())
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join(10)
 
 
 async def _world(database: Database) -> World:

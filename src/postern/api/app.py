@@ -58,6 +58,31 @@ def create_app(
 ) -> FastAPI:
     """In seconds: `exec_wait` is how long a request waits for its script to end, `stream_life` how long one answer
     follows the server's log. `trusted_proxies` are believed about who their client is."""
+    app = routed()
+    serve(app, services, info, exec_wait=exec_wait, stream_life=stream_life, trusted_proxies=trusted_proxies)
+    return app
+
+
+def serve(
+    app: FastAPI,
+    services: Services,
+    info: ServerInfo,
+    *,
+    exec_wait: float = EXEC_WAIT,
+    stream_life: float = STREAM_LIFE,
+    trusted_proxies: Sequence[Network] = (),
+) -> None:
+    """From now on the application answers for these services."""
+    app.state.services = services
+    app.state.info = info
+    app.state.exec_wait = exec_wait
+    app.state.stream_life = stream_life
+    app.state.trusted_proxies = tuple(trusted_proxies)
+    app.state.done = DoneSignals(services.signals)
+
+
+def routed() -> FastAPI:
+    """All routes, and nothing behind them yet."""
     app = FastAPI(
         title="Postern API",
         version=__version__,
@@ -68,12 +93,6 @@ def create_app(
         generate_unique_id_function=_operation_id,
         redirect_slashes=False,
     )
-    app.state.services = services
-    app.state.info = info
-    app.state.exec_wait = exec_wait
-    app.state.stream_life = stream_life
-    app.state.trusted_proxies = tuple(trusted_proxies)
-    app.state.done = DoneSignals(services.signals)
     errors.install(app)
     shaped.install(app, PREFIX)
     api = APIRouter(prefix="/api")

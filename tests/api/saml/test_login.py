@@ -183,6 +183,7 @@ async def test_an_organisation_with_another_way_in_has_no_saml(gateway: SamlGate
 async def test_an_inactive_account_is_told_so_at_the_web_app(gateway: SamlGateway) -> None:
     await logged_in(gateway)
     ann = await _ann(gateway)
+    await gateway.world.add_user("root", "admin")  # the last administrator could not be deactivated
     await gateway.world.stores.principals.update(
         Account(Principal(**{**_fields(ann), "status": PrincipalStatus.INACTIVE})), gateway.world.clock()
     )

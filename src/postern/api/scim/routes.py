@@ -68,7 +68,7 @@ async def scim_users(caller: Caller, services: Use, info: Info, given: Wanted) -
     return listed(User, [user_of(account, info.api_url) for account in found.items], found.total, given)
 
 
-@router.post("/Users", status_code=201, responses=scim_errors(403, 409, 413))
+@router.post("/Users", status_code=201, responses=scim_errors(403, 409, 413, 429))
 async def scim_create_user(payload: Payload, caller: Caller, services: Use, info: Info) -> Response:
     """Invited until the first login by the identity provider."""
     user = User.model_validate(
@@ -84,7 +84,7 @@ async def scim_user(id: str, caller: Caller, services: Use, info: Info, given: W
     return shown(user_of(account, info.api_url), Context.RESOURCE_QUERY_RESPONSE, given)
 
 
-@router.put("/Users/{id}", responses=scim_errors(403, 404, 409, 413))
+@router.put("/Users/{id}", responses=scim_errors(403, 404, 409, 413, 429))
 async def scim_replace_user(
     id: str,  # noqa: A002
     payload: Payload,
@@ -102,7 +102,7 @@ async def scim_replace_user(
     return shown(user_of(changed, info.api_url), Context.RESOURCE_REPLACEMENT_RESPONSE)
 
 
-@router.patch("/Users/{id}", responses=scim_errors(403, 404, 409, 413))
+@router.patch("/Users/{id}", responses=scim_errors(403, 404, 409, 413, 429))
 async def scim_patch_user(
     id: str,  # noqa: A002
     payload: Payload,
@@ -117,7 +117,7 @@ async def scim_patch_user(
     return shown(user_of(changed, info.api_url), Context.RESOURCE_PATCH_RESPONSE)
 
 
-@router.delete("/Users/{id}", status_code=204, responses=scim_errors(403, 404))
+@router.delete("/Users/{id}", status_code=204, responses=scim_errors(403, 404, 409, 429))
 async def scim_delete_user(id: str, caller: Caller, services: Use) -> None:  # noqa: A002
     """Ends all that is theirs."""
     await services.provisioning.remove_user(caller, identifier(id))
@@ -137,7 +137,7 @@ async def scim_groups(caller: Caller, services: Use, info: Info, given: Wanted) 
     return listed(Group, [group_of(one, info.api_url) for one in found.items], found.total, given)
 
 
-@router.post("/Groups", status_code=201, responses=scim_errors(403, 409, 413))
+@router.post("/Groups", status_code=201, responses=scim_errors(403, 409, 413, 429))
 async def scim_create_group(payload: Payload, caller: Caller, services: Use, info: Info) -> Response:
     group = Group.model_validate(_readable(payload), scim_ctx=Context.RESOURCE_CREATION_REQUEST, scim_policy=POLICY)
     name, external_id = group.display_name or "", group.external_id or None
@@ -151,7 +151,7 @@ async def scim_group(id: str, caller: Caller, services: Use, info: Info, given: 
     return shown(group_of(found, info.api_url), Context.RESOURCE_QUERY_RESPONSE, given)
 
 
-@router.put("/Groups/{id}", responses=scim_errors(403, 404, 409, 413))
+@router.put("/Groups/{id}", responses=scim_errors(403, 404, 409, 413, 429))
 async def scim_replace_group(
     id: str,  # noqa: A002
     payload: Payload,
@@ -164,7 +164,7 @@ async def scim_replace_group(
     return await _save_group(before, group, caller, services, info, Context.RESOURCE_REPLACEMENT_RESPONSE)
 
 
-@router.patch("/Groups/{id}", responses=scim_errors(403, 404, 409, 413))
+@router.patch("/Groups/{id}", responses=scim_errors(403, 404, 409, 413, 429))
 async def scim_patch_group(
     id: str,  # noqa: A002
     payload: Payload,
@@ -179,7 +179,7 @@ async def scim_patch_group(
     return await _save_group(before, group, caller, services, info, Context.RESOURCE_PATCH_RESPONSE)
 
 
-@router.delete("/Groups/{id}", status_code=204, responses=scim_errors(403, 404))
+@router.delete("/Groups/{id}", status_code=204, responses=scim_errors(403, 404, 409, 429))
 async def scim_delete_group(id: str, caller: Caller, services: Use) -> None:  # noqa: A002
     await services.provisioning.remove_group(caller, identifier(id))
 
