@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import uvicorn
 from click.testing import CliRunner, Result
 from tests.support.application import lent
-from tests.support.world import World, logged_in
+from tests.support.world import MACHINE, World, logged_in
 
 from postern.api.info import ServerInfo
 from postern.cli.config_file import Config
@@ -118,7 +118,7 @@ def served(folder: Path, migrated: Path) -> Iterator[Served]:
     shutil.copy(migrated, folder / "postern.db")
     database = Database(f"sqlite:///{folder / 'postern.db'}")
     world = run(_world(database))
-    services = world.services()
+    services = world.services(replace(MACHINE, provider=OpenIdClient(Fetcher(), world.clock)))
     root = run(_people(services))
     listening = socket.create_server(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"

@@ -71,7 +71,7 @@ class SignIn:
         if account is not None:
             return account
         if identity.email:
-            account = await self._store.by_email(org_id, checked_email(identity.email))
+            account = await self._store.by_email(org_id, identity.email)
         if account is None:
             return None
         # The look-up folds more than ASCII's capitals: an address with a Kelvin sign finds the one with a k.
