@@ -125,7 +125,7 @@ def test_revoked_credential(gateway: Gateway, name: str, hesitant: Hesitant) -> 
 
 
 def test_deactivated_user(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
-    fields = UserFields(email=f"{name}@example.com", name="Leaver")
+    fields = UserFields(email=f"{name}@example.com", name="Leaver", status=PrincipalStatus.ACTIVE)
     user = gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
     issued = gateway.credential(name, principal=user)
     inactive = UserFields(status=PrincipalStatus.INACTIVE)
