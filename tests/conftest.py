@@ -34,6 +34,21 @@ def postgres_server() -> Iterator[PostgresServer]:
         server.stop()
 
 
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store to copy: migrating one takes longer than most tests."""
+    file = tmp_path_factory.mktemp("migrated") / "postern.db"
+
+    async def make() -> None:
+        database = Database(f"sqlite:///{file}")
+        await database.migrate()
+        await database.close()
+
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, make()).result()
+    return file
+
+
 async def _migrated_template(server: PostgresServer) -> str:
     connection = await psycopg.AsyncConnection.connect(server.dsn(), autocommit=True)
     await connection.execute("create database postern_template")

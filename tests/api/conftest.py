@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -124,21 +122,6 @@ def message(answer: httpx.Response, status: int) -> str:
     assert list(answer.json()) == ["message"]
     text: str = answer.json()["message"]
     return text
-
-
-@pytest.fixture(scope="session")
-def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store to copy: migrating one takes longer than most tests."""
-    file = tmp_path_factory.mktemp("migrated") / "postern.db"
-
-    async def make() -> None:
-        database = Database(f"sqlite:///{file}")
-        await database.migrate()
-        await database.close()
-
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, make()).result()
-    return file
 
 
 @pytest.fixture

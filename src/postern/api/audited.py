@@ -17,6 +17,7 @@ from postern.api import idempotency
 from postern.api.auth import address_of, services_of
 from postern.api.errors import response_of, status_of
 from postern.api.responses import errors
+from postern.domain.principal import Principal
 from postern.services.server.trail import Trail, follow
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
@@ -88,6 +89,23 @@ async def _record(request: Request, route: str, status: int, trail: Trail) -> No
         request_id=request.state.request_id,
         body=body,
         trail=trail,
+    )
+
+
+async def record_login(request: Request, principal: Principal, resource_type: str) -> None:
+    """A login by an identity provider's word is a write, also where it comes by a GET. It ends in a redirect."""
+    await services_of(request).audit.record(
+        principal,
+        claimed="",
+        action="login",
+        resource_type=resource_type,
+        resource=principal.issuer,
+        method=request.method,
+        path=request.url.path,
+        status=303,
+        source=address_of(request),
+        request_id=request.state.request_id,
+        body={},
     )
 
 

@@ -75,15 +75,15 @@ class Services:
     local_login: LocalLogin
     logins: Logins
     machines: Machines
-    provisioning: Provisioning
-    organisations: Organisations
     oidc_login: OidcLogin
+    organisations: Organisations
     own_logins: OwnLogins
+    provisioning: Provisioning
+    saml_login: SamlLogin
     second_factors: SecondFactors
     server_configs: ServerConfigs
     server_logs: ServerLogs
     service_accounts: ServiceAccounts
-    saml_login: SamlLogin
     sessions: Sessions
     setup_links: SetupLinks
     sign_in: SignIn
@@ -111,7 +111,7 @@ def build_services(
     """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
 
     `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
-    `openid`: the client for OpenID providers.
+    `openid` and `saml`: the clients for identity providers; without one that way in is refused.
     """
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)

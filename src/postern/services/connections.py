@@ -21,7 +21,8 @@ from postern.domain.lists import Listed, Page
 from postern.domain.masking import InfoType, info_type
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound
+from postern.errors import Conflict, Invalid, Malformed, NotFound
+from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, GuardRailStore, Signals, Topic
 
@@ -102,7 +103,7 @@ class Connections:
 
     async def create(self, principal: Principal, given: ConnectionFields) -> ConnectionView:
         """Raises Denied, Invalid, Conflict."""
-        _require_admin(principal)
+        require_admin(principal, "change connections")
         at = self._now()
         empty = Connection(uuid4(), principal.org_id, given.name, given.type, "", given.agent_id)
         check_name(given.name)
@@ -148,7 +149,7 @@ class Connections:
         return _view(connection, await self._online(principal.org_id))
 
     async def _changeable(self, principal: Principal, name_or_id: str) -> Connection:
-        _require_admin(principal)
+        require_admin(principal, "change connections")
         current = (await self.get(principal, name_or_id)).connection
         if current.managed_by is not None:
             raise Malformed(f"connection {current.name!r} is managed by {current.managed_by}; change it there")
@@ -234,11 +235,6 @@ def _kept_values(stored: Mapping[str, Secret], given: Mapping[str, Secret | None
 def _view(connection: Connection, online: frozenset[UUID]) -> ConnectionView:
     status = ConnectionStatus.ONLINE if connection.agent_id in online else ConnectionStatus.OFFLINE
     return ConnectionView(connection, status)
-
-
-def _require_admin(principal: Principal) -> None:
-    if not principal.is_admin:
-        raise Denied("only administrators may change connections")
 
 
 def _is_uuid(text: str) -> bool:

@@ -10,6 +10,7 @@ from postern.domain.guardrail import GuardRail, Rule, check_rules
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.errors import Denied, Invalid, NotFound
+from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
 from postern.store.ports import Clock, ConnectionStore, GuardRailStore, Signals, Topic
 
@@ -60,7 +61,7 @@ class GuardRails:
 
     async def create(self, principal: Principal, given: GuardRailFields) -> GuardRail:
         """Raises Denied, Invalid, Conflict."""
-        _require_admin(principal)
+        require_admin(principal, "change guard rails")
         at = self._now()
         empty = GuardRail(uuid4(), principal.org_id, given.name, created_at=at)
         guardrail = replace(await self._merged(empty, given), updated_at=at)
@@ -71,7 +72,7 @@ class GuardRails:
 
     async def replace(self, principal: Principal, guardrail_id: str, given: GuardRailFields) -> GuardRail:
         """Raises Denied, NotFound, Invalid, Conflict."""
-        _require_admin(principal)
+        require_admin(principal, "change guard rails")
         current = await self._existing(principal, guardrail_id)
         guardrail = replace(await self._merged(current, given), updated_at=self._now())
         await self._store.update(guardrail)
@@ -81,7 +82,7 @@ class GuardRails:
 
     async def remove(self, principal: Principal, guardrail_id: str) -> None:
         """Raises Denied, NotFound."""
-        _require_admin(principal)
+        require_admin(principal, "change guard rails")
         current = await self._existing(principal, guardrail_id)
         await self._store.remove(current.id)
         changed(current, None)
@@ -136,11 +137,6 @@ class GuardRails:
 def _require_reader(principal: Principal) -> None:
     if not principal.sees_all:
         raise Denied("only administrators and auditors may read guard rails")
-
-
-def _require_admin(principal: Principal) -> None:
-    if not principal.is_admin:
-        raise Denied("only administrators may change guard rails")
 
 
 def _uuid(text: str) -> UUID | None:

@@ -7,17 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from postern.api.audited import AuditedRoute
-from postern.api.auth import Facts, Use, address_of
+from postern.api.audited import AuditedRoute, record_login
+from postern.api.auth import Facts, Use
 from postern.api.cookies import set_login_cookie
 from postern.api.info import Info
 from postern.api.responses import open_errors
 from postern.api.schemas.login import ExchangeRequest, LoginUrlAnswer
 from postern.api.schemas.users import StatusAnswer
 from postern.api.state_cookie import clear_state_cookie, set_state_cookie, state_cookie
-from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.services.bundle import Services
 from postern.services.identity.oidc_login import Returned, Wish
 
 router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
@@ -68,7 +66,8 @@ async def callback(
     response = RedirectResponse(landed.url, status_code=303)
     clear_state_cookie(response, secret, info)
     if landed.account is not None:
-        await _note(request, services, landed.account.principal)
+        request.state.principal = landed.account.principal
+        await record_login(request, landed.account.principal, "oidc")
     if landed.opened is not None:
         set_login_cookie(response, landed.opened, info)
     return response
@@ -84,21 +83,3 @@ async def exchange(
     request.state.principal = account.principal
     response.headers["Token"] = opened.token.reveal()
     return StatusAnswer()
-
-
-async def _note(request: Request, services: Services, principal: Principal) -> None:
-    """A login is a write, though it comes by a GET."""
-    request.state.principal = principal
-    await services.audit.record(
-        principal,
-        claimed="",
-        action="login",
-        resource_type="oidc",
-        resource=principal.issuer,
-        method="GET",
-        path=request.url.path,
-        status=303,
-        source=address_of(request),
-        request_id=request.state.request_id,
-        body={},
-    )

@@ -8,16 +8,14 @@ from urllib.parse import parse_qs
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
-from postern.api.audited import AuditedRoute
-from postern.api.auth import Facts, Use, address_of
+from postern.api.audited import AuditedRoute, record_login
+from postern.api.auth import Facts, Use
 from postern.api.cookies import set_login_cookie
 from postern.api.info import Info
 from postern.api.responses import open_errors
 from postern.api.saml_cookie import clear_saml_cookie, saml_cookie, set_saml_cookie
 from postern.api.schemas.login import LoginUrlAnswer
-from postern.domain.principal import Principal
 from postern.errors import Malformed
-from postern.services.bundle import Services
 from postern.services.identity.saml_login import SamlReturned, SamlWish
 
 router = APIRouter(prefix="/saml", tags=["Authentication"], route_class=AuditedRoute)
@@ -73,7 +71,7 @@ async def saml_callback(request: Request, services: Use, info: Info, facts: Fact
     response = RedirectResponse(landed.url, status_code=303)
     clear_saml_cookie(response, relay_state, info)
     if landed.account is not None:
-        await _note(request, services, landed.account.principal)
+        await record_login(request, landed.account.principal, "saml")
     if landed.opened is not None:
         set_login_cookie(response, landed.opened, info)
     return response
@@ -109,19 +107,3 @@ async def _form(request: Request) -> tuple[str, str]:
     if len(response) != 1 or len(state) != 1:
         raise Malformed("the form must have one SAMLResponse and at most one RelayState")
     return response[0], state[0]
-
-
-async def _note(request: Request, services: Services, principal: Principal) -> None:
-    await services.audit.record(
-        principal,
-        claimed="",
-        action="login",
-        resource_type="saml",
-        resource=principal.issuer,
-        method="POST",
-        path=request.url.path,
-        status=303,
-        source=address_of(request),
-        request_id=request.state.request_id,
-        body={},
-    )

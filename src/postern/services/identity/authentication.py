@@ -11,7 +11,7 @@ from postern.domain.login import Login
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.services.identity.logins import Logins
+from postern.services.identity.logins import Logins, require_active
 from postern.services.identity.tokens import Tokens
 from postern.services.server.features import Features
 
@@ -72,14 +72,11 @@ class Authentication:
             key, principal = await self._api_keys.authenticate(token, address)
             if not await self._features.enabled(principal.org_id, Feature.API_KEYS):
                 raise Unauthenticated("API keys are switched off in this organisation; ask an administrator")
-            return Caller(_active(principal), api_key=key)
+            require_active(principal)
+            return Caller(principal, api_key=key)
         if self._provider is not None and not await self._tokens.is_ours(token):
-            return Caller(_active(await self._provider.authenticate(token)))
+            principal = await self._provider.authenticate(token)
+            require_active(principal)
+            return Caller(principal)
         login, account = await self._logins.authenticate(token)
         return Caller(account.principal, login=login, must_enrol=await self._factors.is_missing(login))
-
-
-def _active(principal: Principal) -> Principal:
-    if not principal.is_active:
-        raise Unauthenticated("this account is not active; ask an administrator")
-    return principal

@@ -63,7 +63,7 @@ class Logins:
         self, account: Account, method: LoginMethod, client: ClientFacts, provided: Provided | None = None
     ) -> Opened:
         """The caller has checked who it is. Raises Unauthenticated for one who is not active."""
-        _require_active(account)
+        require_active(account.principal)
         now = self._now()
         ends_at = now + LOGIN_LIFE
         if provided is not None and provided.refresh is None:
@@ -128,7 +128,7 @@ class Logins:
         found = await self._store.standing(login_id)
         if found is None or not found[0].is_live(self._now()):
             raise _ended()
-        _require_active(found[1])
+        require_active(found[1].principal)
         return found
 
     async def _renew(self, login_id: UUID) -> tuple[Login, Account]:
@@ -154,8 +154,9 @@ class Logins:
                 self._renewing.pop(login_id, None)
 
 
-def _require_active(account: Account) -> None:
-    if not account.principal.is_active:
+def require_active(principal: Principal) -> None:
+    """Raises Unauthenticated."""
+    if not principal.is_active:
         raise Unauthenticated("this account is not active; ask an administrator")
 
 
