@@ -123,7 +123,8 @@ def test_a_stream_carries_bytes_both_ways(chunk: int) -> None:
         stream.write_eof()
         far.transport.write(b"hello")
         await settle()
-        assert far.heard == b"a" * 100_000 and far.eof
+        assert far.heard == b"a" * 100_000
+        assert far.eof
         far.transport.close()
         assert await near.lost is None
         assert near.heard == b"hello"
@@ -171,10 +172,12 @@ def test_a_stalled_stream_holds_up_nobody_and_holds_no_more_than_its_window() ->
         assert written <= WINDOW + HIGH_WATER + 20_000
         lively.write(b"I live")
         await settle()
-        assert fast.heard == b"I live" and not slow.heard
+        assert fast.heard == b"I live"
+        assert not slow.heard
         slow.transport.resume_reading()
         await settle()
-        assert len(slow.heard) == written and not sink.paused
+        assert len(slow.heard) == written
+        assert not sink.paused
         pair.close()
 
     run(work)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -46,7 +47,10 @@ async def target_of(app: App) -> dict[str, str]:
     org_id = (await app.stores.organisations.default()).id
     connection = await app.stores.connections.get(org_id, demo_shop.NAME)
     assert connection is not None
-    return {name: value.reveal() for name, value in connection.environment().items()}
+    return {
+        key.removeprefix("envvar:"): base64.b64decode(value.reveal()).decode()
+        for key, value in connection.secret.items()
+    }
 
 
 async def test_the_first_start_makes_everything(settings: Settings) -> None:

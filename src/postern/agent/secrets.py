@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 
-from postern.domain.connection import Connection, is_reference
+from postern.domain.connection import is_reference
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
+from postern.relay.orders import Order
 
 
-def environment_of(connection: Connection, environ: Mapping[str, str]) -> dict[str, Secret]:
+def environment_of(order: Order, environ: Mapping[str, str]) -> dict[str, Secret]:
     """The `envvar:` secrets by bare name, references resolved. Raises Unavailable naming what is missing."""
-    plain = {key: value for key, value in connection.secret.items() if not is_reference(value.reveal())}
-    found = _decoded(connection, plain)
-    for key, value in connection.secret.items():
+    found = {}
+    for key, value in order.secret.items():
         kind, _, name = key.partition(":")
-        if kind == "envvar" and key not in plain:
-            found[name] = _resolve(connection.name, name, value.reveal(), environ)
+        if kind != "envvar":
+            continue
+        text = value.reveal()
+        if is_reference(text):
+            found[name] = _resolve(order.connection, name, text, environ)
+        else:
+            found[name] = _decoded(order.connection, name, text)
     return found
 
 
-def _decoded(connection: Connection, plain: Mapping[str, Secret]) -> dict[str, Secret]:
-    return replace(connection, secret=plain).environment()
+def _decoded(connection: str, name: str, text: str) -> Secret:
+    try:
+        return Secret(base64.b64decode(text, validate=True).decode())
+    except (binascii.Error, UnicodeDecodeError):
+        raise Unavailable(f"connection {connection!r}: secret {name} is not base64 text; save it again") from None
 
 
 def _resolve(connection: str, name: str, reference: str, environ: Mapping[str, str]) -> Secret:

@@ -12,7 +12,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from postern.domain.secret import Secret
-from postern.errors import Invalid, Misconfigured
+from postern.errors import Invalid
 
 
 class ConnectionType(StrEnum):
@@ -128,19 +128,6 @@ class Connection:
     managed_by: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
-
-    def environment(self) -> dict[str, Secret]:
-        """The `envvar:` secrets, decoded, by bare name. Raises Misconfigured for an unresolved reference."""
-        found: dict[str, Secret] = {}
-        for key, value in self.secret.items():
-            kind, _, name = key.partition(":")
-            if kind != "envvar":
-                continue
-            text = value.reveal()
-            if is_reference(text):
-                raise Misconfigured(f"connection {self.name!r}: secret {name} is a reference that no agent resolved")
-            found[name] = Secret(base64.b64decode(text).decode())
-        return found
 
     @property
     def default_database(self) -> str | None:

@@ -23,7 +23,7 @@ from postern.relay import endpoint
 from postern.relay.driver import Driver, clock_since
 from postern.relay.handshake import StreamHandshake
 from postern.relay.link import Link
-from postern.relay.target import Dialer, Target
+from postern.relay.target import Dialer, Start, Target
 from postern.services.sessions import Sessions
 
 log = logging.getLogger(__name__)
@@ -82,18 +82,15 @@ class Engine:
         self._max_duration = max_duration
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def dial(
-        self, opening: Opening, permit: Permit, database: str | None, parameters: Mapping[str, str], *, since: int
-    ) -> Target:
+    async def dial(self, opening: Opening, permit: Permit, start: Start, *, since: int) -> Target:
         """Raises what dialling raises, and EndedEarly."""
         with self.links.dialling(opening, permit, since=since):
-            return await self._dialer.dial(permit, database, parameters)
+            return await self._dialer.dial(permit, start, opening.session_id)
 
     async def open(
         self,
         permit: Permit,
-        database: str | None,
-        parameters: Mapping[str, str],
+        start: Start,
         metadata: Mapping[str, str],
         *,
         since: int,
@@ -110,13 +107,14 @@ class Engine:
         target: Target | None = None
         try:
             with self.links.opening(session_id) as opening:
-                target = await self.dial(opening, permit, database, parameters, since=since)
+                target = await self.dial(opening, permit, start, since=since)
                 session = await row
                 opening.check()
             return self.prepare(session_id, permit, session.start_date), target
         except BaseException as error:
             if target is not None:
                 target.stream.close()
+                target.release()
             await asyncio.shield(self._give_up(row, session_id, _reason(error)))
             raise
 
@@ -173,6 +171,7 @@ class Engine:
             # Both are closed already unless something went wrong above.
             stream.close()
             target.stream.close()
+            target.release()
             await asyncio.shield(self.close(opened, reason, exit_code()))
 
     def _live(self, opened: Opened, target: Target, cancel_key: bytes) -> LiveLink:

@@ -19,6 +19,7 @@ from postern.gateway.opening import EndedEarly, Opening
 from postern.interception.events import Note
 from postern.protocols.postgres.script import Script
 from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Start
 from postern.services.sessions import Sessions
 from postern.store.ports import Signals, Topic
 from postern.transport.memory import MemoryTransport
@@ -106,8 +107,8 @@ class Executions:
         script = Script(session.script or "")
         try:
             name = f"postern {permit.principal.email}"
-            parameters = {"application_name": name, "client_encoding": "UTF8"}
-            target = await self._engine.dial(opening, permit, None, parameters, since=since)
+            start = Start(parameters={"application_name": name, "client_encoding": "UTF8"})
+            target = await self._engine.dial(opening, permit, start, since=since)
         except EndedEarly as end:
             await self._engine.close(opened, end.reason, exit_code=1)
             return

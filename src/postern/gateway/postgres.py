@@ -21,6 +21,7 @@ from postern.gateway.opening import EndedEarly
 from postern.protocols.postgres import login
 from postern.protocols.postgres.messages import PROTOCOL_3_2
 from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Start
 from postern.services.access import Access
 from postern.store.ports import Signals, Topic
 
@@ -88,9 +89,8 @@ class PostgresGate:
         # libpq sends the user name as the database when none was given.
         database = None if startup.database == own_name else startup.database
         parameters = {"application_name": f"postern {permit.principal.email}", **startup.parameters}
-        session, target = await self._engine.open(
-            permit, database, parameters, _metadata(startup, stream.peer, database), since=since
-        )
+        metadata = _metadata(startup, stream.peer, database)
+        session, target = await self._engine.open(permit, Start(database, parameters), metadata, since=since)
         key = secrets.token_bytes(36 if startup.protocol >= PROTOCOL_3_2 else 8)
         # The process id of a cancel key is a signed number for some drivers: keep it positive.
         key = bytes((key[0] & 0x7F,)) + key[1:]

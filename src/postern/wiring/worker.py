@@ -12,7 +12,7 @@ from uuid import UUID
 
 import uvloop
 
-from postern.agent.dial import EmbeddedAgent
+from postern.agent.embedded import EmbeddedAgent
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
 from postern.domain.session import EndReason

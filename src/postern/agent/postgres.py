@@ -1,93 +1,68 @@
-"""The embedded agent: dials a permit's target from this process and logs in to it."""
+"""PostgreSQL targets: dialled, spoken TLS with, and logged in to, with the credentials that only the agent holds."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
-import logging
 import socket
 import ssl
 from collections.abc import Mapping
-from uuid import UUID
 
-from postern.agent.secrets import environment_of
-from postern.domain.connection import Connection
-from postern.domain.permit import Permit
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.protocols.postgres import login, messages
 from postern.protocols.postgres.scram import KeyCache
 from postern.relay.handshake import StreamHandshake
+from postern.relay.orders import Order
 from postern.relay.target import Target
-
-log = logging.getLogger(__name__)
 
 SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 
+Environment = Mapping[str, Secret]
 
-class EmbeddedAgent:
-    """Implements `relay.target.Dialer`. `environ` is what `_envjson` references are looked up in, for connections of
-    the organisation `owner` alone: this machine's secrets are no other's to refer to."""
 
-    def __init__(self, environ: Mapping[str, str], *, timeout: float, owner: UUID | None) -> None:
-        self._environ = environ
-        self._owner = owner
-        self._timeout = timeout
+class PostgresTargets:
+    """Keeps the keys that SCRAM derives from passwords, so that each is derived once."""
+
+    def __init__(self) -> None:
         self._keys = KeyCache()
 
-    async def dial(self, permit: Permit, database: str | None, parameters: Mapping[str, str]) -> Target:
-        connection = permit.connection
-        env = self._environment_of(connection)
-        host, port, sslmode = _address(connection.name, env)
-        name = database or _text(env, "DB") or _text(env, "USER")
+    async def dial(self, order: Order, env: Environment) -> Target:
+        """Raises Unavailable, ConnectionError, or what the target says of the login."""
+        host, port, sslmode = _address(order.connection, env)
         asked = login.TargetLogin(
-            _required(connection.name, env, "USER").reveal(),
+            _required(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
-            name,
+            order.start.database or _text(env, "DB") or _text(env, "USER"),
             sslmode,
-            parameters,
+            order.start.parameters,
             self._keys,
         )
         stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
         try:
-            async with asyncio.timeout(self._timeout):
-                await _connect(stream, host, port)
-                greeting = await login.connect(stream, asked)
-        except TimeoutError:
-            stream.close()
-            message = f"the target of {connection.name!r} did not answer within {self._timeout:g} seconds"
-            raise Unavailable(message) from None
-        except ConnectionError as error:
-            stream.close()
-            raise Unavailable(f"the target of {connection.name!r} closed the connection during login") from error
+            await connect(stream, host, port)
+            greeting = await login.connect(stream, asked)
         except BaseException:
             stream.close()
             raise
         return Target(stream, greeting.parameters, greeting.pid, greeting.key)
 
-    async def cancel(self, permit: Permit, target: Target) -> None:
+    async def cancel(self, order: Order, env: Environment, process: int, key: bytes) -> None:
+        host, port, sslmode = _address(order.connection, env)
+        stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
+        await connect(stream, host, port)
         try:
-            env = self._environment_of(permit.connection)
-            host, port, sslmode = _address(permit.connection.name, env)
-            stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
-            async with asyncio.timeout(self._timeout):
-                await _connect(stream, host, port)
-                try:
-                    await login.encrypt(stream, sslmode)
-                    stream.write(messages.cancel_request(target.process, target.key))
-                    with contextlib.suppress(ConnectionError):
-                        await stream.read(1)  # the target closes once it has passed the signal on
-                finally:
-                    stream.close()
-        except Exception as error:
-            log.warning("a request on the target of %r could not be cancelled: %s", permit.connection.name, error)
-
-    def _environment_of(self, connection: Connection) -> dict[str, Secret]:
-        return environment_of(connection, self._environ if connection.org_id == self._owner else {})
+            await login.encrypt(stream, sslmode)
+            stream.write(messages.cancel_request(process, key))
+            with contextlib.suppress(ConnectionError):
+                await stream.read(1)  # the target closes once it has passed the signal on
+        finally:
+            stream.close()
 
 
-async def _connect(stream: StreamHandshake, host: str, port: int) -> None:
+async def connect(stream: StreamHandshake, host: str, port: int) -> None:
+    """Raises Unavailable."""
     try:
         transport, _ = await asyncio.get_running_loop().create_connection(lambda: stream, host, port)
     except OSError as error:

@@ -1,0 +1,133 @@
+"""What a gateway asks of an agent, and what it hears back: plain values, and their form on a tunnel.
+
+An order holds all that reaches one target for one session, and nothing else: the agent asks no store and knows no
+policy. Its secrets are in it as they are stored, references still unresolved, and travel inside the tunnel's TLS only.
+
+    OPEN {"order": "dial", …Order…}             ◀── ACCEPT {"parameters": {…}, "process": 1, "key": "hex"}
+                                                 or  REFUSE {"code": …, "message": …}
+    OPEN {"order": "cancel", …Order…, "process": 1, "key": "hex"}          ◀── ACCEPT {}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+from uuid import UUID
+
+from postern.domain.connection import ConnectionType
+from postern.domain.permit import Permit
+from postern.domain.secret import Secret
+from postern.domain.session import Verb
+from postern.errors import ProtocolViolation
+from postern.relay.target import Start, Target, Terminal
+
+DIAL, CANCEL = "dial", "cancel"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """`secret` as spec 2.1 has it: `envvar:KEY` or `filesystem:KEY` to base64 text or a reference. `timeout` is in
+    seconds, for everything that is done before the target is there."""
+
+    session_id: UUID
+    user_id: str
+    user_email: str
+    verb: Verb
+    connection_id: UUID
+    connection: str
+    type: ConnectionType
+    subtype: str
+    command: tuple[str, ...]
+    secret: Mapping[str, Secret]
+    start: Start
+    timeout: float
+
+    @classmethod
+    def of(cls, permit: Permit, start: Start, session_id: UUID, timeout: float) -> Order:
+        connection, principal = permit.connection, permit.principal
+        return cls(
+            session_id=session_id,
+            user_id=principal.subject,
+            user_email=principal.email,
+            verb=permit.verb,
+            connection_id=connection.id,
+            connection=connection.name,
+            type=connection.type,
+            subtype=connection.subtype,
+            command=connection.command,
+            secret=connection.secret,
+            start=start,
+            timeout=timeout,
+        )
+
+    def message(self, order: str) -> dict[str, Any]:
+        """With its secrets in clear: for the tunnel alone."""
+        return {
+            "order": order,
+            "session_id": str(self.session_id),
+            "user_id": self.user_id,
+            "user_email": self.user_email,
+            "verb": self.verb,
+            "connection_id": str(self.connection_id),
+            "connection": self.connection,
+            "type": self.type,
+            "subtype": self.subtype,
+            "command": list(self.command),
+            "secret": {key: value.reveal() for key, value in self.secret.items()},
+            "start": asdict(self.start),
+            "timeout": self.timeout,
+        }
+
+    @classmethod
+    def read(cls, message: Mapping[str, Any]) -> Order:
+        """Raises ProtocolViolation when it is none."""
+        try:
+            return cls(
+                session_id=UUID(message["session_id"]),
+                user_id=str(message["user_id"]),
+                user_email=str(message["user_email"]),
+                verb=Verb(message["verb"]),
+                connection_id=UUID(message["connection_id"]),
+                connection=str(message["connection"]),
+                type=ConnectionType(message["type"]),
+                subtype=str(message["subtype"]),
+                command=tuple(map(str, message["command"])),
+                secret={str(key): Secret(str(value)) for key, value in message["secret"].items()},
+                start=_start(message["start"]),
+                timeout=float(message["timeout"]),
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            # The error's own text may quote a secret.
+            raise ProtocolViolation(f"an order that cannot be read ({type(error).__name__})") from None
+
+
+def _start(message: Mapping[str, Any]) -> Start:
+    terminal = message["terminal"]
+    return Start(
+        database=None if message["database"] is None else str(message["database"]),
+        parameters=_texts(message["parameters"]),
+        arguments=tuple(map(str, message["arguments"])),
+        environment=_texts(message["environment"]),
+        terminal=None
+        if terminal is None
+        else Terminal(int(terminal["columns"]), int(terminal["rows"]), str(terminal["name"])),
+    )
+
+
+def _texts(message: Mapping[str, Any]) -> dict[str, str]:
+    return {str(key): str(value) for key, value in message.items()}
+
+
+def answer_of(target: Target) -> dict[str, Any]:
+    """What an agent says of a target that it reached."""
+    return {"parameters": target.parameters, "process": target.process, "key": target.key.hex()}
+
+
+def read_answer(target: Target, message: Mapping[str, Any]) -> None:
+    """Fills `target` with what the agent said. Raises ProtocolViolation."""
+    try:
+        target.parameters = _texts(message["parameters"])
+        target.process, target.key = int(message["process"]), bytes.fromhex(message["key"])
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise ProtocolViolation("an agent's answer that cannot be read") from None
