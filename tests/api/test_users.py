@@ -156,7 +156,7 @@ async def test_changing_the_own_password_ends_all_tokens(api: Api) -> None:
 
 
 async def test_agents(api: Api) -> None:
-    shown = {"id": str(api.agent.id), "name": "embedded", "mode": "embedded", "status": "CONNECTED"}
+    shown = {"id": str(api.agent.id), "name": "embedded", "mode": "gateway", "status": "CONNECTED"}
     assert (await api.as_ann.get("/agents")).json()["data"] == [shown]
     assert (await api.as_ann.get("/agents/embedded")).json() == shown
     api.world.clock.forward(seconds=15)

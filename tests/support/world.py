@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 from argon2 import PasswordHasher
 
-from postern.domain.agent import Agent
+from postern.domain.agent import Agent, AgentMode
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.login import ClientKind
 from postern.domain.principal import Account, Principal
@@ -110,7 +110,7 @@ class World:
         return principal
 
     async def add_agent(self, name: str = "embedded") -> Agent:
-        agent = Agent(uuid4(), self.org_id, name, "embedded", self.clock(), self.clock())
+        agent = Agent(uuid4(), self.org_id, name, AgentMode.GATEWAY, self.clock(), self.clock())
         await self.stores.agents.add(agent)
         return agent
 

@@ -1,23 +1,103 @@
-"""An Agent: the process near the targets. The embedded one lives in the gateway's own processes."""
+"""An Agent: the process near the targets that dials out to the gateway.
+
+    grpcs://edge:xagt-…@gateway.example:7444?ca=…      the key, shown once: all that an agent needs to know
+
+The gateway's own agent lives in its relay workers, and needs no key.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from enum import StrEnum
+from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 from uuid import UUID
+
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured
 
 # An agent says "I live" every few seconds; after this silence it counts as gone.
 ALIVE_FOR = timedelta(seconds=15)
 
+SECRET_PREFIX = "xagt-"  # noqa: S105 - what secrets begin with
+SECRET_FORM = re.compile(r"xagt-[A-Za-z0-9_-]{43}")
+MAX_FACTS, MAX_FACT = 20, 256
+
+# What an agent may tell of itself.
+FACTS = ("version", "hostname", "platform", "machine_id", "kernel_version", "python_version")
+
+
+class AgentMode(StrEnum):
+    """GATEWAY: in the gateway's own processes. STANDARD: serves the connections that are made for it. EMBEDDED: in an
+    application's container; it declares its own connection."""
+
+    GATEWAY = "gateway"
+    STANDARD = "standard"
+    EMBEDDED = "embedded"
+
 
 @dataclass(frozen=True, slots=True)
 class Agent:
+    """`digest` is the SHA-256 of its secret; None for the gateway's own. `facts` are as FACTS has them."""
+
     id: UUID
     org_id: UUID
     name: str
-    mode: str  # "embedded" or "standard"
+    mode: AgentMode
     last_seen: datetime | None
     created_at: datetime
+    digest: bytes | None = None
+    facts: Mapping[str, str] = field(default_factory=dict)
 
     def is_online(self, now: datetime) -> bool:
         return self.last_seen is not None and now - self.last_seen < ALIVE_FOR
+
+
+@dataclass(frozen=True, slots=True)
+class AgentKey:
+    """`authority` is the DER form of the CA that issued the gateway's certificate; None where that is a public one."""
+
+    name: str
+    secret: Secret
+    host: str
+    port: int
+    mode: AgentMode = AgentMode.STANDARD
+    authority: bytes | None = None
+
+    def text(self) -> Secret:
+        query: dict[str, str] = {"mode": self.mode}
+        if self.authority is not None:
+            query["ca"] = base64.urlsafe_b64encode(self.authority).decode().rstrip("=")
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        who = f"{quote(self.name, safe='')}:{self.secret.reveal()}"
+        return Secret(f"grpcs://{who}@{host}:{self.port}?{urlencode(query)}")
+
+    @classmethod
+    def read(cls, text: Secret) -> AgentKey:
+        """Raises Misconfigured, without a word of the secret."""
+        try:
+            parts = urlsplit(text.reveal().strip())
+            query = parse_qs(parts.query, strict_parsing=bool(parts.query))
+            authority = query.get("ca", [""])[0]
+            found = cls(
+                name=unquote(parts.username or ""),
+                secret=Secret(parts.password or ""),
+                host=parts.hostname or "",
+                port=parts.port or 0,
+                mode=AgentMode(query.get("mode", ["standard"])[0]),
+                authority=base64.urlsafe_b64decode(authority + "=" * (-len(authority) % 4)) if authority else None,
+            )
+        except (ValueError, binascii.Error):
+            found = None
+        whole = found is not None and found.name and found.host and found.port
+        if found is None or not whole or parts.scheme != "grpcs" or not SECRET_FORM.fullmatch(found.secret.reveal()):
+            raise Misconfigured(
+                "this is no agent key; copy the whole line that `postern admin agents create` showed, "
+                "grpcs://NAME:xagt-…@HOST:PORT?…",
+                field="key",
+            )
+        return found

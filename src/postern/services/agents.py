@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from uuid import uuid4
 
-from postern.domain.agent import ALIVE_FOR, Agent
+from postern.domain.agent import ALIVE_FOR, Agent, AgentMode
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.errors import Conflict, NotFound
 from postern.store.ports import AgentStore, Clock, OrganisationStore
 
-EMBEDDED = "embedded"
+EMBEDDED = "embedded"  # what the gateway's own agent is called
 
 
 class Agents:
@@ -35,7 +35,7 @@ class Agents:
         found = await self._store.get(org_id, EMBEDDED)
         if found is not None:
             return found
-        agent = Agent(uuid4(), org_id, EMBEDDED, EMBEDDED, None, self._now())
+        agent = Agent(uuid4(), org_id, EMBEDDED, AgentMode.GATEWAY, None, self._now())
         try:
             await self._store.add(agent)
         except Conflict:
@@ -45,11 +45,11 @@ class Agents:
     async def beat(self) -> None:
         """Says that the embedded agents live, those of all organisations; each worker calls it every 5 seconds
         (domain.agent.ALIVE_FOR)."""
-        await self._store.touch_all(EMBEDDED, self._now())
+        await self._store.touch_all(AgentMode.GATEWAY, self._now())
 
     async def any_worker_lives(self) -> bool:
         """The embedded agents live in the relay workers: somebody beat lately."""
-        seen = await self._store.last_seen(EMBEDDED)
+        seen = await self._store.last_seen(AgentMode.GATEWAY)
         return seen is not None and self._now() - seen < ALIVE_FOR
 
     def is_online(self, agent: Agent) -> bool:

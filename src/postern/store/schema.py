@@ -194,7 +194,48 @@ agents = Table(
     Column("mode", String(32), nullable=False),
     Column("last_seen", Utc),
     Column("created_at", Utc, nullable=False),
+    Column("digest", LargeBinary(32)),  # of its secret; none for the gateway's own
+    Column("facts", JSON, nullable=False),
     UniqueConstraint("org_id", "name"),
+)
+Index("uq_agents_digest", agents.c.digest, unique=True)
+
+# The relay workers that live now; agents hold a tunnel to each.
+relay_workers = Table(
+    "relay_workers",
+    metadata,
+    Column("id", Uuid, primary_key=True),  # of one life of the process
+    Column("name", String(64), nullable=False),
+    Column("started_at", Utc, nullable=False),
+    Column("last_seen", Utc, nullable=False, index=True),
+)
+
+# What connections belong to; made when a connection names it first.
+resources = Table(
+    "resources",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("name", String(128), nullable=False),
+    Column("created_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
+
+# Questions about a target that the API asks and a relay worker answers: tests of connections, and their schemas.
+errands = Table(
+    "errands",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("principal_id", Uuid, nullable=False),
+    Column("connection_id", Uuid, nullable=False),
+    Column("kind", String(32), nullable=False),
+    Column("arguments", JSON, nullable=False),
+    Column("source", String(255), nullable=False),
+    Column("created_at", Utc, nullable=False, index=True),
+    Column("worker", String(64)),
+    Column("answer", Text),  # JSON, once it is done
+    Column("done_at", Utc),
 )
 
 connections = Table(
@@ -302,6 +343,14 @@ sessions = Table(
     Index(None, "org_id", "start_date"),
     Index(None, "org_id", "user_id", "start_date"),
     Index(None, "status", "worker"),
+)
+
+# What a command that waits to be run is started with: arguments and environment. Deleted when it is done.
+session_starts = Table(
+    "session_starts",
+    metadata,
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("content", LargeBinary, nullable=False),  # one sealed JSON object
 )
 
 token_keys = Table(

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
-from postern.domain.agent import Agent
+from postern.domain.agent import Agent, AgentMode
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import DEFAULT, Organisation
 from postern.domain.principal import Account, Principal, PrincipalStatus
@@ -101,7 +101,7 @@ class Organisations:
         )
         await self._principals.add(Account(admin), now)
         if embedded_agent:
-            await self._agents.add(Agent(uuid4(), organisation.id, EMBEDDED, EMBEDDED, None, now))
+            await self._agents.add(Agent(uuid4(), organisation.id, EMBEDDED, AgentMode.GATEWAY, None, now))
         setup = await self._setup_links.make_for(Account(admin))
         changed(None, {"organisation": organisation, "admin": admin.email, "embedded_agent": embedded_agent})
         return NewOrganisation(organisation, admin, setup)

@@ -8,7 +8,7 @@ from uuid import UUID
 from sqlalchemy import RowMapping, case, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
-from postern.domain.agent import Agent
+from postern.domain.agent import Agent, AgentMode
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict
 from postern.store.database import Database
@@ -45,7 +45,7 @@ class SqlAgents:
         return Listed([_agent_of(row) for row in found], total)
 
     async def add(self, agent: Agent) -> None:
-        values = {column.name: getattr(agent, column.name) for column in agents.c}
+        values = {column.name: getattr(agent, column.name) for column in agents.c} | {"facts": dict(agent.facts)}
         try:
             async with self._database.statement() as connection:
                 await connection.execute(insert(agents).values(values))
@@ -64,4 +64,4 @@ class SqlAgents:
 
 
 def _agent_of(row: RowMapping) -> Agent:
-    return Agent(row["id"], row["org_id"], row["name"], row["mode"], row["last_seen"], row["created_at"])
+    return Agent(**{**row, "mode": AgentMode(row["mode"])})
