@@ -8,6 +8,7 @@ from typing import Any, NotRequired, TypedDict
 class Agent(TypedDict):
     id: str
     name: str
+    mode: str
     status: str
 
 
