@@ -111,6 +111,7 @@ class ServerInfo(TypedDict):
     postgres_host: str
     postgres_port: int
     tunnel_url: str
+    grpc_url: str
     ca_certificate: str | None
 
 
