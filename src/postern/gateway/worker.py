@@ -9,23 +9,22 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener
 from postern.errors import PosternError
+from postern.gateway.door import TunnelDoor
 from postern.gateway.execution import Executions
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.native import NativeListener
 from postern.gateway.postgres import PostgresGate
+from postern.gateway.tunnels import Tunnels
 from postern.relay.handshake import StreamHandshake, der
 from postern.services.agents import Agents
-from postern.services.identity.authentication import Authentication
 from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
 from postern.store.ports import Signals
 from postern.transport import websocket
 from postern.transport.certificates import Material
-from postern.transport.websocket import WebSocketTransport
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +44,9 @@ class Worker:
         gate: PostgresGate,
         links: LiveLinks,
         executions: Executions,
-        authentication: Authentication,
+        door: TunnelDoor,
+        tunnels: Tunnels,
+        logins: Logins,
         agents: Agents,
         server_configs: ServerConfigs,
         signals: Signals,
@@ -55,18 +56,15 @@ class Worker:
         self._gate = gate
         self._links = links
         self._executions = executions
-        self._authentication = authentication
+        self._door = door
+        self._tunnels = tunnels
+        self._logins = logins
         self._agents = agents
         self._server_configs = server_configs
         self._native = NativeListener(self._wanted, self._accept, signals)
         self._recover = recover
         self._context = material.server_context()
         self._certificate = der(material.certificate.read_bytes())
-        self._logins = Logins(
-            timeout=settings.handshake_timeout,
-            most=settings.max_handshakes,
-            most_per_address=settings.max_handshakes_per_address,
-        )
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -79,7 +77,7 @@ class Worker:
         await self._agents.beat()
         settings = self._settings
         await self._native.start(Endpoint(settings.host, settings.postgres_port))
-        tunnel = await websocket.serve(self._tunnelled, settings.host, settings.tunnel_port, self._context)
+        tunnel = await websocket.serve(self._door.opened, settings.host, settings.tunnel_port, self._context)
         await self._executions.take_waiting()
         background = [asyncio.create_task(work) for work in (self._links.sweep(), self._beat(), self._native.follow())]
         ready()
@@ -91,7 +89,9 @@ class Worker:
                 task.cancel()
             self._native.close()
             tunnel.close()
+            self._tunnels.drain()
             await self._links.stop(STOP_GRACE)
+            self._door.close("the gateway is stopping")
             await asyncio.gather(self._logins.stop(CLOSE_GRACE), self._executions.stop(CLOSE_GRACE))
 
     def _accept(self, endpoint: Endpoint) -> asyncio.Protocol:
@@ -104,26 +104,18 @@ class Worker:
     async def _wanted(self) -> Listener:
         return (await self._server_configs.current()).postgres
 
-    def _tunnelled(self, transport: WebSocketTransport, token: str, connection: str) -> None:
-        stream = StreamHandshake()
-        transport.set_protocol(stream)
-        stream.connection_made(transport)
-
-        async def login(stream: StreamHandshake) -> Awaitable[None] | None:
-            try:
-                caller = await self._authentication.caller(Secret(token), address=stream.peer)
-            except PosternError as error:
-                transport.refuse(error.message)
-                return None
-            return await self._gate.carried(stream, caller.principal, connection)
-
-        self._logins.start(stream, login)
-
     async def _beat(self) -> None:
         while True:
             await asyncio.sleep(HEARTBEAT)
             with suppress(PosternError):
                 await self._agents.beat()
+                await self._drop_unknown()
+
+    async def _drop_unknown(self) -> None:
+        """Agents that were deleted: should the signal that says so have been lost."""
+        there = self._tunnels.agents
+        for agent_id in set(there) - await self._agents.beat_for(there):
+            self._tunnels.drop(agent_id, "this agent was deleted")
 
 
 class _Accepted(StreamHandshake):
