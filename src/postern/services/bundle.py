@@ -37,6 +37,7 @@ from postern.services.identity.sign_in import SignIn
 from postern.services.identity.tokens import Tokens
 from postern.services.identity.users import Users
 from postern.services.identity.vouchers import Vouchers
+from postern.services.relay_workers import RelayWorkers
 from postern.services.server.audit import Audit
 from postern.services.server.auth_configs import AuthConfigs
 from postern.services.server.auth_settings import AuthSettings
@@ -79,6 +80,7 @@ class Services:
     organisations: Organisations
     own_logins: OwnLogins
     provisioning: Provisioning
+    relay_workers: RelayWorkers
     saml_login: SamlLogin
     second_factors: SecondFactors
     server_configs: ServerConfigs
@@ -116,7 +118,8 @@ def build_services(
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)
     access = Access(stores.access, stores.connections, features, signals, now)
-    agents = Agents(stores.agents, stores.organisations, now)
+    relay_workers = RelayWorkers(stores.workers, signals, now)
+    agents = Agents(stores.agents, stores.organisations, signals, now)
     auth_configs = AuthConfigs(stores.settings, stores.organisations, signals, now, machine.auth)
     vouchers = Vouchers(stores.vouchers, now)
     operators = Operators(stores.organisations)
@@ -175,6 +178,7 @@ def build_services(
         oidc_login=OidcLogin(openid, auth_configs, stores.organisations, vouchers, sign_in, handover),
         provisioning=Provisioning(stores.principals, stores.groups, users, signals, now),
         own_logins=OwnLogins(stores.principals, stores.organisations, accounts, logins, tokens),
+        relay_workers=relay_workers,
         saml_login=SamlLogin(saml, auth_configs, stores.organisations, vouchers, sign_in, handover, now),
         second_factors=SecondFactors(
             stores.second_factors, stores.principals, accounts, logins, check, required, authenticators, now
@@ -189,7 +193,7 @@ def build_services(
         sign_in=sign_in,
         signals=signals,
         tokens=tokens,
-        upkeep=Upkeep(logins, vouchers, stores.idempotency, now),
+        upkeep=Upkeep(logins, vouchers, relay_workers, stores.idempotency, now),
         users=users,
         vouchers=vouchers,
         now=now,

@@ -35,6 +35,7 @@ from postern.store.ports.server import (
 )
 from postern.store.ports.targets import (
     AccessStore,
+    AgentFilter,
     AgentStore,
     ConnectionFilter,
     ConnectionStore,
@@ -45,10 +46,12 @@ from postern.store.ports.targets import (
     SessionFilter,
     SessionStore,
     Standing,
+    WorkerStore,
 )
 
 __all__ = [
     "AccessStore",
+    "AgentFilter",
     "AgentStore",
     "ApiKeyStore",
     "AuditEntry",
@@ -86,6 +89,7 @@ __all__ = [
     "Stores",
     "Topic",
     "VoucherStore",
+    "WorkerStore",
 ]
 
 
@@ -130,3 +134,5 @@ class Stores(Protocol):
     def signing_keys(self) -> SigningKeyStore: ...
     @property
     def vouchers(self) -> VoucherStore: ...
+    @property
+    def workers(self) -> WorkerStore: ...

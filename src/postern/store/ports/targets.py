@@ -17,6 +17,7 @@ from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.worker import RelayWorker
 
 
 class Recordings(Protocol):
@@ -168,19 +169,64 @@ class GuardRailStore(Protocol):
     async def remove(self, guardrail_id: UUID) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class AgentFilter:
+    """All given conditions hold. `search` is a part of the name. Who was never seen was not seen after anything."""
+
+    search: str | None = None
+    seen_after: datetime | None = None
+    not_seen_after: datetime | None = None
+
+
 class AgentStore(Protocol):
-    async def get(self, org_id: UUID, name_or_id: str) -> Agent | None: ...
+    async def get(self, org_id: UUID, name_or_id: str) -> Agent | None:
+        """A name wins over an identifier of the same spelling."""
+
+    async def by_digest(self, digest: bytes) -> Agent | None:
+        """Whose secret has this SHA-256, in whichever organisation."""
+
+    async def by_id(self, agent_id: UUID) -> Agent | None:
+        """In whichever organisation."""
 
     async def all(self, org_id: UUID) -> list[Agent]: ...
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[Agent]:
+    async def find(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
         """By name."""
 
     async def add(self, agent: Agent) -> None:
         """Raises Conflict when the name is taken."""
+
+    async def renew(self, agent_id: UUID, digest: bytes) -> bool:
+        """From now on its secret is another one. False when there is no such agent."""
+
+    async def remove(self, agent_id: UUID) -> None:
+        """Raises Conflict when a connection names it."""
+
+    async def tell(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
+        """What it says of itself."""
+
+    async def seen(self, ids: Sequence[UUID], at: datetime) -> frozenset[UUID]:
+        """Touches these; answers which exist. One statement."""
+
+    async def digests(self, ids: Sequence[UUID]) -> Mapping[UUID, bytes | None]:
+        """Of those that exist. One statement."""
 
     async def touch_all(self, mode: str, at: datetime) -> None:
         """All agents of that mode, whatever their organisation: those that live in one process live together."""
 
     async def last_seen(self, mode: str) -> datetime | None:
         """When any agent of that mode was last heard of."""
+
+
+class WorkerStore(Protocol):
+    async def beat(self, worker: RelayWorker) -> bool:
+        """Says that it lives. True the first time."""
+
+    async def living(self, since: datetime) -> list[RelayWorker]:
+        """Those that were seen after `since`, by name."""
+
+    async def forget(self, worker_id: UUID) -> None:
+        """It has stopped."""
+
+    async def prune(self, before: datetime) -> None:
+        """Forgets those that were not seen after `before`."""

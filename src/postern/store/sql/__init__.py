@@ -17,6 +17,7 @@ from postern.store.sql.logins import SqlLogins
 from postern.store.sql.machines import SqlMachines
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
+from postern.store.sql.relay_workers import SqlRelayWorkers
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.sessions import SqlSessions
@@ -47,3 +48,4 @@ class SqlStores:
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)
         self.vouchers = SqlVouchers(database, encryption)
+        self.workers = SqlRelayWorkers(database)
