@@ -86,7 +86,7 @@ class TunnelDoor:
             mux.close("this agent does not say which instance it is")
             raise ProtocolViolation(f"agent {agent.name!r} does not say which instance it is")
         log.info("agent %r has come from %s", agent.name, stream.peer)
-        self._tunnels.add(agent.id, instance, mux)
+        self._tunnels.add(agent, instance, mux)
         return _until_lost(mux)
 
     async def _person(self, stream: StreamHandshake, token: Secret) -> Awaitable[None]:
