@@ -28,6 +28,7 @@ from postern.store.database import Database
 INFO = ServerInfo(
     host="localhost",
     tunnel_url="wss://localhost:7443",
+    grpc_url="grpcs://localhost:7444",
     ca_certificate="-----BEGIN CERTIFICATE-----",
 )
 PASSWORD = "a long enough password"

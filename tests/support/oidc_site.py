@@ -29,7 +29,7 @@ from postern.store.database import Database
 
 API = "http://localhost:7480"
 CALLBACK = f"{API}/api/callback"
-INFO = ServerInfo("localhost", "wss://localhost:7443", None)
+INFO = ServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None)
 CLI_LISTENER = "http://127.0.0.1:3587/callback"
 
 

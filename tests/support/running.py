@@ -18,7 +18,7 @@ from postern.cli.main import cli
 from postern.demo.server import place_for
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-PORTS = ("API", "POSTGRES", "TUNNEL", "DEMO")
+PORTS = ("API", "POSTGRES", "TUNNEL", "CONTROL", "DEMO")
 START_TIMEOUT = 60.0
 
 

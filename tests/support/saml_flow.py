@@ -24,7 +24,7 @@ from postern.services.bundle import Services
 from postern.services.identity.saml_login import service_provider
 from postern.store.database import Database
 
-INFO = ServerInfo("localhost", "wss://localhost:7443", None)
+INFO = ServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None)
 US = service_provider(API_URL)
 
 

@@ -23,8 +23,9 @@ from postern.services.server.trail import Trail, follow
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _NAMED = {
     *("login", "second-factor", "setup", "logout", "refresh", "confirm", "setup-link"),
-    *("revoke", "kill", "reactivate", "rotate"),
+    *("revoke", "kill", "reactivate", "rotate", "key"),
 }  # last parts of a path that say what is done
+_CALLED = {"key": "renew-key"}  # where that is no verb
 _IN_PATH = (
     *("nameOrID", "emailOrID", "subject", "connection", "name", "session_id", "id"),
     *("credential_id", "factor_id", "login_id"),
@@ -79,7 +80,7 @@ async def _record(request: Request, route: str, status: int, trail: Trail) -> No
     await services_of(request).audit.record(
         actor,
         claimed=email if isinstance(email, str) else "",
-        action=parts[-1] if parts[-1] in _NAMED else _ACTIONS[request.method],
+        action=_CALLED.get(parts[-1], parts[-1]) if parts[-1] in _NAMED else _ACTIONS[request.method],
         resource_type="/".join(part for part in parts if part not in _NAMED) or "logins",
         resource=resource,
         method=request.method,

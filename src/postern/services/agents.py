@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from enum import StrEnum
@@ -124,6 +124,14 @@ class Agents:
     async def announce(self, agent_id: UUID, change: AgentChange) -> None:
         """Tells every process: workers say so when an agent's first tunnel came or its last one went."""
         await self._signals.publish(Topic.AGENT_CHANGED, agent_id=str(agent_id), change=change)
+
+    def listen(self, handler: Callable[[UUID, AgentChange], None]) -> None:
+        """`handler` is called on the event loop for what any process announces, and must return at once."""
+
+        def heard(payload: Mapping[str, str]) -> None:
+            handler(UUID(payload["agent_id"]), AgentChange(payload["change"]))
+
+        self._signals.subscribe(Topic.AGENT_CHANGED, heard)
 
     async def ensure_embedded(self) -> Agent:
         """The row of the agent inside the gateway's own processes; made at the first start."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from postern.services.access import Access
+from postern.services.agent_keys import AgentKeys
 from postern.services.agents import Agents
 from postern.services.connections import Connections
 from postern.services.credentials import Credentials
@@ -58,6 +59,7 @@ from postern.store.ports import Clock, Recordings, Signals, Stores
 class Services:
     access: Access
     accounts: Accounts
+    agent_keys: AgentKeys
     agents: Agents
     api_keys: ApiKeys
     audit: Audit
@@ -143,6 +145,7 @@ def build_services(
     return Services(
         access=access,
         accounts=accounts,
+        agent_keys=AgentKeys(stores.agents, agents, stores.connections, server_configs, machine, signals, now),
         agents=agents,
         api_keys=api_keys,
         audit=Audit(stores.audit, stores.organisations, now),

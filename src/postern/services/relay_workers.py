@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from uuid import UUID
 
@@ -31,6 +32,12 @@ class RelayWorkers:
     async def living(self) -> list[RelayWorker]:
         """By name. One statement."""
         return await self._store.living(self._now() - LIVES_FOR)
+
+    def listen(self, handler: Callable[[], None]) -> None:
+        """`handler` is called on the event loop when a worker came or stopped, or when that may have been missed. One
+        that is killed says nothing: ask `living` now and then."""
+        for topic in (Topic.WORKERS_CHANGED, Topic.RESUMED):
+            self._signals.subscribe(topic, lambda _payload: handler())
 
     async def prune(self) -> None:
         await self._store.prune(self._now() - _KEPT)

@@ -8,7 +8,6 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
-from postern.domain.agent import Agent
 from postern.domain.login import LoginMethod
 from postern.domain.principal import Account, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
@@ -93,15 +92,3 @@ class UserRequest(UserChange):
 class PasswordRequest(Body):
     current_password: str
     new_password: str
-
-
-class AgentAnswer(Answer):
-    id: str
-    name: str
-    mode: str
-    status: str = Field(description="CONNECTED or DISCONNECTED")
-
-    @classmethod
-    def of(cls, agent: Agent, *, online: bool) -> AgentAnswer:
-        status = "CONNECTED" if online else "DISCONNECTED"
-        return cls(id=str(agent.id), name=agent.name, mode=agent.mode, status=status)

@@ -71,7 +71,7 @@ def _shown(key: str, value: Any) -> Any:
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
 @click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
 @click.option("--guardrail", "guardrails", multiple=True, metavar="ID", help="A guard rail to apply; repeatable.")
-@click.option("--agent-id", help="The agent that reaches the target; the first one when missing.")
+@click.option("--agent-id", help="The agent that reaches the target; the gateway's own, or the only one, when missing.")
 @click.option("--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin).")
 @json_option
 def create(name: str | None, file: IO[str] | None, agent_id: str | None, as_json: bool, **given: Any) -> None:
@@ -83,7 +83,7 @@ def create(name: str | None, file: IO[str] | None, agent_id: str | None, as_json
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
     with client() as api:
-        body = _read(file) if file else _body(str(name), agent_id or api.agents.first(), given)
+        body = _read(file) if file else _body(str(name), agent_id or api.agents.default(), given)
         created = api.connections.create(body)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
 

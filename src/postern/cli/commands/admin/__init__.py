@@ -8,6 +8,7 @@ from postern.cli.lazy import Lazy, LazyGroup
 
 _AT = "postern.cli.commands.admin"
 GROUPS = {
+    "agents": Lazy(f"{_AT}.agents:agents", "List and manage agents and their keys."),
     "users": Lazy(f"{_AT}.users:users", "List and manage users."),
     "groups": Lazy(f"{_AT}.groups:groups", "List and manage groups."),
     "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
@@ -30,6 +31,7 @@ def admin() -> None:
     \b
     postern admin users create ann@example.com --group dba
     postern admin users setup-link ann@example.com
+    postern admin agents create edge
     postern admin apikeys create nightly --service-account reports
     postern admin auth set-oidc https://id.example.com --client-id postern --client-secret-stdin
     postern admin audit list --since 2026-01-01
