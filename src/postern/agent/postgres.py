@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 
+from postern.agent.policy import LocalPolicy
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.protocols.postgres import login, messages
@@ -25,12 +26,13 @@ Environment = Mapping[str, Secret]
 class PostgresTargets:
     """Keeps the keys that SCRAM derives from passwords, so that each is derived once."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: LocalPolicy) -> None:
+        self._policy = policy
         self._keys = KeyCache()
 
     async def dial(self, order: Order, env: Environment) -> Target:
-        """Raises Unavailable, ConnectionError, or what the target says of the login."""
-        host, port, sslmode = _address(order.connection, env)
+        """Raises Denied, Unavailable, ConnectionError, or what the target says of the login."""
+        host, port, sslmode = self._address(order, env)
         asked = login.TargetLogin(
             _required(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
@@ -49,7 +51,7 @@ class PostgresTargets:
         return Target(stream, greeting.parameters, greeting.pid, greeting.key)
 
     async def cancel(self, order: Order, env: Environment, process: int, key: bytes) -> None:
-        host, port, sslmode = _address(order.connection, env)
+        host, port, sslmode = self._address(order, env)
         stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
         await connect(stream, host, port)
         try:
@@ -59,6 +61,11 @@ class PostgresTargets:
                 await stream.read(1)  # the target closes once it has passed the signal on
         finally:
             stream.close()
+
+    def _address(self, order: Order, env: Environment) -> tuple[str, int, str]:
+        host, port, sslmode = _address(order.connection, env)
+        self._policy.check_target(host, port)
+        return host, port, sslmode
 
 
 async def connect(stream: StreamHandshake, host: str, port: int) -> None:
