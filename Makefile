@@ -9,7 +9,7 @@ HOT_TESTS := tests/interception tests/inspection/test_*.py tests/protocols tests
 	$(filter-out %/test_interceptor.py,$(wildcard tests/inspection/masking/test_*.py))
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-all bench lint format services docs clean test-compiled
+.PHONY: help up test test-all bench lint format services proto docs clean test-compiled
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ services: $(VENV)/.installed-dev ## install the servers and tools that tests use
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer
 	@$(BIN)/python -m bench $(ARGS)
+
+proto: $(VENV)/.installed-dev ## generate the control service's code from proto/
+	@$(BIN)/python scripts/generate_control.py
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	@$(BIN)/python scripts/generate_docs.py
