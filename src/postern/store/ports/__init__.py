@@ -13,6 +13,7 @@ from postern.store.ports.identity import (
     GroupStore,
     LoginStore,
     MachineStore,
+    NewVoucher,
     PrincipalFilter,
     PrincipalStore,
     SecondFactorStore,
@@ -26,6 +27,8 @@ from postern.store.ports.server import (
     AuditFilter,
     AuditStore,
     Follower,
+    Founding,
+    FoundingStore,
     IdempotencyStore,
     Journal,
     KeptAnswer,
@@ -62,6 +65,8 @@ __all__ = [
     "DataKeyStore",
     "Ended",
     "Follower",
+    "Founding",
+    "FoundingStore",
     "GroupStore",
     "GuardRailStore",
     "IdempotencyStore",
@@ -70,6 +75,7 @@ __all__ = [
     "LoginStore",
     "MachineStore",
     "MasterKey",
+    "NewVoucher",
     "OrganisationStore",
     "PrincipalFilter",
     "PrincipalStore",
@@ -104,6 +110,8 @@ class Stores(Protocol):
     def connections(self) -> ConnectionStore: ...
     @property
     def credentials(self) -> CredentialStore: ...
+    @property
+    def foundings(self) -> FoundingStore: ...
     @property
     def groups(self) -> GroupStore: ...
     @property

@@ -149,20 +149,23 @@ class LoginStore(Protocol):
         """Forgets those that ended, or could have been used last, before that."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewVoucher:
+    """`digest` is the SHA-256 of its secret; `payload` is JSON. `user_id`: whose it is; it goes with them."""
+
+    purpose: VoucherPurpose
+    digest: bytes
+    payload: Mapping[str, Any]
+    at: datetime
+    expires_at: datetime
+    user_id: UUID | None = None
+
+
 class VoucherStore(Protocol):
     """Vouchers by the SHA-256 of their secret; payloads are sealed."""
 
-    async def add(
-        self,
-        purpose: VoucherPurpose,
-        digest: bytes,
-        payload: Mapping[str, Any],
-        at: datetime,
-        expires_at: datetime,
-        user_id: UUID | None = None,
-    ) -> None:
-        """`user_id`: whose it is; it goes with them. Raises Conflict when the digest is taken, TooMany when too many
-        of this purpose are outstanding."""
+    async def add(self, voucher: NewVoucher) -> None:
+        """Raises Conflict when the digest is taken, TooMany when too many of this purpose are outstanding."""
 
     async def take(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
         """The payload, for exactly one caller; None when there is none, or it has expired."""

@@ -14,6 +14,7 @@ from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.schema import agents
 from postern.store.sql.rows import as_uuid, count_of
+from postern.store.threaded import Executor
 
 
 class SqlAgents:
@@ -45,10 +46,9 @@ class SqlAgents:
         return Listed([_agent_of(row) for row in found], total)
 
     async def add(self, agent: Agent) -> None:
-        values = {column.name: getattr(agent, column.name) for column in agents.c}
         try:
             async with self._database.statement() as connection:
-                await connection.execute(insert(agents).values(values))
+                await add_agent(connection, agent)
         except IntegrityError:
             raise Conflict(f"name: an agent {agent.name!r} exists already", field="name") from None
 
@@ -61,6 +61,11 @@ class SqlAgents:
         async with self._database.statement() as connection:
             found: datetime | None = (await connection.execute(wanted)).scalar_one()
         return found
+
+
+async def add_agent(connection: Executor, agent: Agent) -> None:
+    """Raises IntegrityError."""
+    await connection.execute(insert(agents).values({column.name: getattr(agent, column.name) for column in agents.c}))
 
 
 def _agent_of(row: RowMapping) -> Agent:
