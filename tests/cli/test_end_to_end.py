@@ -68,11 +68,12 @@ def newest_session(gateway: Gateway, **wanted: str) -> dict[str, str]:
 
 def test_what_is_printed_is_also_in_the_file(gateway: Gateway) -> None:
     printed = (gateway.folder / "printed").read_text()
-    assert set(gateway.told) == {"api_url", "admin_email", "admin_password", "psql"}
+    assert set(gateway.told) == {"api_url", "admin_email", "admin_password", "setup_url", "psql"}
     for value in gateway.told.values():
         assert value in printed
     assert (gateway.home / "first-run.json").stat().st_mode & 0o777 == 0o600
-    assert gateway.told["admin_password"] not in gateway.log
+    for secret in ("admin_password", "setup_url"):
+        assert gateway.told[secret] not in gateway.log
 
 
 @pytest.mark.skipif(
