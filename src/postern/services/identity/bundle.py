@@ -85,7 +85,7 @@ def build_identity(
         accounts=accounts,
         api_keys=api_keys,
         authentication=Authentication(tokens, logins, server.features, required, api_keys, door),
-        device_login=DeviceLogin(principals, logins, vouchers, now),
+        device_login=DeviceLogin(handover, vouchers, now),
         groups=Groups(stores.groups, signals, now),
         handover=handover,
         local_login=LocalLogin(principals, accounts, logins, vouchers, check, authenticators, now),
