@@ -11,14 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 RULE = {
     "name": "no secrets",
@@ -28,13 +27,8 @@ RULE = {
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started() as made:
+        yield made
 
 
 def uri(gateway: Gateway) -> str:

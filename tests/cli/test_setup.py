@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import httpx
 import pyotp
 import pytest
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 NEW = "another long password"
 
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo") as made:
+        yield made
 
 
 def test_a_link_of_the_machine_then_a_second_factor(gateway: Gateway) -> None:
