@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from postern.services.access import Access
+from postern.services.access_control import AccessControl
+from postern.services.access_rules import AccessRules
 from postern.services.agents import Agents
 from postern.services.connections import Connections
 from postern.services.credentials import Credentials
@@ -56,6 +58,7 @@ from postern.store.ports import Clock, Recordings, Signals, Stores
 @dataclass(frozen=True, slots=True)
 class Services:
     access: Access
+    access_rules: AccessRules
     accounts: Accounts
     agents: Agents
     api_keys: ApiKeys
@@ -115,7 +118,8 @@ def build_services(
     """
     machine = machine or Machine()
     features = Features(stores.settings, signals, now)
-    access = Access(stores.access, stores.connections, features, signals, now)
+    control = AccessControl(stores.access_rules, stores.connections, features, signals, now)
+    access = Access(stores.access, stores.connections, control, features, signals, now)
     agents = Agents(stores.agents, stores.organisations, now)
     auth_configs = AuthConfigs(stores.settings, stores.organisations, signals, now, machine.auth)
     vouchers = Vouchers(stores.vouchers, now)
@@ -129,7 +133,7 @@ def build_services(
     handover = Handover(stores.principals, logins, vouchers)
     door = OidcDoor(openid, auth_configs, stores.organisations, stores.principals, signals, now) if openid else None
     api_keys = ApiKeys(stores.api_keys, stores.principals, signals, now)
-    credentials = Credentials(stores.credentials, stores.connections, features, signals, now, enforceable=enforceable)
+    credentials = Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable)
     accounts = Accounts(
         stores.principals, stores.organisations, auth_configs, logins, vouchers, now, passwords or Passwords()
     )
@@ -139,6 +143,7 @@ def build_services(
     users = Users(stores.principals, stores.organisations, accounts, logins, signals, now)
     return Services(
         access=access,
+        access_rules=AccessRules(stores.access_rules, stores.principals, control, signals, now),
         accounts=accounts,
         agents=agents,
         api_keys=api_keys,
@@ -149,12 +154,13 @@ def build_services(
             stores.organisations,
             stores.principals,
             stores.api_keys,
+            signals,
             now,
             machine.provider,
         ),
         authentication=Authentication(tokens, logins, features, required, api_keys, door),
         connections=Connections(
-            stores.connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
+            stores.connections, control, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
         credentials=credentials,
         device_login=DeviceLogin(stores.principals, logins, vouchers, now),
@@ -170,7 +176,7 @@ def build_services(
         logins=logins,
         machines=Machines(stores.machines, stores.principals, credentials, signals, now),
         organisations=Organisations(
-            stores.organisations, stores.principals, stores.agents, setup_links, operators, now
+            stores.organisations, stores.principals, stores.agents, setup_links, operators, signals, now
         ),
         oidc_login=OidcLogin(openid, auth_configs, stores.organisations, vouchers, sign_in, handover),
         provisioning=Provisioning(stores.principals, stores.groups, users, signals, now),

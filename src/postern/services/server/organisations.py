@@ -15,9 +15,9 @@ from postern.services.agents import EMBEDDED
 from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email
 from postern.services.server.operators import Operators
-from postern.services.server.role_names import checked_roles
+from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
-from postern.store.ports import AgentStore, Clock, OrganisationStore, PrincipalStore
+from postern.store.ports import AgentStore, Clock, OrganisationStore, PrincipalStore, Signals
 
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
@@ -48,6 +48,7 @@ class Organisations:
         agents: AgentStore,
         setup_links: SetupLinks,
         operators: Operators,
+        signals: Signals,
         now: Clock,
     ) -> None:
         self._store = store
@@ -55,6 +56,7 @@ class Organisations:
         self._agents = agents
         self._setup_links = setup_links
         self._operators = operators
+        self._signals = signals
         self._now = now
 
     async def find(self, principal: Principal, page: Page) -> Listed[Organisation]:
@@ -122,6 +124,7 @@ class Organisations:
             wanted = replace(wanted, name=checked_organisation_name(given.name))
         if wanted != current:
             await self._store.update(wanted)
+            await tell_of_roles(self._signals, current, wanted)
         changed(current, wanted)
         return wanted
 

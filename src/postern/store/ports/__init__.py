@@ -34,6 +34,7 @@ from postern.store.ports.server import (
     SettingStore,
 )
 from postern.store.ports.targets import (
+    AccessRuleStore,
     AccessStore,
     AgentStore,
     ConnectionFilter,
@@ -41,6 +42,7 @@ from postern.store.ports.targets import (
     CredentialStore,
     Ended,
     GuardRailStore,
+    NamedRule,
     Recordings,
     SessionFilter,
     SessionStore,
@@ -48,6 +50,7 @@ from postern.store.ports.targets import (
 )
 
 __all__ = [
+    "AccessRuleStore",
     "AccessStore",
     "AgentStore",
     "ApiKeyStore",
@@ -70,6 +73,7 @@ __all__ = [
     "LoginStore",
     "MachineStore",
     "MasterKey",
+    "NamedRule",
     "OrganisationStore",
     "PrincipalFilter",
     "PrincipalStore",
@@ -94,6 +98,8 @@ class Stores(Protocol):
 
     @property
     def access(self) -> AccessStore: ...
+    @property
+    def access_rules(self) -> AccessRuleStore: ...
     @property
     def agents(self) -> AgentStore: ...
     @property
