@@ -40,6 +40,8 @@ SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
 BODIES: Mapping[tuple[str, str], Any] = {
+    ("POST", "/access-rules"): {"name": "new", "groups": ["crew"]},
+    ("PUT", "/access-rules/{nameOrID}"): {"connection_names": ["shop"]},
     ("POST", "/api-keys"): {"name": "new"},
     ("PUT", "/api-keys/{nameOrID}"): {"name": "renamed"},
     ("POST", "/connections"): {**CONNECTION, "name": "new"},
@@ -91,6 +93,11 @@ QUERIES = {
 # fmt: off
 #                                                                            bob ann aud adm key auk adk els
 TABLE: Mapping[tuple[str, str], str] = {
+    ("GET", "/access-rules"):                                               "403 403 200 200 403 200 200 200",
+    ("POST", "/access-rules"):                                              "403 403 403 201 403 403 201 201",
+    ("DELETE", "/access-rules/{nameOrID}"):                                 "403 403 403 204 403 403 204 404",
+    ("GET", "/access-rules/{nameOrID}"):                                    "403 403 200 200 403 200 200 404",
+    ("PUT", "/access-rules/{nameOrID}"):                                    "403 403 403 200 403 403 200 404",
     ("GET", "/agents"):                                                     "200 200 200 200 200 200 200 200",
     ("GET", "/agents/{nameOrID}"):                                          "200 200 200 200 200 200 200 404",
     ("GET", "/api-keys"):                                                   "403 403 200 200 403 200 200 200",
@@ -107,6 +114,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/connections/{nameOrID}"):                                     "200 200 200 200 200 200 200 404",
     ("PATCH", "/connections/{nameOrID}"):                                   "403 403 403 200 403 403 200 404",
     ("PUT", "/connections/{nameOrID}"):                                     "403 403 403 200 403 403 200 404",
+    ("GET", "/connections/{nameOrID}/access"):                              "200 200 200 200 200 200 200 404",
     ("GET", "/connections/{nameOrID}/credentials"):                         "200 200 200 200 200 200 200 404",
     ("POST", "/connections/{nameOrID}/credentials"):                        "201 201 403 201 201 403 201 404",
     ("DELETE", "/connections/{nameOrID}/credentials/{credential_id}"):      "404 204 404 204 404 404 204 404",
@@ -261,6 +269,7 @@ async def _things(api: Api) -> dict[str, str]:
         ("/machineidentities", {"name": "backup", "connection_names": ["shop"]}),
         ("/users/groups", {"name": "crew"}),
         ("/api-keys", {"name": "ci"}),
+        ("/access-rules", {"name": "for the crew", "groups": ["crew"], "connection_names": ["shop"]}),
         ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
     ):
         answer = await api.as_admin.post(path, json=body)
@@ -332,6 +341,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         if "ResourceTypes" in path or "Schemas" in path:
             known = {**known, "id": "User" if "ResourceTypes" in path else SCIM_USER}
     names = {
+        "/access-rules/": "for the crew",
         "/agents/": "embedded",
         "/api-keys/": "ci",
         "/connections/": "shop",
@@ -408,7 +418,7 @@ async def test_open_operations_give_strangers_nothing(
 
 async def test_nothing_of_another_organisation_is_listed(template: Template, tmp_path: Path) -> None:
     """Case 49: cross-scope references. What is listed elsewhere is elsewhere's own."""
-    ours = set(template.known.values()) | {"shop", "ci", "backup", "crew", "robot", "ann@example.com"}
+    ours = set(template.known.values()) | {"shop", "ci", "backup", "crew", "for the crew", "robot", "ann@example.com"}
     for operation in OPERATIONS:
         method, path = operation
         if method != "GET" or "{" in path or not OPERATIONS[operation] or path.startswith("/server-logs"):

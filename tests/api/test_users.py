@@ -75,6 +75,7 @@ async def test_server_info(api: Api) -> None:
         "tunnel_url": "wss://localhost:7443",
         "ca_certificate": INFO.ca_certificate,
         "feature_flags": {
+            "access-control": False,
             "api-keys": True,
             "native-credentials": True,
             "script-runs": True,

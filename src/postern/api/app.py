@@ -13,6 +13,7 @@ from postern.api.addresses import Network
 from postern.api.info import ServerInfo
 from postern.api.middleware import Envelope
 from postern.api.routes import (
+    access_rules,
     agents,
     api_keys,
     audit_logs,
@@ -107,7 +108,7 @@ def routed() -> FastAPI:
         api.include_router(part)
     for part in (server_config.router, server_logs.router):
         api.include_router(part)
-    for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
+    for part in (credentials.router, access_rules.router, guardrails.router, sessions.router, scripts.router):
         api.include_router(part)
     for part in (login.router, device.router, saml.router):
         api.include_router(part)

@@ -110,12 +110,13 @@ class Worker:
         stream.connection_made(transport)
 
         async def login(stream: StreamHandshake) -> Awaitable[None] | None:
+            since = self._links.changes
             try:
                 caller = await self._authentication.caller(Secret(token), address=stream.peer)
             except PosternError as error:
                 transport.refuse(error.message)
                 return None
-            return await self._gate.carried(stream, caller.principal, connection)
+            return await self._gate.carried(stream, caller.principal, connection, since=since)
 
         self._logins.start(stream, login)
 

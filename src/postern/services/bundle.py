@@ -65,7 +65,7 @@ def build_services(
         health=Health(stores.schema, targets.agents, signals, now),
         machines=Machines(stores.machines, stores.principals, targets.credentials, signals, now),
         organisations=Organisations(
-            stores.organisations, stores.foundings, identity.setup_links, server.operators, now
+            stores.organisations, stores.foundings, identity.setup_links, server.operators, signals, now
         ),
         upkeep=Upkeep(identity.logins, identity.vouchers, stores.idempotency, now),
         signals=signals,

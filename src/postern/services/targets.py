@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from postern.services.access import Access
+from postern.services.access_control import AccessControl
+from postern.services.access_rules import AccessRules
 from postern.services.agents import Agents
 from postern.services.connections import Connections
 from postern.services.credentials import Credentials
@@ -18,6 +20,7 @@ from postern.store.ports import Clock, Recordings, Signals, Stores
 @dataclass(frozen=True)
 class TargetServices:
     access: Access
+    access_rules: AccessRules
     agents: Agents
     connections: Connections
     credentials: Credentials
@@ -36,14 +39,18 @@ def build_targets(
     enforceable: frozenset[str],
 ) -> TargetServices:
     """`compiles` and `enforceable`: see `build_services`."""
-    connections = stores.connections
-    access = Access(stores.access, connections, features, signals, now)
+    connections, guardrails = stores.connections, stores.guardrails
+    control = AccessControl(stores.access_rules, connections, features, signals, now)
+    access = Access(stores.access, connections, control, features, signals, now)
     return TargetServices(
         access=access,
+        access_rules=AccessRules(stores.access_rules, stores.principals, control, signals, now),
         agents=Agents(stores.agents, stores.organisations, now),
-        connections=Connections(connections, stores.agents, stores.guardrails, signals, now, enforceable=enforceable),
-        credentials=Credentials(stores.credentials, connections, features, signals, now, enforceable=enforceable),
-        guardrails=GuardRails(stores.guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
+        connections=Connections(
+            connections, control, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
+        ),
+        credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
+        guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),

@@ -130,7 +130,6 @@ class Users:
             raise Invalid("email: cannot be changed", field="email")
         if fields.password is not None:
             require_person(principal, "set passwords")
-            check_strength(fields.password, "password")
         changed = replace(
             current,
             name=current.name if fields.name is None else checked_name(fields.name),
@@ -142,10 +141,14 @@ class Users:
         if current.id == principal.id and not changed.is_admin:
             raise Invalid(f"groups: you cannot leave the group {changed.role_groups.admin!r} yourself", field="groups")
         by_hand = None if fields.groups is None else await self._by_hand(current, changed.groups)
-        await self._store.update(replace(account, principal=changed), self._now(), groups=by_hand)
+        # What may be refused comes before anything is changed, and what is changed is told at once.
+        hashed = None
         if fields.password is not None:
-            await self._accounts.set_password(current, fields.password, "password")
+            hashed = await self._accounts.hashed(current, fields.password, "password")
+        await self._store.update(replace(account, principal=changed), self._now(), groups=by_hand)
         await self.stands_changed(changed)
+        if hashed is not None:
+            await self._accounts.keep_password(current, hashed)
         updated = await self.get(principal, changed.subject)
         note(account, updated)
         return updated

@@ -65,7 +65,9 @@ class Features:
             self._kept.forget()
         changed({"name": feature, "enabled": before}, {"name": feature, "enabled": enabled})
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
-        await self._signals.publish(Topic.POLICY_CHANGED)  # live links ask again whether they may be
+        await self._signals.publish(
+            Topic.POLICY_CHANGED, org_id=str(org_id)
+        )  # live links ask again whether they may be
         return FeatureState(feature, FEATURES[feature].meaning, enabled)
 
     async def _chosen(self, org_id: UUID) -> Mapping[str, object]:

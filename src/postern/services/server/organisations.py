@@ -15,9 +15,9 @@ from postern.services.agents import EMBEDDED
 from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email
 from postern.services.server.operators import Operators
-from postern.services.server.role_names import checked_roles
+from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, Founding, FoundingStore, OrganisationStore
+from postern.store.ports import Clock, Founding, FoundingStore, OrganisationStore, Signals
 
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
@@ -47,12 +47,14 @@ class Organisations:
         foundings: FoundingStore,
         setup_links: SetupLinks,
         operators: Operators,
+        signals: Signals,
         now: Clock,
     ) -> None:
         self._store = store
         self._foundings = foundings
         self._setup_links = setup_links
         self._operators = operators
+        self._signals = signals
         self._now = now
 
     async def find(self, principal: Principal, page: Page) -> Listed[Organisation]:
@@ -118,6 +120,7 @@ class Organisations:
             wanted = replace(wanted, name=checked_organisation_name(given.name))
         if wanted != current:
             await self._store.update(wanted)
+            await tell_of_roles(self._signals, current, wanted)
         changed(current, wanted)
         return wanted
 

@@ -37,6 +37,7 @@ from postern.store.ports.server import (
     SettingStore,
 )
 from postern.store.ports.targets import (
+    AccessRuleStore,
     AccessStore,
     AgentStore,
     ConnectionFilter,
@@ -44,6 +45,7 @@ from postern.store.ports.targets import (
     CredentialStore,
     Ended,
     GuardRailStore,
+    NamedRule,
     Recordings,
     SessionFilter,
     SessionStore,
@@ -51,6 +53,7 @@ from postern.store.ports.targets import (
 )
 
 __all__ = [
+    "AccessRuleStore",
     "AccessStore",
     "AgentStore",
     "ApiKeyStore",
@@ -75,6 +78,7 @@ __all__ = [
     "LoginStore",
     "MachineStore",
     "MasterKey",
+    "NamedRule",
     "NewVoucher",
     "OrganisationStore",
     "PrincipalFilter",
@@ -100,6 +104,8 @@ class Stores(Protocol):
 
     @property
     def access(self) -> AccessStore: ...
+    @property
+    def access_rules(self) -> AccessRuleStore: ...
     @property
     def agents(self) -> AgentStore: ...
     @property

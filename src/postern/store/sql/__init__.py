@@ -5,6 +5,7 @@ from __future__ import annotations
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.sql.access import SqlAccess
+from postern.store.sql.access_rules import SqlAccessRules
 from postern.store.sql.agents import SqlAgents
 from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
@@ -30,6 +31,7 @@ class SqlStores:
 
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self.access = SqlAccess(database, encryption)
+        self.access_rules = SqlAccessRules(database)
         self.agents = SqlAgents(database)
         self.api_keys = SqlApiKeys(database)
         self.audit = SqlAudit(database)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, case, delete, false, func, insert, or_, select, true, update
+from sqlalchemy import ColumnElement, and_, case, delete, false, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
+from postern.domain.access import Reach
 from postern.domain.connection import Connection, is_tag_key
 from postern.domain.lists import Listed, Page
 from postern.domain.session import SessionStatus
@@ -15,7 +16,7 @@ from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import ConnectionFilter
-from postern.store.schema import connection_guardrails, connections, sessions
+from postern.store.schema import access_rule_connections, connection_guardrails, connections, sessions
 from postern.store.sql.rows import as_uuid, connection_of, connection_values, count_of, guardrail_ids_column
 from postern.store.threaded import Executor
 
@@ -117,7 +118,18 @@ def _conditions(wanted: ConnectionFilter) -> list[ColumnElement[bool]]:
         searched = (connections.c.name, connections.c.subtype, connections.c.type, connections.c.resource_name)
         conditions.append(or_(*(func.lower(column).contains(text, autoescape=True) for column in searched)))
     conditions += [_tag_fits(*tag) for tag in wanted.tags]
+    if wanted.reach is not None:
+        conditions.append(_within(wanted.reach))
     return conditions
+
+
+def _within(reach: Reach) -> ColumnElement[bool]:
+    """The same answer as `domain.access.decide` gives for each connection by itself."""
+    ways = [and_(*(_tag_fits(key, value, True) for key, value in tags.items())) for tags in reach.tags if tags]
+    if reach.rules:
+        listed = select(access_rule_connections.c.connection_id)
+        ways.append(connections.c.id.in_(listed.where(access_rule_connections.c.rule_id.in_(reach.rules))))
+    return or_(false(), *ways)
 
 
 def _tag_fits(key: str, value: str, equal: bool) -> ColumnElement[bool]:

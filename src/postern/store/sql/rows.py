@@ -19,7 +19,7 @@ from postern.store.prepared import Row
 from postern.store.schema import connection_guardrails, connections, orgs, sessions, user_groups, users
 
 # Unit separator: cannot occur in a group name, whose characters are checked when it is saved.
-_SEPARATOR = "\x1f"
+SEPARATOR = "\x1f"
 _CONNECTION_LISTS = ("command", "force_approve_groups", "redact_types", "reviewers", "tags")
 _CONNECTION_PLAIN = (
     *("id", "org_id", "name", "subtype", "agent_id", "access_max_duration", "connection_tags"),
@@ -35,7 +35,7 @@ def prefixed(table: Table, prefix: str) -> list[Label[Any]]:
 
 def groups_column(prefix: str = "") -> Label[str]:
     """The user's groups as one text, so that a user is one row."""
-    joined = select(func.aggregate_strings(user_groups.c.name, _SEPARATOR)).where(user_groups.c.user_id == users.c.id)
+    joined = select(func.aggregate_strings(user_groups.c.name, SEPARATOR)).where(user_groups.c.user_id == users.c.id)
     return joined.correlate(users).scalar_subquery().label(f"{prefix}groups")
 
 
@@ -47,7 +47,7 @@ def role_groups_columns(prefix: str = "") -> list[Label[Any]]:
 def guardrail_ids_column(prefix: str = "") -> Label[str]:
     """The ids of the connection's guard rails as one text."""
     key = cast(connection_guardrails.c.guardrail_id, String)
-    joined = select(func.aggregate_strings(key, _SEPARATOR)).where(
+    joined = select(func.aggregate_strings(key, SEPARATOR)).where(
         connection_guardrails.c.connection_id == connections.c.id
     )
     return joined.correlate(connections).scalar_subquery().label(f"{prefix}guardrail_rules")
@@ -67,7 +67,7 @@ def as_uuid(text: str) -> UUID | None:
 
 
 def split(text: str | None) -> list[str]:
-    return text.split(_SEPARATOR) if text else []
+    return text.split(SEPARATOR) if text else []
 
 
 def principal_of(row: Row, prefix: str = "") -> Principal:
