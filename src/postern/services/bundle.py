@@ -136,7 +136,7 @@ def build_services(
     authenticators = Authenticators(server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
-    users = Users(stores.principals, stores.organisations, accounts, logins, signals, now)
+    users = Users(stores.principals, accounts, logins, signals, now)
     return Services(
         access=access,
         accounts=accounts,
