@@ -94,7 +94,7 @@ class Tokens:
             verified = self._verified[digest] = self._checked(token, key)
             if len(self._verified) > _MAX_REMEMBERED:
                 self._verified.popitem(last=False)
-        elif verified.expires_at < int(self._now().timestamp()):
+        elif verified.expires_at <= int(self._now().timestamp()):
             raise _invalid()
         return verified.claims
 
