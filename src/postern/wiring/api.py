@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Iterator
@@ -46,6 +47,7 @@ async def _serve(settings: Settings) -> None:
             host=settings.host,
             port=settings.api_port,
             loop="none",
+            http="httptools",
             log_config=None,
             access_log=False,
             server_header=False,
@@ -57,6 +59,10 @@ async def _serve(settings: Settings) -> None:
             config.ssl_certfile, config.ssl_keyfile = certificate.certificate, certificate.key
         server = _Server(config)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
+        # What was made until now is never garbage: the collector need not walk through all routes and models again for
+        # each few lists that were answered.
+        gc.collect()
+        gc.freeze()
         await signals.start()
         upkeep = asyncio.create_task(app.services.upkeep.forever())
         try:

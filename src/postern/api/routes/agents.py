@@ -7,9 +7,10 @@ from fastapi import APIRouter
 from postern.api.auth import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
+from postern.api.route import Route
 from postern.api.schemas.users import AgentAnswer
 
-router = APIRouter(prefix="/agents", tags=["Agents"])
+router = APIRouter(prefix="/agents", tags=["Agents"], route_class=Route)
 
 
 @router.get("", responses=errors())

@@ -80,7 +80,7 @@ def build_identity(
     authenticators = Authenticators(server.server_configs)
     check = FactorCheck(stores.second_factors, authenticators, now)
     required = RequiredFactors(check, auth_configs)
-    users = Users(principals, organisations, accounts, logins, signals, now)
+    users = Users(principals, accounts, logins, signals, now)
     return IdentityServices(
         accounts=accounts,
         api_keys=api_keys,

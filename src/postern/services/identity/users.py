@@ -17,7 +17,7 @@ from postern.services.identity.accounts import Accounts
 from postern.services.identity.logins import Logins
 from postern.services.identity.passwords import check_strength
 from postern.services.server.trail import changed as note
-from postern.store.ports import Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals, Topic
+from postern.store.ports import Clock, PrincipalFilter, PrincipalStore, Signals, Topic
 
 __all__ = ["PrincipalFilter", "Profile", "UserFields", "Users"]
 
@@ -49,14 +49,12 @@ class Users:
     def __init__(
         self,
         store: PrincipalStore,
-        organisations: OrganisationStore,
         accounts: Accounts,
         logins: Logins,
         signals: Signals,
         now: Clock,
     ) -> None:
         self._store = store
-        self._organisations = organisations
         self._accounts = accounts
         self._logins = logins
         self._signals = signals
@@ -87,11 +85,11 @@ class Users:
 
     async def profile(self, principal: Principal) -> Profile:
         """Raises NotFound."""
-        account = await self.own(principal)
-        organisation = await self._organisations.get(principal.org_id)
-        if organisation is None:
-            raise NotFound("this organisation was deleted")
-        return Profile(account, organisation, (await self._organisations.find(Page(limit=1))).total == 1)
+        found = await self._store.profile(principal.org_id, principal.id)
+        if found is None:
+            raise NotFound("this account was deleted")
+        account, organisation, organisations = found
+        return Profile(account, organisation, organisations == 1)
 
     async def create(self, principal: Principal, fields: UserFields) -> Account:
         """Without a password the user is invited: the first login by the identity provider makes the account theirs.

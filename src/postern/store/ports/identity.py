@@ -15,6 +15,7 @@ from postern.domain.api_key import ApiKey
 from postern.domain.lists import Listed, Page
 from postern.domain.login import Login, Provided, VoucherPurpose
 from postern.domain.machine import MachineIdentity
+from postern.domain.organisation import Organisation
 from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.second_factor import FactorKind, SecondFactor
 
@@ -38,6 +39,9 @@ class PrincipalFilter:
 
 class PrincipalStore(Protocol):
     async def get(self, org_id: UUID, principal_id: UUID) -> Account | None: ...
+
+    async def profile(self, org_id: UUID, principal_id: UUID) -> tuple[Account, Organisation, int] | None:
+        """The account, its organisation, and how many organisations the server has. One statement."""
 
     async def by_email(self, org_id: UUID, email: str) -> Account | None:
         """A user. E-mail addresses are kept and looked up in lower case."""

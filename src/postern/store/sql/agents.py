@@ -5,16 +5,20 @@ from __future__ import annotations
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import RowMapping, case, func, insert, or_, select, update
+from sqlalchemy import bindparam, case, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.agent import Agent
 from postern.domain.lists import Listed, Page
 from postern.errors import Conflict
 from postern.store.database import Database
+from postern.store.prepared import Prepared, Row
 from postern.store.schema import agents
 from postern.store.sql.rows import as_uuid, count_of
 from postern.store.threaded import Executor
+
+# Every list of connections asks it.
+_ALL = Prepared(select(*agents.c).where(agents.c.org_id == bindparam("org")).order_by(agents.c.name))
 
 
 class SqlAgents:
@@ -33,9 +37,9 @@ class SqlAgents:
         return None if row is None else _agent_of(row)
 
     async def all(self, org_id: UUID) -> list[Agent]:
-        wanted = select(*agents.c).where(agents.c.org_id == org_id).order_by(agents.c.name)
         async with self._database.statement() as connection:
-            return [_agent_of(row) for row in (await connection.execute(wanted)).mappings()]
+            rows = await connection.run_sync(lambda connection: _ALL.rows(connection, {"org": org_id}))
+        return [_agent_of(row) for row in rows]
 
     async def find(self, org_id: UUID, page: Page) -> Listed[Agent]:
         own = agents.c.org_id == org_id
@@ -68,5 +72,5 @@ async def add_agent(connection: Executor, agent: Agent) -> None:
     await connection.execute(insert(agents).values({column.name: getattr(agent, column.name) for column in agents.c}))
 
 
-def _agent_of(row: RowMapping) -> Agent:
+def _agent_of(row: Row) -> Agent:
     return Agent(row["id"], row["org_id"], row["name"], row["mode"], row["last_seen"], row["created_at"])
