@@ -47,7 +47,7 @@ async def _serve(settings: Settings) -> None:
             host=settings.host,
             port=settings.api_port,
             loop="none",
-            http="httptools",
+            http="h11",  # bounds what a stranger may send before a request is whole; uvicorn's faster one does not
             log_config=None,
             access_log=False,
             server_header=False,
