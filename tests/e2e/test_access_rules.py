@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from tests.e2e.test_limits import cut
 from tests.support import wire
-from tests.support.gateway import Gateway
+from tests.support.gateway import Gateway, running, wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.world import CLIENT
 
@@ -118,6 +118,19 @@ def test_a_session_through_the_tunnel_is_cut(ruled: Gateway, ann: Principal) -> 
             mine.execute("select 1")
             ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", AccessRuleFields(groups=("sre",))))
             assert "has ended" in cut(mine)
+
+
+def test_a_script_that_runs_is_cut(ruled: Gateway, ann: Principal, direct: psycopg.Connection) -> None:
+    text = "select 'access rules', pg_sleep(60)"
+    session = ruled.call(ruled.services.sessions.submit(ann, "target", text, source="::1"))
+    wait_until(lambda: running(direct, "access rules"))
+    began = time.monotonic()
+    ruled.call(ruled.services.access_rules.remove(ruled.admin, "for dba"))
+    found = ruled.finished(session.id)
+    assert time.monotonic() - began < 2
+    assert found.metadata["end_reason"] == "revoked"
+    rule = AccessRuleFields(name="for dba", groups=("dba",), connections=("target",))
+    ruled.call(ruled.services.access_rules.create(ruled.admin, rule))
 
 
 def test_a_tunnel_that_was_opened_before_and_speaks_afterwards(ruled: Gateway, ann: Principal) -> None:

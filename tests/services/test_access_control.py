@@ -15,10 +15,11 @@ from tests.support.world import World
 from postern.domain.access import decide
 from postern.domain.access_rule import AccessRule
 from postern.domain.credential import Grant
+from postern.domain.identity import Identity
 from postern.domain.lists import Page
 from postern.domain.organisation import Organisation
 from postern.domain.permit import Permit
-from postern.domain.principal import GroupSource, Principal
+from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Verb
 from postern.errors import Denied, Invalid, NotFound, Unauthenticated, Unavailable
@@ -226,15 +227,27 @@ async def _rename_away(world: World, services: Services, admin: Principal, ann: 
     await services.users.update(admin, ann.email, UserFields(groups=("dba",)))
 
 
-async def _provider_took_it(world: World, services: Services, admin: Principal, ann: Principal) -> None:
-    await world.stores.principals.set_groups(ann.id, frozenset(), GroupSource.MANUAL)
-
-
 async def _retag(world: World, services: Services, admin: Principal, ann: Principal) -> None:
     await services.access_rules.update(
         admin, "shop", AccessRuleFields(connections=(), connection_tags={"stage": "test"})
     )
     await services.connections.patch(admin, "shop", {"connection_tags": {"stage": "live"}})
+
+
+async def _deprovision(world: World, services: Services, admin: Principal, ann: Principal) -> None:
+    group = await world.stores.groups.get(world.org_id, "dba")
+    assert group is not None
+    await services.provisioning.remove_group(admin, group.id)
+
+
+async def _provider_forgets(world: World, services: Services, admin: Principal, ann: Principal) -> None:
+    """A login by a provider whose groups replace those that were given by hand."""
+    identity = Identity("https://id.example.com", "ann", ann.email, True, "Ann", groups=frozenset({"sre"}))
+    account = await world.stores.principals.get(ann.org_id, ann.id)
+    assert account is not None
+    provided = replace(account, principal=replace(ann, issuer=identity.issuer, subject=identity.subject))
+    await world.stores.principals.update(provided, world.clock())
+    await services.sign_in.account_of(ann.org_id, identity)
 
 
 ENDS: dict[str, Deed] = {
@@ -249,7 +262,8 @@ ENDS: dict[str, Deed] = {
     "the user is in no group": lambda world, services, admin, ann: services.users.update(
         admin, ann.email, UserFields(groups=())
     ),
-    "the provider gives no group": _provider_took_it,
+    "the provider gives other groups": _provider_forgets,
+    "the group is deleted by SCIM": _deprovision,
     "the group is deleted": lambda world, services, admin, ann: services.groups.remove(admin, "dba"),
     "the group has another name": _rename_away,
     "the user becomes an auditor": lambda world, services, admin, ann: services.organisations.update(
@@ -277,9 +291,8 @@ async def test_who_loses_access_may_not_go_on(
     assert ("auditors" in reason) if "auditor" in how else ("has ended" in reason)
     with pytest.raises(Denied):
         await elsewhere.access.renewed(permit)
-    if how != "the provider gives no group":  # which the login by that provider tells, see test_sign_in
-        about_ann = {"principal_id": str(ann.id)} in world.signals.of(Topic.PRINCIPAL_CHANGED)
-        assert about_ann or world.signals.of(Topic.POLICY_CHANGED)
+    about_ann = {"principal_id": str(ann.id)} in world.signals.of(Topic.PRINCIPAL_CHANGED)
+    assert about_ann or world.signals.of(Topic.POLICY_CHANGED)  # what live links listen to
 
 
 async def test_switching_it_on_ends_what_no_rule_allows(

@@ -159,11 +159,14 @@ class SignIn:
         by_hand = await self._store.groups_by(principal.id, GroupSource.MANUAL)
         kept = by_hand & {principal.role_groups.admin}
         before = await self._store.groups_by(principal.id, GroupSource.PROVIDER)
-        if by_hand != kept:
-            await self._store.set_groups(principal.id, kept, GroupSource.MANUAL)
-        if given != before:
-            await self._store.set_groups(principal.id, given, GroupSource.PROVIDER)
-        if by_hand != kept or given != before:
+        if by_hand == kept and given == before:
+            return
+        try:
+            if by_hand != kept:
+                await self._store.set_groups(principal.id, kept, GroupSource.MANUAL)
+            if given != before:
+                await self._store.set_groups(principal.id, given, GroupSource.PROVIDER)
+        finally:  # also when only the first of them was done
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(principal.id))
 
 
