@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
@@ -42,13 +41,10 @@ async def test_a_command_line_logs_in_without_any_cookie(site: Site) -> None:
     assert login["csrf_token"] is None
 
 
-async def test_the_secret_may_have_any_character_and_go_in_the_body(tmp_path: Path) -> None:
+async def test_the_secret_may_have_any_character_and_go_in_the_body(sqlite_database: Database) -> None:
     with provider_for_site(secret_in_body=True) as provider:
-        database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
-        await database.migrate()
-        site = await make_site(database, provider)
+        site = await make_site(sqlite_database, provider)
         await site.cli()
-        await database.close()
 
 
 async def test_a_login_is_in_the_audit_log_without_secrets(site: Site) -> None:
