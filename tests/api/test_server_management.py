@@ -105,6 +105,7 @@ async def test_features_over_http(api: Api) -> None:
 
 
 async def test_session_files_can_be_switched_off(api: Api) -> None:
+    api.wait_for_no_run()
     await api.make_connection()
     run = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()
     path = f"/sessions/{run['session_id']}"

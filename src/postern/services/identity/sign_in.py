@@ -74,6 +74,8 @@ class SignIn:
             account = await self._store.by_email(org_id, identity.email)
         if account is None:
             return None
+        if (account.principal.issuer, account.principal.subject) == (identity.issuer, identity.subject):
+            return account  # made by another login of the same person since the look-up by subject
         # The look-up folds more than ASCII's capitals: an address with a Kelvin sign finds the one with a k.
         same = account.principal.email == identity.email.translate(_LOWER)
         if not same or account.principal.status is not PrincipalStatus.INVITED or not identity.email_verified:
