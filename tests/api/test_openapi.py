@@ -91,7 +91,6 @@ async def test_the_description_is_complete(api: Api) -> None:
         "User Management",
         "Server Management",
         "Connections",
-        "Access Rules",
         "Agents",
         "Guard Rails",
         "Sessions",
