@@ -76,6 +76,7 @@ async def test_server_info(api: Api) -> None:
         "grpc_url": "grpcs://localhost:7444",
         "ca_certificate": INFO.ca_certificate,
         "feature_flags": {
+            "access-control": False,
             "api-keys": True,
             "native-credentials": True,
             "script-runs": True,

@@ -151,7 +151,11 @@ def test_logins_are_listed_and_ended(root: Served) -> None:
 
 def test_organisations(root: Served) -> None:
     made = root.json("admin", "orgs", "create", "acme", "boss@acme.example")
-    assert made["setup_token"]
+    assert made["setup_url"].endswith(made["setup_token"])
+    link = root.ok("admin", "orgs", "create", "emca", "boss@emca.example").stdout.strip()
+    who = root.json("setup", link, "--password-stdin", stdin="another long password\n")
+    assert who["email"] == "boss@emca.example"
+    root.log_in()
     assert {"acme"} < {one["name"] for one in root.json("admin", "orgs", "list")["data"]}
     root.ok("admin", "orgs", "update", "--auditor-group", "compliance")
     assert root.json("admin", "orgs", "get")["auditor_role_name"] == "compliance"

@@ -11,12 +11,12 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 
 from postern.api import idempotency
-from postern.api.auth import address_of, services_of
+from postern.api.auth import address_of, asks_who, services_of
 from postern.api.errors import response_of, status_of
 from postern.api.responses import errors
+from postern.api.route import Route
 from postern.domain.principal import Principal
 from postern.services.server.trail import Trail, follow
 
@@ -34,12 +34,12 @@ _IN_PATH = (
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class AuditedRoute(APIRoute):
+class AuditedRoute(Route):
     """The entry is written after the deed and before the answer: no write is answered that is not in the log."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         """Also: a write of somebody known may carry an `Idempotency-Key`."""
-        if set(options.get("methods") or ()) & set(_ACTIONS) and idempotency.asks_who(endpoint):
+        if set(options.get("methods") or ()) & set(_ACTIONS) and asks_who(endpoint):
             dependencies = list(options.get("dependencies") or ())
             if not idempotency.is_kept(dependencies):
                 options["dependencies"] = [*dependencies, idempotency.BEGIN]

@@ -42,6 +42,10 @@ class Connections:
     def get(self, name: str) -> Connection:
         return cast(Connection, self._http.call("GET", _path("connections", name)))
 
+    def access(self, name: str, user: str | None = None) -> Row:
+        """Why somebody, oneself when None, may use it or not."""
+        return cast(Row, self._http.call("GET", _path("connections", name, "access"), query={"user": user}))
+
     def create(self, body: dict[str, Any]) -> Connection:
         return cast(Connection, self._http.call("POST", "/connections", body=body))
 

@@ -146,7 +146,7 @@ def build_worker(
         most_per_address=settings.max_handshakes_per_address,
     )
     worker = RelayWorker(uuid4(), name, now(), now())
-    door = TunnelDoor(str(worker.id), made.authentication, made.agents, tunnels, gate.carried, logins)
+    door = TunnelDoor(str(worker.id), made.authentication, made.agents, tunnels, gate.carried, links, logins)
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,

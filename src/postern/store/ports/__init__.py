@@ -13,6 +13,7 @@ from postern.store.ports.identity import (
     GroupStore,
     LoginStore,
     MachineStore,
+    NewVoucher,
     PrincipalFilter,
     PrincipalStore,
     SecondFactorStore,
@@ -26,6 +27,8 @@ from postern.store.ports.server import (
     AuditFilter,
     AuditStore,
     Follower,
+    Founding,
+    FoundingStore,
     IdempotencyStore,
     Journal,
     KeptAnswer,
@@ -34,6 +37,7 @@ from postern.store.ports.server import (
     SettingStore,
 )
 from postern.store.ports.targets import (
+    AccessRuleStore,
     AccessStore,
     AgentFilter,
     AgentStore,
@@ -42,6 +46,7 @@ from postern.store.ports.targets import (
     CredentialStore,
     Ended,
     GuardRailStore,
+    NamedRule,
     Recordings,
     SessionFilter,
     SessionStore,
@@ -50,6 +55,7 @@ from postern.store.ports.targets import (
 )
 
 __all__ = [
+    "AccessRuleStore",
     "AccessStore",
     "AgentFilter",
     "AgentStore",
@@ -65,6 +71,8 @@ __all__ = [
     "DataKeyStore",
     "Ended",
     "Follower",
+    "Founding",
+    "FoundingStore",
     "GroupStore",
     "GuardRailStore",
     "IdempotencyStore",
@@ -73,6 +81,8 @@ __all__ = [
     "LoginStore",
     "MachineStore",
     "MasterKey",
+    "NamedRule",
+    "NewVoucher",
     "OrganisationStore",
     "PrincipalFilter",
     "PrincipalStore",
@@ -99,6 +109,8 @@ class Stores(Protocol):
     @property
     def access(self) -> AccessStore: ...
     @property
+    def access_rules(self) -> AccessRuleStore: ...
+    @property
     def agents(self) -> AgentStore: ...
     @property
     def api_keys(self) -> ApiKeyStore: ...
@@ -108,6 +120,8 @@ class Stores(Protocol):
     def connections(self) -> ConnectionStore: ...
     @property
     def credentials(self) -> CredentialStore: ...
+    @property
+    def foundings(self) -> FoundingStore: ...
     @property
     def groups(self) -> GroupStore: ...
     @property

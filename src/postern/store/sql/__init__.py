@@ -5,11 +5,13 @@ from __future__ import annotations
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.sql.access import SqlAccess
+from postern.store.sql.access_rules import SqlAccessRules
 from postern.store.sql.agents import SqlAgents
 from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
+from postern.store.sql.foundings import SqlFoundings
 from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
 from postern.store.sql.idempotency import SqlIdempotency
@@ -30,11 +32,13 @@ class SqlStores:
 
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self.access = SqlAccess(database, encryption)
+        self.access_rules = SqlAccessRules(database)
         self.agents = SqlAgents(database)
         self.api_keys = SqlApiKeys(database)
         self.audit = SqlAudit(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
+        self.foundings = SqlFoundings(database, encryption)
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)
         self.idempotency = SqlIdempotency(database, encryption)

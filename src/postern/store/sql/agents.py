@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, bindparam, case, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, case, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.agent import Agent, AgentMode
@@ -14,8 +14,13 @@ from postern.domain.lists import Listed, Page
 from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.ports import AgentFilter
+from postern.store.prepared import Prepared, Row
 from postern.store.schema import agents
 from postern.store.sql.rows import as_uuid, count_of
+from postern.store.threaded import Executor
+
+# Every list of connections asks it.
+_ALL = Prepared(select(*agents.c).where(agents.c.org_id == bindparam("org")).order_by(agents.c.name))
 
 # Built once: every agent that dials in asks it, once for each relay worker.
 _BY_DIGEST = select(*agents.c).where(agents.c.digest == bindparam("digest"))
@@ -48,9 +53,9 @@ class SqlAgents:
         return None if row is None else _agent_of(row)
 
     async def all(self, org_id: UUID) -> list[Agent]:
-        wanted = select(*agents.c).where(agents.c.org_id == org_id).order_by(agents.c.name)
         async with self._database.statement() as connection:
-            return [_agent_of(row) for row in (await connection.execute(wanted)).mappings()]
+            rows = await connection.run_sync(lambda connection: _ALL.rows(connection, {"org": org_id}))
+        return [_agent_of(row) for row in rows]
 
     async def find(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
         conditions = [agents.c.org_id == org_id, *_conditions(wanted)]
@@ -61,10 +66,9 @@ class SqlAgents:
         return Listed([_agent_of(row) for row in found], total)
 
     async def add(self, agent: Agent) -> None:
-        values = {column.name: getattr(agent, column.name) for column in agents.c} | {"facts": dict(agent.facts)}
         try:
             async with self._database.statement() as connection:
-                await connection.execute(insert(agents).values(values))
+                await add_agent(connection, agent)
         except IntegrityError:
             raise Conflict(f"name: an agent {agent.name!r} exists already", field="name") from None
 
@@ -120,5 +124,11 @@ def _conditions(wanted: AgentFilter) -> list[ColumnElement[bool]]:
     return conditions
 
 
-def _agent_of(row: RowMapping) -> Agent:
+async def add_agent(connection: Executor, agent: Agent) -> None:
+    """Raises IntegrityError."""
+    values = {column.name: getattr(agent, column.name) for column in agents.c} | {"facts": dict(agent.facts)}
+    await connection.execute(insert(agents).values(values))
+
+
+def _agent_of(row: Row) -> Agent:
     return Agent(**{**row, "mode": AgentMode(row["mode"])})
