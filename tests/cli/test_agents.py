@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,3 +101,37 @@ async def test_a_renewed_key_ends_it_within_two_seconds(gateway: Gateway) -> Non
     finally:
         await agent.stop()
     assert agent.key.secret.reveal() not in gateway.log
+
+
+async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway) -> None:
+    done = gateway.run("connections", "create", "shop", "--env", "HOST=127.0.0.1", "--env", "DB=shop")
+    assert done.returncode == 0, done.stderr
+    known = profile.find(gateway.environment)
+    assert known is not None
+    assert known.token is not None
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "postern", "proxy-manager", env=gateway.environment, stderr=asyncio.subprocess.PIPE
+    )
+    try:
+        assert process.stderr is not None
+        assert b"Waiting to be told" in await asyncio.wait_for(process.stderr.readline(), 20)
+        headers = {"Authorization": f"Bearer {known.token.reveal()}"}
+        async with httpx.AsyncClient(headers=headers, base_url=f"{known.api_url}/api") as api:
+            told = await api.post("/proxymanager/connect", json={"connection_name": "shop"})
+            assert told.status_code == 200, told.text
+            port = told.json()["port"]
+            assert (await api.get("/proxymanager/status")).json() == told.json()
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            used = int(known.api_url.rpartition(":")[2])
+            taken = await api.post("/proxymanager/connect", json={"connection_name": "shop", "port": used})
+            assert taken.status_code == 409, taken.text
+            assert f"port {used} cannot be used" in taken.text
+            assert (await api.post("/proxymanager/disconnect")).json()["status"] == "ready"
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+        process.send_signal(signal.SIGINT)
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()

@@ -12,6 +12,7 @@ from postern.services.agents import Agents
 from postern.services.connections import Connections
 from postern.services.credentials import Credentials
 from postern.services.guardrails import GuardRails
+from postern.services.proxy_managers import ProxyManagers
 from postern.services.relay_workers import RelayWorkers
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
@@ -26,6 +27,7 @@ class TargetServices:
     connections: Connections
     credentials: Credentials
     guardrails: GuardRails
+    proxy_managers: ProxyManagers
     relay_workers: RelayWorkers
     sessions: Sessions
 
@@ -53,6 +55,7 @@ def build_targets(
         ),
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
+        proxy_managers=ProxyManagers(access, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
