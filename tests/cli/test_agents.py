@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import signal
 import sys
@@ -110,9 +111,13 @@ async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway)
     assert known is not None
     assert known.token is not None
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "postern", "proxy-manager", env=gateway.environment, stderr=asyncio.subprocess.PIPE
+        *(sys.executable, "-m", "postern", "proxy-manager", "--json"),
+        env=gateway.environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
     )
     try:
+        assert process.stdout is not None
         assert process.stderr is not None
         assert b"Waiting to be told" in await asyncio.wait_for(process.stderr.readline(), 20)
         headers = {"Authorization": f"Bearer {known.token.reveal()}"}
@@ -121,6 +126,8 @@ async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway)
             assert told.status_code == 200, told.text
             port = told.json()["port"]
             assert (await api.get("/proxymanager/status")).json() == told.json()
+            line = json.loads(await asyncio.wait_for(process.stdout.readline(), 5))
+            assert line == {"event": "opened", "connection": "shop", "port": port, "seconds": 1800}
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.close()
             used = int(known.api_url.rpartition(":")[2])
@@ -128,6 +135,12 @@ async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway)
             assert taken.status_code == 409, taken.text
             assert f"port {used} cannot be used" in taken.text
             assert (await api.post("/proxymanager/disconnect")).json()["status"] == "ready"
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+            brief = {"connection_name": "shop", "access_duration_seconds": 1}
+            port = (await api.post("/proxymanager/connect", json=brief)).json()["port"]
+            events = [json.loads(await asyncio.wait_for(process.stdout.readline(), 5))["event"] for _ in range(3)]
+            assert events == ["closed", "opened", "expired"]
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection("127.0.0.1", port)
         process.send_signal(signal.SIGINT)

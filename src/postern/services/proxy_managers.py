@@ -62,15 +62,24 @@ class ProxyAnswer:
     port: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """An order that is not answered yet, and what its state is once it is carried out."""
+
+    answer: asyncio.Future[ProxyAnswer]
+    then: ProxyState
+
+
 @dataclass(eq=False, slots=True)
 class Attached:
-    """One that attends. `orders` are to be sent to it; `replaced` is set when a newer one of its user came."""
+    """One that attends. `orders` are to be sent to it; `replaced` is set when a newer one of its user came. What it was
+    `asked` stays until it answers, also when nobody waits any more: it may carry it out yet."""
 
     principal: Principal
     state: ProxyState
     orders: asyncio.Queue[ProxyOrder] = field(default_factory=lambda: asyncio.Queue(_MOST_ORDERS))
     replaced: asyncio.Event = field(default_factory=asyncio.Event)
-    waiting: dict[UUID, asyncio.Future[ProxyAnswer]] = field(default_factory=dict)
+    asked: dict[UUID, _Asked] = field(default_factory=dict)
 
 
 class ProxyManagers:
@@ -95,10 +104,16 @@ class ProxyManagers:
         self._end(attached)
 
     def answered(self, attached: Attached, order_id: UUID, answer: ProxyAnswer) -> None:
-        """One that nobody waits for any more is passed over."""
-        waiting = attached.waiting.get(order_id)
-        if waiting is not None and not waiting.done():
-            waiting.set_result(answer)
+        """One to an order that was never given is passed over."""
+        asked = attached.asked.pop(order_id, None)
+        if asked is None:
+            return
+        if not answer.failure:
+            opened = asked.then.status is ProxyStatus.CONNECTED
+            then = replace(asked.then, port=answer.port, connected_at=self._now()) if opened else asked.then
+            attached.state = then
+        if not asked.answer.done():
+            asked.answer.set_result(answer)
 
     def status(self, principal: Principal) -> ProxyState:
         """Of one's own. Raises NotFound when none attends."""
@@ -118,21 +133,15 @@ class ProxyManagers:
         permit = await self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=source)
         target = permit.connection
         attached = self._of(principal)
-        answer = await self._ask(attached, ProxyOrder(uuid4(), target.name, port, seconds))
-        attached.state = replace(
-            ProxyState(attached.state.id, ProxyStatus.CONNECTED, target.name, target.type, target.subtype),
-            port=answer.port,
-            access_duration_seconds=seconds,
-            connected_at=self._now(),
-        )
-        return attached.state
+        instance = attached.state.id
+        then = ProxyState(instance, ProxyStatus.CONNECTED, target.name, target.type, target.subtype)
+        then = replace(then, access_duration_seconds=seconds)
+        return await self._ask(attached, ProxyOrder(uuid4(), target.name, port, seconds), then)
 
     async def disconnect(self, principal: Principal) -> ProxyState:
         """Raises NotFound when none attends, Conflict, Unavailable."""
         attached = self._of(principal)
-        await self._ask(attached, ProxyOrder(uuid4()))
-        attached.state = ProxyState(attached.state.id)
-        return attached.state
+        return await self._ask(attached, ProxyOrder(uuid4()), ProxyState(attached.state.id))
 
     def _of(self, principal: Principal) -> Attached:
         found = self._attached.get(principal.id)
@@ -147,25 +156,22 @@ class ProxyManagers:
         ends = state.connected_at + timedelta(seconds=state.access_duration_seconds)
         return state if self._now() < ends else ProxyState(state.id)
 
-    async def _ask(self, attached: Attached, order: ProxyOrder) -> ProxyAnswer:
-        if len(attached.waiting) >= _MOST_ORDERS or attached.orders.full():
+    async def _ask(self, attached: Attached, order: ProxyOrder, then: ProxyState) -> ProxyState:
+        if len(attached.asked) >= _MOST_ORDERS:
             raise Conflict("your proxy manager has not carried out the orders before this one; try again")
-        waiting: asyncio.Future[ProxyAnswer] = asyncio.get_running_loop().create_future()
-        attached.waiting[order.id] = waiting
+        asked = _Asked(asyncio.get_running_loop().create_future(), then)
+        attached.asked[order.id] = asked
         attached.orders.put_nowait(order)
-        try:
-            answer = await _within(waiting)
-        finally:
-            del attached.waiting[order.id]
+        answer = await _within(asked.answer)
         if answer.failure:
             raise Conflict(f"your proxy manager could not do it: {answer.failure}")
-        return answer
+        return attached.state
 
     def _end(self, attached: Attached) -> None:
         attached.replaced.set()
-        for waiting in attached.waiting.values():
-            if not waiting.done():
-                waiting.set_exception(Unavailable("your proxy manager went away; start it again"))
+        for asked in attached.asked.values():
+            if not asked.answer.done():
+                asked.answer.set_exception(Unavailable("your proxy manager went away; start it again"))
 
 
 async def _within(waiting: Awaitable[T]) -> T:

@@ -117,6 +117,31 @@ async def test_one_that_does_not_answer_holds_nobody_up(desk: Desk, monkeypatch:
     await manager.stop()
 
 
+async def test_what_it_carries_out_late_is_known(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy_managers, "ANSWER", 0.3)
+    manager, proxies = await attending(desk, is_deaf=True), desk.place.services.proxy_managers
+    with pytest.raises(Unavailable, match="did not answer"):
+        await proxies.connect(desk.user, "shop", 0, None, source="::1")
+    order = manager.heard.get_nowait()
+    assert isinstance(order, ConnectOrder)
+    await order.done(5433, "")
+    for _ in range(250):
+        if proxies.status(desk.user).status is ProxyStatus.CONNECTED:
+            break
+        await asyncio.sleep(0.02)
+    assert proxies.status(desk.user).port == 5433
+    await manager.stop()
+
+
+async def test_one_that_leaves_while_it_is_asked_holds_nobody_up(desk: Desk) -> None:
+    manager, proxies = await attending(desk, is_deaf=True), desk.place.services.proxy_managers
+    asking = asyncio.create_task(proxies.connect(desk.user, "shop", 0, None, source="::1"))
+    await asyncio.wait_for(manager.heard.get(), 5)
+    await manager.stop()
+    with pytest.raises(Unavailable, match="went away"):
+        await asyncio.wait_for(asking, 3)
+
+
 async def test_nobody_tells_the_proxy_manager_of_another(desk: Desk) -> None:
     manager, proxies = await attending(desk), desk.place.services.proxy_managers
     bob = await desk.place.world.add_user("bob")

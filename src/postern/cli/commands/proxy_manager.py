@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import signal
 import ssl
 from dataclasses import replace
+from typing import Any
 from urllib.parse import urlsplit
 from uuid import uuid4
 
@@ -21,7 +23,8 @@ from postern.domain.text import one_line
 
 
 @click.command("proxy-manager")
-def proxy_manager() -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print what happens as JSON, one object a line.")
+def proxy_manager(as_json: bool) -> None:
     """Wait for being told which connection to open a local port for, until Ctrl-C.
 
     What you ask for elsewhere, by POST /api/proxymanager/connect, is opened here: what connects to the port is carried
@@ -29,14 +32,15 @@ def proxy_manager() -> None:
     """
     with client() as api:
         info = api.serverinfo()
-    asyncio.run(_manage(info))
+    asyncio.run(_manage(info, as_json))
 
 
-async def _manage(info: ServerInfo) -> None:
+async def _manage(info: ServerInfo, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
     assert used.token is not None
     reached = Reached(info["tunnel_url"], used.token, "", info["ca_certificate"] or "")
-    manager = _Manager(Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True)))
+    forward = Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    manager = _Manager(forward, as_json)
     place = urlsplit(info["grpc_url"])
     authority = ssl.PEM_cert_to_DER_cert(info["ca_certificate"]) if info["ca_certificate"] else None
     service = Service(place.hostname or "", place.port or 443, authority)
@@ -57,8 +61,9 @@ async def _manage(info: ServerInfo) -> None:
 class _Manager:
     """`forward` has the token that is good now, also while it listens nowhere."""
 
-    def __init__(self, forward: Forward) -> None:
+    def __init__(self, forward: Forward, as_json: bool) -> None:
         self.forward = forward
+        self._as_json = as_json
         self._ending: asyncio.Task[None] | None = None
 
     async def attend(self, service: Service) -> None:
@@ -81,7 +86,7 @@ class _Manager:
                 await self._open(order)
             case DisconnectOrder():
                 await self.close()
-                click.echo("Closed.")
+                self._say("Closed.", event="closed")
                 await order.done(0, "")
 
     async def _open(self, order: ConnectOrder) -> None:
@@ -93,11 +98,15 @@ class _Manager:
             await order.done(0, f"port {order.port} cannot be used: {error.strerror}")
             return
         self._ending = asyncio.create_task(self._end_after(order))
-        click.echo(f"{one_line(order.connection)} is at {LOOPBACK}:{port} for {order.seconds} s.")
+        said = f"{one_line(order.connection)} is at {LOOPBACK}:{port} for {order.seconds} s."
+        self._say(said, event="opened", connection=order.connection, port=port, seconds=order.seconds)
         await order.done(port, "")
 
     async def _end_after(self, order: ConnectOrder) -> None:
         await asyncio.sleep(order.seconds)
         self._ending = None
         await self.forward.stop()
-        click.echo(f"{one_line(order.connection)}: the time is over.")
+        self._say(f"{one_line(order.connection)}: the time is over.", event="expired", connection=order.connection)
+
+    def _say(self, text: str, **fields: Any) -> None:
+        click.echo(json.dumps(fields) if self._as_json else text)
