@@ -148,3 +148,29 @@ async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway)
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
+
+
+async def test_an_agent_is_run_as_the_page_says(gateway: Gateway) -> None:
+    """docs/how-to/run-an-agent.md: made, started with its key alone, seen, given another key, which ends it."""
+    key = made(gateway, "paged")
+    environment = gateway.environment | {"POSTERN_KEY": key.text().reveal()}
+    with (gateway.folder / "agent.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "postern", "agent"), env=environment, stdout=log, stderr=log
+        )
+    try:
+        for _ in range(200):
+            shown = json.loads(gateway.run("admin", "agents", "show", "paged", "--json").stdout)
+            if shown["status"] == "CONNECTED":
+                break
+            await asyncio.sleep(0.1)
+        assert shown["status"] == "CONNECTED", (gateway.folder / "agent.log").read_text()
+        assert shown["hostname"]
+        assert gateway.run("admin", "agents", "renew-key", "paged", "--yes").returncode == 0
+        assert await asyncio.wait_for(process.wait(), 15) == 3
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    said = (gateway.folder / "agent.log").read_text()
+    assert "this agent's key was renewed; start it with the new one" in said
+    assert key.secret.reveal() not in said + gateway.log
