@@ -149,6 +149,7 @@ def build_services(
             stores.organisations,
             stores.principals,
             stores.api_keys,
+            operators,
             now,
             machine.provider,
         ),

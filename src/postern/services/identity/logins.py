@@ -37,8 +37,11 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
+    """`account` is whose login it is; None where only its token is another."""
+
     login: Login
     token: Secret
+    account: Account | None = None
 
 
 class Renewal(Protocol):
@@ -82,7 +85,7 @@ class Logins:
             provided=provided,
         )
         await self._store.add(login)
-        return Opened(login, await self._tokens.issue(login.user_id, login.id, login.expires_at))
+        return Opened(login, await self._tokens.issue(login.user_id, login.id, login.expires_at), account)
 
     async def authenticate(self, token: Secret) -> tuple[Login, Account]:
         """Whose token it is, as the store knows them now. Raises Unauthenticated, Unavailable. One statement."""
