@@ -51,6 +51,7 @@ class Settings:
         "", "what wraps the data keys: file:PATH, env:NAME or aws-kms:KEY_ARN; keys/encryption.key when empty"
     )
     master_key_old: str = _setting("", "the master key before it, while `postern keys rotate` is not finished")
+    cloud_provider: str = _setting("aws", "where `_cloudprov` references lead to: aws, gcp or azure")
     handshake_timeout: float = _setting(30.0, "seconds that a client has to log in")
     dial_timeout: float = _setting(10.0, "seconds that a target has to answer")
     idle_timeout: float = _setting(0.0, "seconds without traffic or work that end a session; 0 for no limit")

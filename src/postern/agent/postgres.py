@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 
+from postern.agent.secrets import Resolved
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.protocols.postgres import login, messages
@@ -19,8 +20,6 @@ from postern.relay.target import Target
 
 SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 
-Environment = Mapping[str, Secret]
-
 
 class PostgresTargets:
     """Keeps the keys that SCRAM derives from passwords, so that each is derived once."""
@@ -28,8 +27,9 @@ class PostgresTargets:
     def __init__(self) -> None:
         self._keys = KeyCache()
 
-    async def dial(self, order: Order, env: Environment) -> Target:
+    async def dial(self, order: Order, secrets: Resolved) -> Target:
         """Raises Unavailable, ConnectionError, or what the target says of the login."""
+        env = secrets.values
         host, port, sslmode = _address(order.connection, env)
         asked = login.TargetLogin(
             _required(order.connection, env, "USER").reveal(),
@@ -48,7 +48,8 @@ class PostgresTargets:
             raise
         return Target(stream, greeting.parameters, greeting.pid, greeting.key)
 
-    async def cancel(self, order: Order, env: Environment, process: int, key: bytes) -> None:
+    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+        env = secrets.values
         host, port, sslmode = _address(order.connection, env)
         stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
         await connect(stream, host, port)

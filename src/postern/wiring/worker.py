@@ -13,6 +13,7 @@ from uuid import UUID
 import uvloop
 
 from postern.agent.embedded import EmbeddedAgent
+from postern.agent.files import SecretFiles
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
 from postern.domain.session import EndReason
@@ -23,6 +24,8 @@ from postern.gateway.postgres import PostgresGate
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails import GuardRails
 from postern.inspection.masking.interceptor import Masking
+from postern.integrations.secrets.env_json import referable
+from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.process import announce_ready
 from postern.protocols.base import Wire
@@ -121,7 +124,7 @@ def build_worker(
         await _recover(settings, name, made)
 
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
-    agent = EmbeddedAgent(_referable(os.environ), timeout=settings.dial_timeout, owner=owner)
+    agent = embedded_agent(settings, os.environ, owner)
     parts = Parts(pipeline=pipeline, recording=recording, wire=wire)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
     gate = PostgresGate(
@@ -145,9 +148,11 @@ def build_worker(
     )
 
 
-def _referable(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """What connections may refer to: never our own settings, some of which are secrets."""
-    return {name: value for name, value in environ.items() if not name.startswith("POSTERN_")}
+def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID | None) -> EmbeddedAgent:
+    """The agent of this process. It removes the secrets that a process before it may have left in files."""
+    environ = referable(environ)
+    sources = Sources(environ, cloud=settings.cloud_provider)
+    return EmbeddedAgent(sources, SecretFiles(environ), timeout=settings.dial_timeout, owner=owner)
 
 
 async def _recover(settings: Settings, name: str, made: Services) -> None:
