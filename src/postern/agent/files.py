@@ -19,6 +19,7 @@ import tempfile
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -60,28 +61,27 @@ class SecretFiles:
     def write(self, files: Mapping[str, bytes]) -> Written:
         """`files` by names that are no paths. All of them or none. Raises Unavailable."""
         try:
-            folder = self._folder() / uuid4().hex
+            life = self._current()
+            folder = life.folder / uuid4().hex
             folder.mkdir(mode=0o700)
         except OSError as error:
             raise Unavailable(f"there is no place for files with secrets: {error.strerror}") from None
-        written = Written({name: folder / name for name in files}, lambda: _remove(folder))
+        written = Written({name: folder / name for name in files}, partial(life.remove, folder))
         try:
             for name, content in files.items():
                 _write(folder / name, content)
         except OSError as error:
             written.remove()
-            raise Unavailable(
-                f"a file with secrets cannot be written below {folder.parent}: {error.strerror}"
-            ) from None
+            raise Unavailable(f"a secret cannot be written to a file below {folder.parent}: {error.strerror}") from None
         except BaseException:
             written.remove()
             raise
         return written
 
-    def _folder(self) -> Path:
+    def _current(self) -> _Life:
         if self._life is None or not self._life.is_there():  # such places are cleared when their user logs out
             self._life = _begin(self._places)
-        return self._life.folder
+        return self._life
 
 
 class _Life:
@@ -91,6 +91,10 @@ class _Life:
         self.folder = folder
         self._lock = lock
         weakref.finalize(self, _end, folder, lock)
+
+    def remove(self, folder: Path) -> None:
+        """One session's folder. Who may still call this keeps this object alive, and the folder with it."""
+        _remove(folder)
 
     def is_there(self) -> bool:
         """Whether the path still leads to the folder that is locked."""

@@ -114,9 +114,9 @@ def _refusal(status: int) -> str:
     return reasons.get(status, f"Vault answered with status {status}")
 
 
-def _trust(file: str) -> ssl.SSLContext | bool:
+def _trust(file: str) -> ssl.SSLContext | None:
     if not file:
-        return True
+        return None
     try:
         return ssl.create_default_context(cafile=file)
     except (OSError, ssl.SSLError):
