@@ -69,10 +69,13 @@ class Reach:
 
 
 def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    """Never raises: who releases a target has more to put in order."""
+
     def release() -> None:
         try:
             first()
-        finally:
-            second()
+        except Exception:
+            log.exception("what a session held at its target could not all be given back")
+        second()
 
     return release
