@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3
+import httpx
 from moto.server import ThreadedMotoServer
 
 REGION = "eu-central-1"
@@ -36,6 +37,7 @@ def secrets_manager() -> Iterator[SecretsManager]:
     try:
         host, port = server.get_host_and_port()
         url = f"http://{host}:{port}"
+        httpx.post(f"{url}/moto-api/reset").raise_for_status()  # all of its servers in one process share what they keep
         environment = {
             "AWS_ENDPOINT_URL_SECRETS_MANAGER": url,
             "AWS_ACCESS_KEY_ID": "test",
