@@ -40,7 +40,14 @@ def test_commands_variables_and_make_targets_exist(page: Path) -> None:
     for command in re.findall(r"`postern ([a-z-]+)", text):
         assert command in COMMANDS, f"{page.name} names `postern {command}`"
     known = {f"POSTERN_{name.upper()}" for name in Settings.__dataclass_fields__}
-    known |= {"POSTERN_API_URL", "POSTERN_TOKEN", "POSTERN_PROFILE", "POSTERN_COMPILE", "POSTERN_TEST_INSTALLED"}
+    known |= {
+        "POSTERN_API_URL",
+        "POSTERN_KEY",
+        "POSTERN_TOKEN",
+        "POSTERN_PROFILE",
+        "POSTERN_COMPILE",
+        "POSTERN_TEST_INSTALLED",
+    }
     known |= {"POSTERN_TEST_VAULT", "POSTERN_TEST_VAULT_TOKEN"}
     known |= {f"POSTERN_{name}" for name in ("CONNECTION_NAME", "CONNECTION_TYPE", "SESSION_ID", "CLIENT_VERB")}
     known |= {"POSTERN_USER_EMAIL", "POSTERN_USER_ID"}

@@ -1,29 +1,31 @@
-"""The local port against a WebSocket server that is ours, without a gateway behind it."""
+"""The local port against a tunnel's end that is ours, without a gateway behind it."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from postern.cli.forward import LOOPBACK, Forward, Tunnel
+from postern.cli.forward import LOOPBACK, Forward, Reached
 from postern.domain.secret import Secret
 from postern.transport import certificates, websocket
 from postern.transport.certificates import Material
+from postern.transport.mux import Incoming, Mux
 from postern.transport.websocket import WebSocketTransport
 
-Opened = Callable[[WebSocketTransport, str, str], None]
 SIZE = 8 * 1024 * 1024
 
 
 class Echo(asyncio.Protocol):
     """Sends back what comes, no faster than it is taken."""
 
-    def __init__(self, stream: WebSocketTransport) -> None:
-        self.stream = stream
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.stream = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
         self.stream.write(data)
@@ -36,20 +38,30 @@ class Echo(asyncio.Protocol):
 
 
 class Far:
-    """The gateway's end: remembers who came, and echoes, or closes at once."""
+    """The gateway's end: remembers who came, and echoes, or turns them away."""
 
     def __init__(self) -> None:
-        self.came: list[tuple[str, str]] = []
-        self.echoes: list[Echo] = []
-        self.closing = False
+        self.came: list[str] = []
+        self.wanted: list[dict[str, object]] = []
+        self.tunnels: list[Mux] = []
+        self.refusing = ""
 
-    def opened(self, stream: WebSocketTransport, token: str, connection: str) -> None:
-        self.came.append((token, connection))
-        if self.closing:
-            stream.refuse("not today")
+    def opened(self, transport: WebSocketTransport, token: str) -> None:
+        self.came.append(token)
+        if self.refusing == "tunnels":
+            transport.refuse("not today")
             return
-        self.echoes.append(Echo(stream))
-        stream.set_protocol(self.echoes[-1])
+        mux = Mux(dialler=False, hello={"worker": "one"}, on_open=self._take)
+        self.tunnels.append(mux)
+        transport.set_protocol(mux)
+        mux.connection_made(transport)
+
+    def _take(self, incoming: Incoming) -> None:
+        self.wanted.append(dict(incoming.request))
+        if self.refusing == "streams":
+            incoming.refuse("Unauthenticated", "who are you?")
+        else:
+            incoming.accept({}, Echo())
 
 
 @pytest.fixture
@@ -71,8 +83,8 @@ def failures() -> list[str]:
 async def port(material: Material, far: Far, failures: list[str]) -> AsyncIterator[int]:
     server = await websocket.serve(far.opened, LOOPBACK, 0, material.server_context())
     at = server.sockets[0].getsockname()[1]
-    tunnel = Tunnel(f"wss://{LOOPBACK}:{at}", Secret("t0ken"), "shop demo/1", material.authority.read_text())
-    forward = Forward(tunnel, failures.append)
+    reached = Reached(f"wss://{LOOPBACK}:{at}", Secret("t0ken"), "shop demo/1", material.authority.read_text())
+    forward = Forward(reached, failures.append)
     yield await forward.start(0)
     await forward.stop()
     server.close()
@@ -83,7 +95,8 @@ async def test_bytes_come_back_as_they_went(port: int, far: Far, failures: list[
     sent = os.urandom(SIZE)
     writer.write(sent)
     assert await asyncio.wait_for(reader.readexactly(SIZE), 30) == sent
-    assert far.came == [("t0ken", "shop demo/1")]
+    assert far.came == ["t0ken"]
+    assert far.wanted == [{"connect": "shop demo/1", "token": "t0ken"}]
     assert failures == []
     writer.close()
 
@@ -102,17 +115,34 @@ async def test_a_client_that_does_not_read_slows_only_itself(port: int, far: Far
         one.close()
 
 
-async def test_the_gateways_refusal_ends_the_client_and_is_said(port: int, far: Far, failures: list[str]) -> None:
-    far.closing = True
+async def test_all_connections_share_one_tunnel_which_is_dialled_again_when_it_is_lost(port: int, far: Far) -> None:
+    for expected in (1, 1, 2):
+        reader, writer = await asyncio.open_connection(LOOPBACK, port)
+        writer.write(b"hello")
+        assert await asyncio.wait_for(reader.readexactly(5), 5) == b"hello"
+        assert len(far.tunnels) == expected
+        if len(far.wanted) == 2:
+            far.tunnels[0].close("the gateway is stopping")
+            assert await asyncio.wait_for(reader.read(), 5) == b""
+        writer.close()
+
+
+@pytest.mark.parametrize(("what", "said"), [("tunnels", "not today"), ("streams", "who are you?")])
+async def test_the_gateways_refusal_ends_the_client_and_is_said(
+    port: int, far: Far, failures: list[str], what: str, said: str
+) -> None:
+    far.refusing = what
     reader, writer = await asyncio.open_connection(LOOPBACK, port)
-    assert await asyncio.wait_for(reader.read(), 5) == b""
-    assert failures == ["not today"]
+    with contextlib.suppress(ConnectionError):
+        assert await asyncio.wait_for(reader.read(), 5) == b""
+    assert len(failures) == 1
+    assert said in failures[0]
     writer.close()
 
 
 async def test_a_gateway_that_is_not_there_is_said(material: Material, failures: list[str]) -> None:
-    tunnel = Tunnel(f"wss://{LOOPBACK}:1", Secret("t"), "shop", material.authority.read_text())
-    forward = Forward(tunnel, failures.append)
+    reached = Reached(f"wss://{LOOPBACK}:1", Secret("t"), "shop", material.authority.read_text())
+    forward = Forward(reached, failures.append)
     reader, writer = await asyncio.open_connection(LOOPBACK, await forward.start(0))
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(reader.readexactly(1), 5)
@@ -127,7 +157,7 @@ async def test_a_server_that_is_not_the_gateway_is_given_no_byte(far: Far, tmp_p
     trusted = certificates.ensure(tmp_path / "trusted", [LOOPBACK])
     server = await websocket.serve(far.opened, LOOPBACK, 0, impostor.server_context())
     url = f"wss://{LOOPBACK}:{server.sockets[0].getsockname()[1]}"
-    forward = Forward(Tunnel(url, Secret("t"), "shop", trusted.authority.read_text()), failures.append)
+    forward = Forward(Reached(url, Secret("t"), "shop", trusted.authority.read_text()), failures.append)
     reader, writer = await asyncio.open_connection(LOOPBACK, await forward.start(0))
     with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
         await asyncio.wait_for(reader.readexactly(1), 5)

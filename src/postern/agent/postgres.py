@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Mapping
 
+from postern.agent.policy import LocalPolicy
 from postern.agent.secrets import Resolved
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
@@ -24,13 +25,14 @@ SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 class PostgresTargets:
     """Keeps the keys that SCRAM derives from passwords, so that each is derived once."""
 
-    def __init__(self) -> None:
+    def __init__(self, policy: LocalPolicy) -> None:
+        self._policy = policy
         self._keys = KeyCache()
 
     async def dial(self, order: Order, secrets: Resolved) -> Target:
-        """Raises Unavailable, ConnectionError, or what the target says of the login."""
+        """Raises Denied, Unavailable, ConnectionError, or what the target says of the login."""
         env = secrets.values
-        host, port, sslmode = _address(order.connection, env)
+        host, port, sslmode = self._address(order, env)
         asked = login.TargetLogin(
             _required(order.connection, env, "USER").reveal(),
             env.get("PASS", Secret("")),
@@ -50,7 +52,7 @@ class PostgresTargets:
 
     async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
         env = secrets.values
-        host, port, sslmode = _address(order.connection, env)
+        host, port, sslmode = self._address(order, env)
         stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
         await connect(stream, host, port)
         try:
@@ -60,6 +62,11 @@ class PostgresTargets:
                 await stream.read(1)  # the target closes once it has passed the signal on
         finally:
             stream.close()
+
+    def _address(self, order: Order, env: Mapping[str, Secret]) -> tuple[str, int, str]:
+        host, port, sslmode = _address(order.connection, env)
+        self._policy.check_target(host, port)
+        return host, port, sslmode
 
 
 async def connect(stream: StreamHandshake, host: str, port: int) -> None:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Callable
 from typing import Protocol
 
+from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.postgres import PostgresTargets
 from postern.agent.secrets import Resolved, Resolver
 from postern.errors import Unavailable
@@ -25,12 +26,15 @@ class Targets(Protocol):
 
 
 class Reach:
-    def __init__(self, resolver: Resolver) -> None:
+    """`policy` is what the agent's owner allows."""
+
+    def __init__(self, resolver: Resolver, policy: LocalPolicy = ANYTHING) -> None:
         self._resolver = resolver
-        self._kinds: dict[str, Targets] = {"postgres": PostgresTargets()}
+        self._policy = policy
+        self._kinds: dict[str, Targets] = {"postgres": PostgresTargets(policy)}
 
     async def dial(self, order: Order) -> Target:
-        """Raises Unavailable, or what the target says of the login."""
+        """Raises Denied by the policy, Unavailable, or what the target says of the login."""
         kind = self._kind(order)
         try:
             async with asyncio.timeout(order.timeout):
@@ -62,6 +66,7 @@ class Reach:
             log.warning("a request on the target of %r could not be cancelled: %s", order.connection, error)
 
     def _kind(self, order: Order) -> Targets:
+        self._policy.check_connection(order.connection)
         kind = self._kinds.get(order.subtype)
         if kind is None:
             raise Unavailable(f"this agent cannot reach targets of subtype {order.subtype!r}")

@@ -10,6 +10,7 @@ from postern.cli.lazy import PROFILE, Lazy, LazyGroup
 COMMANDS = {
     "up": Lazy("postern.cli.commands.run:up", "Run the gateway with a demo database to try it on.", profile=False),
     "gateway": Lazy("postern.cli.commands.run:gateway", "Run the gateway.", profile=False),
+    "agent": Lazy("postern.cli.commands.agent:agent", "Run an agent near the targets.", profile=False),
     "login": Lazy("postern.cli.commands.login:login", "Log in to a gateway."),
     "logout": Lazy("postern.cli.commands.login:logout", "End the login."),
     "setup": Lazy("postern.cli.commands.setup:setup", "Set your password by a set-up link."),
@@ -23,6 +24,7 @@ COMMANDS = {
     "connect": Lazy("postern.cli.commands.connect:connect", "Reach a connection with a native client."),
     "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
     "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
+    "access": Lazy("postern.cli.commands.access:access", "Explain who may use a connection, and why."),
     "sessions": Lazy("postern.cli.commands.sessions:sessions", "List sessions, show what happened in one, end one."),
     "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),

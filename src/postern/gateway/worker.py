@@ -9,27 +9,24 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener
-from postern.errors import PosternError
+from postern.gateway.door import TunnelDoor
 from postern.gateway.execution import Executions
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.native import NativeListener
 from postern.gateway.postgres import PostgresGate
+from postern.gateway.presence import Presence
+from postern.gateway.tunnels import Tunnels
 from postern.relay.handshake import StreamHandshake, der
-from postern.services.agents import Agents
-from postern.services.identity.authentication import Authentication
 from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
 from postern.store.ports import Signals
 from postern.transport import websocket
 from postern.transport.certificates import Material
-from postern.transport.websocket import WebSocketTransport
 
 log = logging.getLogger(__name__)
 
-HEARTBEAT = 5.0
 # Together less than the supervisor's patience: to flush what clients are told, then to seal and close sessions.
 STOP_GRACE = 2.0
 CLOSE_GRACE = 2.0
@@ -45,8 +42,10 @@ class Worker:
         gate: PostgresGate,
         links: LiveLinks,
         executions: Executions,
-        authentication: Authentication,
-        agents: Agents,
+        door: TunnelDoor,
+        tunnels: Tunnels,
+        logins: Logins,
+        presence: Presence,
         server_configs: ServerConfigs,
         signals: Signals,
         recover: Callable[[], Awaitable[None]],
@@ -55,18 +54,15 @@ class Worker:
         self._gate = gate
         self._links = links
         self._executions = executions
-        self._authentication = authentication
-        self._agents = agents
+        self._door = door
+        self._tunnels = tunnels
+        self._logins = logins
+        self._presence = presence
         self._server_configs = server_configs
         self._native = NativeListener(self._wanted, self._accept, signals)
         self._recover = recover
         self._context = material.server_context()
         self._certificate = der(material.certificate.read_bytes())
-        self._logins = Logins(
-            timeout=settings.handshake_timeout,
-            most=settings.max_handshakes,
-            most_per_address=settings.max_handshakes_per_address,
-        )
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -75,13 +71,13 @@ class Worker:
     async def serve(self, ready: Callable[[], None]) -> None:
         """Calls `ready` once all listeners accept. Raises Misconfigured when a port cannot be had."""
         await self._recover()
-        await self._agents.ensure_embedded()
-        await self._agents.beat()
         settings = self._settings
         await self._native.start(Endpoint(settings.host, settings.postgres_port))
-        tunnel = await websocket.serve(self._tunnelled, settings.host, settings.tunnel_port, self._context)
+        tunnel = await websocket.serve(self._door.opened, settings.host, settings.tunnel_port, self._context)
+        await self._presence.start()
         await self._executions.take_waiting()
-        background = [asyncio.create_task(work) for work in (self._links.sweep(), self._beat(), self._native.follow())]
+        work = (self._links.sweep(), self._presence.keep(), self._native.follow())
+        background = [asyncio.create_task(each) for each in work]
         ready()
         try:
             await self._stopping.wait()
@@ -91,7 +87,10 @@ class Worker:
                 task.cancel()
             self._native.close()
             tunnel.close()
+            self._tunnels.drain()
+            await self._presence.stop()
             await self._links.stop(STOP_GRACE)
+            self._door.close("the gateway is stopping")
             await asyncio.gather(self._logins.stop(CLOSE_GRACE), self._executions.stop(CLOSE_GRACE))
 
     def _accept(self, endpoint: Endpoint) -> asyncio.Protocol:
@@ -103,27 +102,6 @@ class Worker:
 
     async def _wanted(self) -> Listener:
         return (await self._server_configs.current()).postgres
-
-    def _tunnelled(self, transport: WebSocketTransport, token: str, connection: str) -> None:
-        stream = StreamHandshake()
-        transport.set_protocol(stream)
-        stream.connection_made(transport)
-
-        async def login(stream: StreamHandshake) -> Awaitable[None] | None:
-            try:
-                caller = await self._authentication.caller(Secret(token), address=stream.peer)
-            except PosternError as error:
-                transport.refuse(error.message)
-                return None
-            return await self._gate.carried(stream, caller.principal, connection)
-
-        self._logins.start(stream, login)
-
-    async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT)
-            with suppress(PosternError):
-                await self._agents.beat()
 
 
 class _Accepted(StreamHandshake):

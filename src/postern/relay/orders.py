@@ -19,8 +19,11 @@ from postern.domain.connection import ConnectionType
 from postern.domain.permit import Permit
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
-from postern.errors import ProtocolViolation
+from postern.errors import Denied, PosternError, ProtocolViolation, Unavailable
+from postern.protocols.postgres.login import TargetRefused
+from postern.protocols.postgres.messages import Report
 from postern.relay.target import Start, Target, Terminal
+from postern.transport.mux import Refused
 
 DIAL, CANCEL = "dial", "cancel"
 
@@ -131,3 +134,23 @@ def read_answer(target: Target, message: Mapping[str, Any]) -> None:
         target.process, target.key = int(message["process"]), bytes.fromhex(message["key"])
     except (KeyError, TypeError, ValueError, AttributeError):
         raise ProtocolViolation("an agent's answer that cannot be read") from None
+
+
+def refusal_of(error: PosternError) -> tuple[str, str, dict[str, str]]:
+    """An agent's failure as it refuses a stream: code, message, details."""
+    if isinstance(error, TargetRefused):
+        report = error.report
+        return "TargetRefused", report.text, {"sqlstate": report.code, "hint": report.hint}
+    return type(error).__name__, error.message, {}
+
+
+def error_of(refused: Refused) -> PosternError:
+    """What a gateway raises for it: as if it had dialled itself."""
+    if refused.code == "TargetRefused":
+        details = refused.details
+        return TargetRefused(
+            Report("FATAL", details.get("sqlstate", ""), refused.message, hint=details.get("hint", ""))
+        )
+    if refused.code == "Denied":
+        return Denied(refused.message)
+    return Unavailable(refused.message)

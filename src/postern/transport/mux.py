@@ -1,8 +1,8 @@
 """Many streams over one connection that the agent or the command line dialled to a gateway.
 
     dialler                                   listener
-       │  HELLO ──────────────────────▶ ◀── HELLO  │      who each is; the caller's token came before, with the
-       │                                           │      request that made the connection
+       │  ◀────────────────────────────────  HELLO │      who each is; the dialler's token came before, with the
+       │  HELLO ──────────────────────────────────▶│      request that made the connection
        │  OPEN 1 {…} ─────────────────────────────▶│      either side opens: odd numbers are the dialler's,
        │  ◀───────────── ACCEPT 1 {…} / REFUSE 1   │      even ones the listener's; numbers are never used again
        │  DATA 1 · CREDIT 1 · END 1  ◀────────────▶│
@@ -51,9 +51,10 @@ Message = Mapping[str, Any]
 class Refused(PosternError):
     """The other side did not accept a stream. `code` names the class of errors it stands for (see `errors`)."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, details: Mapping[str, str]) -> None:
         super().__init__(message)
         self.code = code
+        self.details = details
 
 
 class Incoming:
@@ -79,10 +80,11 @@ class Incoming:
         self._mux.send(Kind.ACCEPT, self.stream.number, _encoded(answer))
         self.stream.open(protocol)
 
-    def refuse(self, code: str, message: str) -> None:
+    def refuse(self, code: str, message: str, details: Mapping[str, str] | None = None) -> None:
         if not self.answered and not self.stream.is_closing():
             self.answered = True
-            self._mux.send(Kind.REFUSE, self.stream.number, _encoded({"code": code, "message": message}))
+            refusal = {"code": code, "message": message, "details": dict(details or {})}
+            self._mux.send(Kind.REFUSE, self.stream.number, _encoded(refusal))
             self.stream.lost(None)
 
     def withdrawn(self) -> None:
@@ -105,12 +107,13 @@ class Incoming:
 class Mux(asyncio.Protocol):
     """The protocol of a tunnel's connection.
 
-    `hello` is what the peer is told; `on_open` gets every stream that the peer opens, and must not block. At most
-    `most` streams are open at once. `lost` is set, with the reason, when the tunnel is over.
+    `hello` is what the peer is told first; None leaves that to `introduce`. `on_open` gets every stream that the peer
+    opens, and must not block. At most `most` streams are open at once. `lost` is set, with the reason, when the tunnel
+    is over.
     """
 
     def __init__(
-        self, *, dialler: bool, hello: Message, on_open: Callable[[Incoming], None], most: int = 10_000
+        self, *, dialler: bool, hello: Message | None, on_open: Callable[[Incoming], None], most: int = 10_000
     ) -> None:
         self._hello = hello
         self._on_open = on_open
@@ -168,6 +171,9 @@ class Mux(asyncio.Protocol):
             self._openings.pop(number, None)
             self._protocols.pop(number, None)
 
+    def introduce(self, hello: Message) -> None:
+        self.send(Kind.HELLO, 0, _encoded(hello))
+
     def drain(self) -> None:
         """Asks the peer to open nothing more here; what is open goes on."""
         self.send(Kind.DRAIN, 0)
@@ -185,7 +191,8 @@ class Mux(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
-        self.send(Kind.HELLO, 0, _encoded(self._hello))
+        if self._hello is not None:
+            self.introduce(self._hello)
         self._heard = self._loop.time()
         self._beat = self._loop.call_later(BEAT, self._check, self._heard)
 
@@ -351,7 +358,7 @@ class Mux(asyncio.Protocol):
             stream.open(self._protocols[stream.number])
             answer.set_result(message)
         else:
-            answer.set_exception(Refused(str(message.get("code", "")), str(message.get("message", ""))))
+            answer.set_exception(_refused(message))
             stream.lost(None)
 
     def _check_number(self, number: int) -> None:
@@ -382,6 +389,14 @@ class Mux(asyncio.Protocol):
             stream.lost(ConnectionResetError(f"the tunnel was lost: {reason}"))
         self._unsent.clear()
         self._ring.clear()
+
+
+def _refused(message: Message) -> Refused:
+    details = message.get("details")
+    if not isinstance(details, dict):
+        details = {}
+    texts = {str(name): str(value) for name, value in details.items()}
+    return Refused(str(message.get("code", "")), str(message.get("message", "")), texts)
 
 
 def _encoded(message: Message) -> bytes:

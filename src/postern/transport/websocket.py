@@ -1,7 +1,6 @@
 """A byte stream in a WebSocket (RFC 6455): one binary message is one write, message borders mean nothing.
 
-Both ends look like asyncio transports, so logins and links run over them unchanged. The client says
-who it is by a bearer token and which connection it wants by the path; it always verifies TLS.
+Both ends look like asyncio transports. The client says who it is by a bearer token; it always verifies TLS.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ import asyncio
 import ssl
 from collections.abc import Callable
 from typing import Any, cast
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import urlsplit
 
 from picows import (
     WSCloseCode,
@@ -25,7 +24,7 @@ from picows import (
 
 from postern.errors import Unavailable
 
-PATH = "/connect/"
+PATH = "/tunnel"
 _MAX_FRAME = 4 << 20
 _CHUNK = 1 << 20
 
@@ -145,17 +144,15 @@ class _Listener(WSListener):
 
 
 async def serve(
-    opened: Callable[[WebSocketTransport, str, str], None], host: str, port: int, context: ssl.SSLContext
+    opened: Callable[[WebSocketTransport, str], None], host: str, port: int, context: ssl.SSLContext
 ) -> asyncio.Server:
-    """Calls `opened(stream, token, connection)` for each WebSocket; whether the token holds is its business."""
+    """Calls `opened(stream, token)` for each WebSocket; whether the token holds is its business."""
 
     def upgrade(request: WSUpgradeRequest) -> _Listener | None:
-        path = unquote(urlsplit(request.path.decode("latin-1")).path)
         scheme, _, token = str(request.headers.get("Authorization", "")).partition(" ")
-        connection = path.removeprefix(PATH)
-        if not path.startswith(PATH) or not connection or scheme.lower() != "bearer":
+        if urlsplit(request.path.decode("latin-1")).path != PATH or scheme.lower() != "bearer":
             return None
-        return _Listener(lambda stream: opened(stream, token, connection))
+        return _Listener(lambda stream: opened(stream, token))
 
     return await ws_create_server(
         upgrade, host, port, ssl=context, max_frame_size=_MAX_FRAME, websocket_handshake_timeout=10, reuse_port=True
@@ -163,9 +160,9 @@ async def serve(
 
 
 async def connect(
-    url: str, *, token: str, connection: str, ca: str | None, protocol: Callable[[], asyncio.Protocol]
+    url: str, *, token: str, ca: str | bytes | None, protocol: Callable[[], asyncio.Protocol]
 ) -> tuple[WebSocketTransport, asyncio.Protocol]:
-    """Opens a stream to `connection`. `ca` is PEM text to trust instead of the system's. Raises Unavailable.
+    """Opens a tunnel. `ca` is what to trust instead of the system's CAs, PEM text or DER. Raises Unavailable.
 
     `protocol().connection_made` is called with the stream, as for any asyncio transport.
     """
@@ -180,7 +177,7 @@ async def connect(
     try:
         _, listener = await ws_connect(
             lambda: _Listener(opened),
-            url.rstrip("/") + PATH + quote(connection, safe=""),
+            url.rstrip("/") + PATH,
             ssl_context=context,
             extra_headers=[("Authorization", f"Bearer {token}")],
             max_frame_size=_MAX_FRAME,

@@ -8,7 +8,7 @@ import os
 import signal
 from collections.abc import Awaitable, Mapping
 from datetime import datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import uvloop
 
@@ -17,10 +17,16 @@ from postern.agent.files import SecretFiles
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
 from postern.domain.session import EndReason
+from postern.domain.worker import RelayWorker
+from postern.gateway.agents import Dialers, RemoteAgents
+from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.execution import Executions
+from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
+from postern.gateway.presence import Presence
+from postern.gateway.tunnels import Tunnels
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails import GuardRails
 from postern.inspection.masking.interceptor import Masking
@@ -40,9 +46,11 @@ from postern.services.bundle import Services
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.wiring import paths, tls
-from postern.wiring.app import open_app
+from postern.wiring.app import now, open_app
 
 log = logging.getLogger(__name__)
+
+AGENT_WAIT = 5.0  # seconds that an agent which is not there may take to come back, while a client waits
 
 
 def default_interceptors(policy: Policy) -> list[Interceptor]:
@@ -124,7 +132,9 @@ def build_worker(
         await _recover(settings, name, made)
 
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
-    agent = embedded_agent(settings, os.environ, owner)
+    own = embedded_agent(settings, os.environ, owner)
+    tunnels = Tunnels(wait=AGENT_WAIT)
+    agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
     parts = Parts(pipeline=pipeline, recording=recording, wire=wire)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
     gate = PostgresGate(
@@ -133,6 +143,13 @@ def build_worker(
         made.signals,
         decoy_secret=decoy_secret,
     )
+    logins = Logins(
+        timeout=settings.handshake_timeout,
+        most=settings.max_handshakes,
+        most_per_address=settings.max_handshakes_per_address,
+    )
+    worker = RelayWorker(uuid4(), name, now(), now())
+    door = TunnelDoor(str(worker.id), made.authentication, made.agents, tunnels, gate.carried, links, logins)
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,
@@ -140,8 +157,10 @@ def build_worker(
         gate,
         links,
         executions,
-        made.authentication,
-        made.agents,
+        door,
+        tunnels,
+        logins,
+        Presence(worker, made.agents, made.relay_workers, tunnels, made.signals),
         made.server_configs,
         made.signals,
         recovered,

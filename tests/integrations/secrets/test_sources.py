@@ -66,6 +66,16 @@ def test_a_policy_of_the_agent_bounds_what_may_be_referred_to() -> None:
         value(sources, "_cloudprov:shop:password")
 
 
+def test_a_policy_of_the_agent_bounds_the_variables_and_not_its_own_settings() -> None:
+    double = VaultDouble(kept={"kv2/db": {"password": VALUE}})
+    with double.serve() as address:
+        environ = ENVIRON | {"VAULT_ADDR": address, "VAULT_TOKEN": ROOT}
+        sources = Sources(environ, shows=lambda name: name == "OTHER")
+        with pytest.raises(Unavailable, match="has no 'SHOP'"):
+            value(sources, "_envjson:SHOP:password")
+        assert value(sources, "_vaultkv2:kv2/db:password") == VALUE
+
+
 def test_the_cloud_provider_is_one_that_is_known() -> None:
     with pytest.raises(Misconfigured, match="aws, azure, gcp"):
         Sources({}, cloud="oracle")
@@ -82,7 +92,7 @@ def test_cloudprov_leads_to_the_provider_of_the_agent(cloud: str, monkeypatch: p
 
 
 def test_each_provider_has_a_source() -> None:
-    assert set(module._KINDS) | {"_cloudprov"} == set(PROVIDERS)
+    assert set(module._KINDS) | {"_cloudprov", "_envjson"} == set(PROVIDERS)
 
 
 @pytest.mark.parametrize(

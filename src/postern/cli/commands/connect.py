@@ -13,7 +13,7 @@ import click
 
 from postern.cli import profile, renewal
 from postern.cli.api import client, in_force
-from postern.cli.forward import LOOPBACK, Forward, Tunnel
+from postern.cli.forward import LOOPBACK, Forward, Reached
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.profile import Profile
 from postern.client.psql import psql_line
@@ -63,8 +63,8 @@ def connect(name: str, native: bool, hours: float | None, port: int, as_json: bo
 async def _carry(info: ServerInfo, connection: Connection, port: int, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
     assert used.token is not None
-    tunnel = Tunnel(info["tunnel_url"], used.token, connection["name"], info["ca_certificate"] or "")
-    forward = Forward(tunnel, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    reached = Reached(info["tunnel_url"], used.token, connection["name"], info["ca_certificate"] or "")
+    forward = Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
     try:
         opened = await forward.start(port)
     except OSError as error:
@@ -96,7 +96,7 @@ async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile
         except PosternError:
             continue  # the next connection says why it is refused
         if now.token is not None and (now.api_url, now.email) == (used.api_url, used.email):
-            forward.tunnel = replace(forward.tunnel, token=now.token)
+            forward.reached = replace(forward.reached, token=now.token)
 
 
 def _show_native(info: ServerInfo, made: IssuedCredential, as_json: bool) -> None:

@@ -45,7 +45,6 @@ def _vault(version: int) -> Callable[[Environment], SecretSource]:
 _KINDS: dict[str, Callable[[Environment], SecretSource]] = {
     "_aws": _aws,
     "_azure": _azure,
-    "_envjson": EnvironmentSecrets,
     "_gcp": _gcp,
     "_vaultkv1": _vault(1),
     "_vaultkv2": _vault(2),
@@ -56,15 +55,24 @@ _EXTRAS = {f"_{cloud}": f"postern[{cloud}]" for cloud in CLOUDS}
 
 class Sources:
     """`environ` is what `_envjson` looks into, and where the providers' own settings are (`VAULT_ADDR` and so on);
-    `cloud` what `_cloudprov` means; `providers` those that may be referred to at all. Raises Misconfigured."""
+    `cloud` what `_cloudprov` means; `providers` those that may be referred to at all, and `shows` says so of variables.
+    Raises Misconfigured."""
 
-    def __init__(self, environ: Mapping[str, str], *, cloud: str = "aws", providers: Iterable[str] = PROVIDERS) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        cloud: str = "aws",
+        providers: Iterable[str] = PROVIDERS,
+        shows: Callable[[str], bool] = lambda _variable: True,
+    ) -> None:
         if cloud not in CLOUDS:
             raise Misconfigured(
                 f"POSTERN_CLOUD_PROVIDER: {cloud!r} is not known; use one of {', '.join(CLOUDS)}",
                 field="cloud_provider",
             )
         self._environ = environ
+        self._shown = {name: value for name, value in environ.items() if shows(name)}
         self._cloud = f"_{cloud}"
         self._allowed = frozenset(providers)
         self._sources: dict[str, Cached] = {}
@@ -100,6 +108,8 @@ class Sources:
             return self._sources[kind]
 
     def _make(self, kind: str) -> SecretSource:
+        if kind == "_envjson":
+            return EnvironmentSecrets(self._shown)
         try:
             return _KINDS[kind](self._environ)
         except ImportError:

@@ -1,0 +1,114 @@
+"""What the owner of a network lets an agent do there, whatever its gateway asks for: a TOML file beside the agent.
+
+    connections = ["shop-*", "billing"]           # names of connections, with * and ?
+    targets = ["db.internal:5432", "*.svc:*", "10.1.0.0/16:*"]
+    commands = false                              # whether commands may be run on the agent's machine
+    variables = ["SHOP_*"]                        # environment variables that _envjson references may name
+
+What is left out is not limited. A file that cannot be read stops the agent: it never means that all is allowed.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from ipaddress import ip_address, ip_network
+from pathlib import Path
+from typing import Any
+
+from postern.errors import Denied, Misconfigured
+
+
+@dataclass(frozen=True, slots=True)
+class LocalPolicy:
+    """None does not limit. `targets` are `HOST:PORT`; HOST is a name with wildcards or a network, PORT may be `*`."""
+
+    connections: tuple[str, ...] | None = None
+    targets: tuple[str, ...] | None = None
+    commands: bool = True
+    variables: tuple[str, ...] | None = None
+
+    def check_connection(self, name: str) -> None:
+        """Raises Denied."""
+        if self.connections is not None and not _fits_any(name, self.connections):
+            raise Denied(f"the agent's own policy does not let it serve connection {name!r}; ask who runs the agent")
+
+    def check_target(self, host: str, port: int) -> None:
+        """`host` as the connection's secret has it: a name is not looked up. Raises Denied."""
+        if self.targets is not None and not any(_is_at(host, port, target) for target in self.targets):
+            raise Denied(f"the agent's own policy does not let it reach {host}:{port}; ask who runs the agent")
+
+    def check_command(self, connection: str) -> None:
+        """Raises Denied."""
+        if not self.commands:
+            raise Denied(
+                f"the agent's own policy does not let it run the command of connection {connection!r}; "
+                "ask who runs the agent"
+            )
+
+    def shows(self, variable: str) -> bool:
+        """Whether references may name this variable of the agent's environment."""
+        return self.variables is None or _fits_any(variable, self.variables)
+
+
+ANYTHING = LocalPolicy()
+
+
+def read(path: Path) -> LocalPolicy:
+    """Raises Misconfigured."""
+    try:
+        given = tomllib.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise Misconfigured(f"the agent's policy {path} cannot be read: {error}", field="agent_policy") from None
+    unknown = given.keys() - {spec.name for spec in fields(LocalPolicy)}
+    if unknown:
+        raise Misconfigured(f"the agent's policy {path} has unknown entries: {', '.join(sorted(unknown))}")
+    return LocalPolicy(
+        connections=_texts(path, given, "connections"),
+        targets=_targets(path, _texts(path, given, "targets")),
+        commands=_flag(path, given, "commands"),
+        variables=_texts(path, given, "variables"),
+    )
+
+
+def _texts(path: Path, given: dict[str, Any], name: str) -> tuple[str, ...] | None:
+    found = given.get(name)
+    if found is None:
+        return None
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise Misconfigured(f"the agent's policy {path}: {name} must be a list of texts")
+    return tuple(found)
+
+
+def _flag(path: Path, given: dict[str, Any], name: str) -> bool:
+    found = given.get(name, True)
+    if not isinstance(found, bool):
+        raise Misconfigured(f"the agent's policy {path}: {name} must be true or false")
+    return found
+
+
+def _targets(path: Path, given: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    for target in given or ():
+        _, colon, port = target.rpartition(":")
+        if not colon or not (port == "*" or port.isdecimal()):
+            raise Misconfigured(f"the agent's policy {path}: {target!r} is not HOST:PORT, such as db.internal:5432")
+    return given
+
+
+def _fits_any(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _bare(address: str) -> str:
+    return address.replace("[", "").replace("]", "")
+
+
+def _is_at(host: str, port: int, target: str) -> bool:
+    wanted, _, wanted_port = target.rpartition(":")
+    if wanted_port not in ("*", str(port)):
+        return False
+    try:
+        return ip_address(_bare(host)) in ip_network(_bare(wanted))
+    except ValueError:
+        return fnmatchcase(host.lower(), wanted.lower())

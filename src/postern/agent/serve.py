@@ -1,0 +1,86 @@
+"""The agent's end of a tunnel: each stream that the gateway opens is an order, carried out and joined to its target."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Protocol
+
+from postern.domain.text import one_line
+from postern.errors import PosternError, ProtocolViolation
+from postern.relay.orders import CANCEL, DIAL, Order, answer_of, refusal_of
+from postern.relay.target import Target
+from postern.transport.mux import Incoming
+from postern.transport.pipe import End, Pipe
+
+log = logging.getLogger(__name__)
+
+
+class Reaching(Protocol):
+    """Carries orders out; see agent/reach.py."""
+
+    async def dial(self, order: Order) -> Target: ...
+
+    async def cancel(self, order: Order, process: int, key: bytes) -> None: ...
+
+
+class Orders:
+    """Takes the streams of all tunnels of this agent. `running` counts the targets that are joined now."""
+
+    def __init__(self, reach: Reaching) -> None:
+        self._reach = reach
+        self.running = 0
+        self.idle = asyncio.Event()  # nothing is running
+        self.idle.set()
+
+    def take(self, incoming: Incoming) -> None:
+        incoming.serve(self._carry_out(incoming))
+
+    async def _carry_out(self, incoming: Incoming) -> None:
+        order = Order.read(incoming.request)
+        kind = incoming.request.get("order")
+        try:
+            if kind == DIAL:
+                self._join(incoming, await self._reach.dial(order))
+            elif kind == CANCEL:
+                await self._cancel(incoming, order)
+            else:
+                raise ProtocolViolation(f"this agent does not know the order {kind!r}; is it older than the gateway?")
+        except PosternError as error:
+            log.info("connection %r could not be reached: %s", order.connection, one_line(error.message))
+            incoming.refuse(*refusal_of(error))
+
+    def _join(self, incoming: Incoming, target: Target) -> None:
+        near, far = End(), End()
+
+        def over(_error: Exception | None) -> None:
+            self.running -= 1
+            if not self.running:
+                self.idle.set()
+            target.release()
+
+        transport = target.stream.transport
+        assert transport is not None
+        try:
+            far.connection_made(transport)
+            rest = target.stream.hand_over(far)
+            incoming.accept(answer_of(target), near)
+        except BaseException:
+            target.stream.close()
+            target.release()
+            raise
+        self.running += 1
+        self.idle.clear()
+        if rest:
+            far.data_received(rest)
+        Pipe(near, far, over)
+
+    async def _cancel(self, incoming: Incoming, order: Order) -> None:
+        try:
+            process, key = int(incoming.request["process"]), bytes.fromhex(incoming.request["key"])
+        except (KeyError, TypeError, ValueError):
+            raise ProtocolViolation("an order to cancel that does not say what") from None
+        await self._reach.cancel(order, process, key)
+        end = End()
+        incoming.accept({}, end)
+        incoming.stream.close()

@@ -1,0 +1,146 @@
+"""Who opens a tunnel to this worker, and what the streams on it are.
+
+    bearer xagt-…        an agent: the gateway opens streams on it, it opens none
+    any other bearer     somebody's command line: OPEN {"connect": connection, "token": …} for each local connection
+
+Each stream of a command line is authenticated and admitted anew: what its owner may do can change while it is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import Protocol
+
+from postern.domain.agent import SECRET_PREFIX, Agent
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.errors import PosternError, ProtocolViolation
+from postern.gateway.listener import Logins
+from postern.gateway.live import LiveLinks
+from postern.gateway.tunnels import Tunnels
+from postern.relay.handshake import StreamHandshake
+from postern.services.identity.authentication import Authentication
+from postern.transport.mux import Incoming, Message, Mux
+from postern.transport.websocket import WebSocketTransport
+
+log = logging.getLogger(__name__)
+
+MOST_STREAMS = 1_000  # of one command line
+
+
+class Enrolment(Protocol):
+    async def enrol(self, secret: Secret, *, name: str | None, address: str) -> Agent:
+        """Raises Unauthenticated."""
+
+
+class Carry(Protocol):
+    """Takes a client to a connection by its name. `since`: `LiveLinks.changes` before the principal was known."""
+
+    def __call__(
+        self, stream: StreamHandshake, principal: Principal, connection: str, *, since: int
+    ) -> Awaitable[Awaitable[None] | None]: ...
+
+
+class TunnelDoor:
+    """`worker` is what this process is called among all that live; `links` are those that run in it."""
+
+    def __init__(
+        self,
+        worker: str,
+        authentication: Authentication,
+        agents: Enrolment,
+        tunnels: Tunnels,
+        carry: Carry,
+        links: LiveLinks,
+        logins: Logins,
+    ) -> None:
+        self._hello = {"worker": worker}
+        self._authentication = authentication
+        self._agents = agents
+        self._tunnels = tunnels
+        self._carry = carry
+        self._links = links
+        self._logins = logins
+        self._open: set[Mux] = set()
+
+    def opened(self, transport: WebSocketTransport, token: str) -> None:
+        stream = StreamHandshake()
+        transport.set_protocol(stream)
+        stream.connection_made(transport)
+
+        async def login(stream: StreamHandshake) -> Awaitable[None] | None:
+            try:
+                if token.startswith(SECRET_PREFIX):
+                    return await self._agent(stream, Secret(token))
+                return await self._person(stream, Secret(token))
+            except PosternError as error:
+                transport.refuse(error.message)
+                return None
+
+        self._logins.start(stream, login)
+
+    def close(self, reason: str) -> None:
+        for mux in list(self._open):
+            mux.close(reason)
+
+    async def _agent(self, stream: StreamHandshake, secret: Secret) -> Awaitable[None]:
+        agent = await self._agents.enrol(secret, name=None, address=stream.peer)
+        mux = Mux(dialler=False, hello=self._hello, on_open=_nothing)
+        self._start(mux, stream)
+        instance = (await mux.greeting).get("instance")
+        if not isinstance(instance, str) or not 0 < len(instance) <= 64:
+            mux.close("this agent does not say which instance it is")
+            raise ProtocolViolation(f"agent {agent.name!r} does not say which instance it is")
+        log.info("agent %r has come from %s", agent.name, stream.peer)
+        self._tunnels.add(agent, instance, mux)
+        return _until_lost(mux)
+
+    async def _person(self, stream: StreamHandshake, token: Secret) -> Awaitable[None]:
+        await self._authentication.caller(token, address=stream.peer)
+        peer = stream.peer
+
+        def take(incoming: Incoming) -> None:
+            incoming.serve(self._connect(incoming, token, peer))
+
+        mux = Mux(dialler=False, hello=self._hello, on_open=take, most=MOST_STREAMS)
+        self._start(mux, stream)
+        return _until_lost(mux)
+
+    def _start(self, mux: Mux, stream: StreamHandshake) -> None:
+        assert stream.transport is not None
+        rest = stream.hand_over(mux)
+        self._open.add(mux)
+        mux.lost.add_done_callback(lambda _lost: self._open.discard(mux))
+        mux.connection_made(stream.transport)
+        if rest:
+            mux.data_received(rest)
+
+    async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
+        wanted = _wish(incoming.request, token)
+        since = self._links.changes
+        caller = await self._authentication.caller(wanted[1], address=address)
+        client = StreamHandshake()
+        incoming.accept({}, client)
+
+        async def login(client: StreamHandshake) -> Awaitable[None] | None:
+            return await self._carry(client, caller.principal, wanted[0], since=since)
+
+        self._logins.start(client, login)
+
+
+def _wish(request: Message, token: Secret) -> tuple[str, Secret]:
+    """The connection's name, and by which token: the newest that the command line has."""
+    connection, given = request.get("connect"), request.get("token")
+    if not isinstance(connection, str) or not isinstance(given, str | None):
+        raise ProtocolViolation("a stream that does not say what it is to connect to")
+    return connection, Secret(given) if given else token
+
+
+def _nothing(incoming: Incoming) -> None:
+    incoming.refuse("Denied", "an agent opens nothing at its gateway")
+
+
+async def _until_lost(mux: Mux) -> None:
+    await asyncio.shield(mux.lost)

@@ -1,0 +1,113 @@
+"""Two transports joined: what one side reads the other writes. A side that does not drain slows the other's reading."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+
+class End(asyncio.Protocol):
+    """One side of a pipe. What comes before it is joined waits, and its transport is paused."""
+
+    def __init__(self) -> None:
+        self.transport: asyncio.Transport | None = None
+        self._other: asyncio.Transport | None = None
+        self._early: list[bytes] = []
+        self._eof = False
+        self._full = False
+        self._gone = False
+        self._over: Callable[[Exception | None], None] | None = None
+
+    def pass_to(self, other: asyncio.Transport, over: Callable[[Exception | None], None]) -> None:
+        """From now on `other` gets what comes here; `over` hears once of the end of this side."""
+        self._other, self._over = other, over
+        for data in self._early:
+            other.write(data)
+        self._early.clear()
+        if self._gone:
+            self.connection_lost(None)
+            return
+        if self._eof:
+            self.eof_received()
+        if self._full:
+            other.pause_reading()
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.resume_reading()
+
+    # asyncio.Protocol
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def data_received(self, data: bytes) -> None:
+        if self._other is not None:
+            self._other.write(data)
+            return
+        self._early.append(bytes(data))
+        if self.transport is not None:
+            self.transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        self._eof = True
+        if self._other is None:
+            return True
+        if not self._other.can_write_eof():
+            self._other.close()
+            return False
+        self._other.write_eof()
+        return True
+
+    def pause_writing(self) -> None:
+        self._full = True
+        if self._other is not None and not self._other.is_closing():
+            self._other.pause_reading()
+
+    def resume_writing(self) -> None:
+        self._full = False
+        if self._other is not None and not self._other.is_closing():
+            self._other.resume_reading()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._gone = True
+        if self._other is not None:
+            self._other.close()
+        over, self._over = self._over, None
+        if over is not None:
+            over(error)
+
+
+class Pipe:
+    """Joins `near` and `far`, both of which have their transports. `over` is called once, when both sides are gone,
+    with what went wrong first; a side that does not take the rest of what it was sent in LINGER seconds is cut off."""
+
+    LINGER = 30.0
+
+    def __init__(self, near: End, far: End, over: Callable[[Exception | None], None] = lambda error: None) -> None:
+        assert near.transport is not None
+        assert far.transport is not None
+        self._sides = (near.transport, far.transport)
+        self._left = 2
+        self._over = over
+        self._error: Exception | None = None
+        self._cut: asyncio.TimerHandle | None = None
+        near.pass_to(far.transport, self._side_over)
+        far.pass_to(near.transport, self._side_over)
+
+    def close(self) -> None:
+        for side in self._sides:
+            side.close()
+
+    def _side_over(self, error: Exception | None) -> None:
+        self._error = self._error or error
+        self._left -= 1
+        if self._left:
+            self._cut = asyncio.get_running_loop().call_later(self.LINGER, self._abort)
+            return
+        if self._cut is not None:
+            self._cut.cancel()
+        self._over(self._error)
+
+    def _abort(self) -> None:
+        for side in self._sides:
+            side.abort()

@@ -1,0 +1,75 @@
+"""The agent's own policy: what it allows, and that a broken file allows nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from postern.agent import policy
+from postern.agent.policy import ANYTHING, LocalPolicy
+from postern.errors import Denied, Misconfigured
+
+
+@pytest.mark.parametrize(
+    ("target", "host", "port", "fits"),
+    [
+        ("db.internal:5432", "db.internal", 5432, True),
+        ("db.internal:5432", "DB.Internal", 5432, True),
+        ("db.internal:5432", "db.internal", 5433, False),
+        ("*.svc:*", "orders.svc", 1, True),
+        ("*.svc:*", "orders.svc.evil.example", 1, False),
+        ("10.1.0.0/16:5432", "10.1.2.3", 5432, True),
+        ("10.1.0.0/16:5432", "10.2.2.3", 5432, False),
+        ("10.1.2.3:*", "10.1.2.3", 9, True),
+        ("[fd00::]/8:5432", "fd00::1", 5432, True),
+        ("10.*:*", "10.evil.example", 1, True),  # a pattern of names is one; write a network for addresses
+        ("0.0.0.0/0:5432", "fd00::1", 5432, False),
+    ],
+)
+def test_targets(target: str, host: str, port: int, fits: bool) -> None:
+    limited = LocalPolicy(targets=(target,))
+    if fits:
+        limited.check_target(host, port)
+    else:
+        with pytest.raises(Denied, match="own policy"):
+            limited.check_target(host, port)
+
+
+def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_path: Path) -> None:
+    ANYTHING.check_connection("shop")
+    ANYTHING.check_command("shop")
+    assert ANYTHING.shows("HOME")
+    file = tmp_path / "policy.toml"
+    file.write_text('connections = ["shop-*"]\ntargets = []\ncommands = false\nvariables = ["SHOP_*"]\n')
+    found = policy.read(file)
+    found.check_connection("shop-demo")
+    assert found.shows("SHOP_DB")
+    assert not found.shows("HOME")
+    with pytest.raises(Denied):
+        found.check_connection("billing")
+    with pytest.raises(Denied):
+        found.check_target("db", 5432)
+    with pytest.raises(Denied):
+        found.check_command("shop-demo")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "connections = [",
+        'conections = ["shop"]',
+        'connections = "shop"',
+        "connections = [1]",
+        'commands = "no"',
+        'targets = ["db.internal"]',
+        'targets = ["db.internal:http"]',
+    ],
+)
+def test_a_file_that_cannot_be_read_stops_the_agent(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(text)
+    with pytest.raises(Misconfigured):
+        policy.read(file)
+    with pytest.raises(Misconfigured):
+        policy.read(tmp_path / "none.toml")
