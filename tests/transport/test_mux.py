@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from postern.errors import Unavailable
+from postern.transport.lane import HIGH_WATER, WINDOW
 from postern.transport.mux import Incoming, Mux, Refused
-from postern.transport.stream import HIGH_WATER, WINDOW
 
 CHUNKS = (1, 7, 64, 4096, 1 << 20)
 
