@@ -93,7 +93,7 @@ class Ended(asyncio.Protocol):
             self.server.write = self.transport.write
             self._take = self.server.take
         assert self._take is not None
-        self.data_received = self._take  # type: ignore[method-assign]
+        self.data_received = self._take  # type: ignore[method-assign, assignment]
 
     def pause_writing(self) -> None:
         if self.server is not None:

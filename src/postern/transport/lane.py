@@ -151,9 +151,10 @@ class Lane(Sender):
     def open(self, protocol: asyncio.Protocol, transport: asyncio.Transport) -> None:
         """Both sides agree: bytes may flow."""
         self._protocol = protocol
-        self._give = protocol.data_received
         self._credit = self._allowance = WINDOW
         self._call_with(protocol.connection_made, transport)
+        if self._protocol is protocol:  # it may have passed the transport on
+            self._give = protocol.data_received
         if self._queued and not self.waiting and not self.pump(MAX_DATA):
             self._outbox.wait(self)
 

@@ -198,11 +198,13 @@ class Mux(asyncio.Protocol):
 
     def data_received(self, data: bytes | memoryview) -> None:
         self._heard = self._loop.time()
+        self._outbox.cork()
         try:
             self._switch.feed(data)
         except ProtocolViolation as error:
             self._give_up(error.message)
-        self._outbox.flush()  # the answers to what was read, without waiting for the end of the turn
+        finally:
+            self._outbox.uncork()  # the answers to what was read leave together, and before the end of the turn
 
     def connection_lost(self, error: Exception | None) -> None:
         self._end(str(error) if error else "the other side closed the tunnel")

@@ -48,6 +48,7 @@ class Outbox:
         self._parts: list[bytes | memoryview] = [_ROOM]
         self._size = 0
         self._ticking = False
+        self._corked = False
         self._ring: deque[Sender] = deque()
         self._stopped = False
 
@@ -59,6 +60,16 @@ class Outbox:
     def attach(self, send: Callable[[bytearray], None]) -> None:
         """`send` takes whole messages, each behind HEADROOM bytes that it may write to."""
         self._send = send
+
+    def cork(self) -> None:
+        """Keeps what is gathered until `uncork`, unless it is much: the caller goes on for a moment only."""
+        self._corked = True
+
+    def uncork(self) -> None:
+        self._corked = False
+        if self._ring:
+            self._tick_later()
+        self.flush()
 
     def stop(self) -> None:
         """Nothing leaves any more."""
@@ -130,7 +141,7 @@ class Outbox:
             self._tick_later()
 
     def _tick_later(self) -> None:
-        if not self._ticking and not self.full:
+        if not self._ticking and not self.full and not self._corked:
             self._ticking = True
             self._loop.call_soon(self._tick)
 
