@@ -14,6 +14,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 from postern.errors import ProtocolViolation
 
 HEADER: Final = 8
@@ -46,6 +48,7 @@ def header(kind: int, stream: int, length: int) -> bytes:
     return _pack(kind << 24 | length, stream)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FrameReader:
     """Cuts what comes into frames, and gives them to `on_data` and `on_frame`, which a subclass has.
 
