@@ -8,6 +8,10 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 HOT_TESTS := tests/interception tests/inspection/test_*.py tests/protocols tests/relay tests/recording tests/transport tests/e2e \
 	$(filter-out %/test_interceptor.py,$(wildcard tests/inspection/masking/test_*.py))
 
+# Whole files go to each core, as the tests of most share a gateway or a server.
+PYTEST := $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder
+SELECT := not slow and not huge
+
 .DEFAULT_GOAL := help
 .PHONY: help up test test-all bench lint format services docs clean test-compiled
 
@@ -18,14 +22,17 @@ up: $(VENV)/.installed ## install, and run the gateway with its demo database (C
 	@exec $(BIN)/postern up
 
 test: lint services test-compiled ## lint, types and the fast tests
-	@$(BIN)/pytest -m "not slow" --ignore=tests/e2e
+	@$(PYTEST) -m "$(SELECT)" --ignore=tests/e2e
 
-test-all: lint services ## everything, the slow tests too
-	@POSTERN_TEST_INSTALLED=1 $(BIN)/pytest -q -o pythonpath=. $(wildcard $(HOT_TESTS))
-	@$(BIN)/pytest
+test-all: export POSTERN_TEST_EXAMPLES = thorough
+test-all: lint services $(VENV)/.installed ## everything, the slow and the huge tests too
+	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "not huge" -o pythonpath=. $(wildcard $(HOT_TESTS))
+	@POSTERN_TEST_INSTALLED=1 $(BIN)/pytest -q -m huge -o pythonpath=. tests/e2e
+	@$(PYTEST) -m "not huge"
+	@$(BIN)/pytest -q -m huge tests/e2e
 
 test-compiled: $(VENV)/.installed-dev $(VENV)/.installed # the hot path once more, as it is installed
-	@POSTERN_TEST_INSTALLED=1 $(BIN)/pytest -q -m "not slow" -o pythonpath=. $(wildcard $(HOT_TESTS))
+	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "$(SELECT)" -o pythonpath=. $(wildcard $(HOT_TESTS))
 
 lint: $(VENV)/.installed-dev ## style and types
 	@$(BIN)/ruff check .

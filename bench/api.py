@@ -4,7 +4,10 @@
     python -m bench.api --quick
 
 A gateway of its own with 1,000 connections and 200 users is asked over kept-alive HTTP connections: for the caller
-alone (which is what checking a token costs), for a page of the connections, and by an API key.
+alone (which is what checking a token costs), for a page of the connections, and by an API key. Access control is on,
+with 40 access rules, half of them by tag: an administrator sees all connections, and a user who is in one group, and
+logged in by password, the 52 that two of the rules give. A login with a password costs what argon2id is set to cost,
+on purpose: it is there to see that nothing else makes it dear.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ import uvloop
 from bench.processes import child_with, cpu_seconds
 from tests.support.postgres import free_port
 
-CONNECTIONS, USERS, CLIENTS = 1000, 200, 8
+CONNECTIONS, USERS, CLIENTS, TEAMS = 1000, 200, 8, 20
+GIVEN = CONNECTIONS // TEAMS + 2  # connections that the rules give to a user of one team
+PASSWORD = "a password of the benchmark"
 
 _BARE = """
 import uvicorn
@@ -50,6 +55,7 @@ class Route:
     path: str
     token: str
     pid: int
+    body: str = ""  # JSON, sent by POST; a GET without one
 
 
 @dataclass
@@ -129,19 +135,43 @@ def _populated(port: int, folder: Path, pid: int) -> list[Route]:
         modes = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
         body = {"type": "database", "subtype": "postgres", "agent_id": agent, **dict.fromkeys(modes, "enabled")}
         for number in range(CONNECTIONS):
-            tags = {"team": f"team-{number % 20}"}
+            tags = {"team": f"team-{number % TEAMS}"}
             made = {**body, "name": f"connection-{number:04}", "connection_tags": tags}
             client.post("/connections", json=made).raise_for_status()
         for number in range(USERS):
-            user = {"email": f"user-{number:03}@example.com", "groups": [f"team-{number % 20}"]}
+            user = {"email": f"user-{number:03}@example.com", "groups": [f"team-{number % TEAMS}"]}
             client.post("/users", json=user).raise_for_status()
         key = client.post("/api-keys", json={"name": "bench", "groups": ["admin"]}).raise_for_status().json()["key"]
+        standard = _ruled(client)
     return [
         Route("who am I, by token", port, "/api/userinfo", token, pid),
         Route("who am I, by API key", port, "/api/userinfo", key, pid),
-        Route("connections, 20 of 1,000", port, "/api/connections?limit=20", token, pid),
-        Route("connections, 100 of 1,000", port, "/api/connections?limit=100&offset=500", token, pid),
+        Route("connections, 20 of 1,000, administrator", port, "/api/connections?limit=20", token, pid),
+        Route("connections, 100 of 1,000, administrator", port, "/api/connections?limit=100&offset=500", token, pid),
+        Route("connections, 20 of the 52 that rules give, user", port, "/api/connections?limit=20", standard, pid),
+        Route("login with a password", port, "/api/localauth/login", "", pid, json.dumps(credentials)),
     ]
+
+
+def _ruled(client: httpx.Client) -> str:
+    """Switches access control on, with two rules for each team: one by tag and one that lists connections of the next
+    team. Answers the token of a user of one team."""
+    for team in range(TEAMS):
+        groups = [f"team-{team}"]
+        by_tag = {"name": f"own {team}", "groups": groups, "connection_tags": {"team": f"team-{team}"}}
+        neighbours = [f"connection-{(team + 1) % TEAMS + TEAMS * number:04}" for number in range(2)]
+        listed = {"name": f"neighbours of {team}", "groups": groups, "connection_names": neighbours}
+        for rule in (by_tag, listed):
+            client.post("/access-rules", json=rule).raise_for_status()
+    client.put("/feature-flags/access-control", json={"enabled": True}).raise_for_status()
+    email = "user-007@example.com"
+    client.put(f"/users/{email}", json={"password": PASSWORD}).raise_for_status()
+    own = client.post("/localauth/login", json={"email": email, "password": PASSWORD}).raise_for_status()
+    token = own.headers["Token"]
+    seen = client.get("/connections", headers={"Authorization": f"Bearer {token}"}).raise_for_status().json()["total"]
+    if seen != GIVEN:
+        raise RuntimeError(f"the rules give {seen} connections, not {GIVEN}")
+    return token
 
 
 async def _measure(route: Route, seconds: float) -> Measured:
@@ -164,8 +194,12 @@ async def _clients(route: Route, seconds: float) -> list[float]:
 async def _client(route: Route, until: float) -> list[float]:
     """A client that does no more than it must, so that it does not hide the server."""
     reader, writer = await asyncio.open_connection("127.0.0.1", route.port)
-    authorization = f"Authorization: Bearer {route.token}\r\n" if route.token else ""
-    request = f"GET {route.path} HTTP/1.1\r\nHost: localhost:{route.port}\r\n{authorization}\r\n".encode()
+    headers = f"Host: localhost:{route.port}\r\n"
+    if route.token:
+        headers += f"Authorization: Bearer {route.token}\r\n"
+    if route.body:
+        headers += f"Content-Type: application/json\r\nContent-Length: {len(route.body)}\r\n"
+    request = f"{'POST' if route.body else 'GET'} {route.path} HTTP/1.1\r\n{headers}\r\n{route.body}".encode()
     took = []
     while (begun := time.perf_counter()) < until:
         writer.write(request)

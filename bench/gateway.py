@@ -55,7 +55,7 @@ class BenchGateway:
         """Makes it, and answers its id. `environment` holds HOST, PORT, USER, PASS, DB."""
         secret = {f"envvar:{key}": base64.b64encode(value.encode()).decode() for key, value in environment.items()}
         modes = {f"access_mode_{mode}": "enabled" for mode in ("connect", "exec", "runbooks")}
-        body = {"name": name, "type": "database", "subtype": "postgres", "agent_id": self._client.agents.first()}
+        body = {"name": name, "type": "database", "subtype": "postgres", "agent_id": self._client.agents.default()}
         made = self._client.connections.create(
             {**body, **modes, "access_schema": "enabled", "secret": secret, **options}
         )

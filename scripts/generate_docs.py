@@ -51,7 +51,7 @@ def commands(context: click.Context) -> Iterator[click.Context]:
 def api_page() -> str:
     """Every operation and every schema of the OpenAPI description."""
     services = cast("Services", SimpleNamespace(signals=LocalSignals()))
-    description = create_app(services, ServerInfo("", "", "")).openapi()
+    description = create_app(services, ServerInfo("", "", "", "")).openapi()
     parts = [
         "# API reference",
         "",

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
+from hypothesis import settings
 from psycopg import sql
+from tests.support.examples import examples
 from tests.support.postgres import PostgresServer, binaries
 
 from postern.store.database import Database
@@ -19,6 +22,11 @@ from postern.store.database import Database
 # Processes that tests start run the same code as the tests: the source tree, or what is installed.
 if os.environ.get("POSTERN_TEST_INSTALLED") != "1":
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent / "src")
+
+
+# Deadlines of examples would measure what else the machine does.
+settings.register_profile("postern", max_examples=examples(100), deadline=None)
+settings.load_profile("postern")
 
 
 @pytest.fixture(scope="session")
@@ -39,31 +47,91 @@ def migrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store to copy: migrating one takes longer than most tests."""
     file = tmp_path_factory.mktemp("migrated") / "postern.db"
 
+    _migrate(f"sqlite:///{file}")
+    return file
+
+
+@dataclass
+class SpareDatabase:
+    """One migrated database for one test after the other: making a new one takes longer than most tests, emptying
+    this one a few milliseconds. It is made anew after a test that changed its schema."""
+
+    server: PostgresServer
+    name: str = "postern_spare"
+    schema: str = ""
+    first_rows: dict[str, str] = field(default_factory=dict)  # of each table, as JSON
+
+    @property
+    def url(self) -> str:
+        return self.server.dsn(self.name, scheme="postgresql+asyncpg")
+
+    def make(self) -> None:
+        with psycopg.connect(self.server.dsn(), autocommit=True) as admin:
+            admin.execute(sql.SQL("drop database if exists {} with (force)").format(sql.Identifier(self.name)))
+            admin.execute(sql.SQL("create database {}").format(sql.Identifier(self.name)))
+        _migrate(self.url)
+        with psycopg.connect(self.server.dsn(self.name)) as connection:
+            self.schema = _schema(connection)
+            tables = connection.execute("select tablename from pg_tables where schemaname = 'public'").fetchall()
+            for (table,) in tables:
+                rows = sql.SQL("select coalesce(json_agg(one), '[]')::text from {} one").format(sql.Identifier(table))
+                self.first_rows[table] = connection.execute(rows).fetchone()[0]  # type: ignore[index]
+
+    def empty(self) -> None:
+        """As it was when it was made."""
+        with psycopg.connect(self.server.dsn(self.name)) as connection:
+            # What a test left open holds locks, and would hear of the next one.
+            connection.execute(
+                "select pg_terminate_backend(pid, 5000) from pg_stat_activity"
+                " where datname = current_database() and pid <> pg_backend_pid()"
+            )
+            changed = _schema(connection) != self.schema
+            if not changed:
+                connection.execute("set local session_replication_role = replica")  # in any order of foreign keys
+                for table, rows in self.first_rows.items():
+                    name = sql.Identifier(table)
+                    connection.execute(sql.SQL("delete from {}").format(name))
+                    if rows != "[]":
+                        back = sql.SQL("insert into {} select * from json_populate_recordset(null::{}, {})")
+                        connection.execute(back.format(name, name, sql.Literal(rows)))
+        if changed:
+            self.make()
+
+
+def _schema(connection: psycopg.Connection) -> str:
+    """Columns, indices, constraints and triggers, as one hash."""
+    row = connection.execute(
+        """
+        select md5(string_agg(what, ',' order by what)) from (
+            select format('%s.%s %s %s', attrelid::regclass, attname, atttypid, attnotnull) as what
+            from pg_attribute join pg_class on pg_class.oid = attrelid
+            where relnamespace = 'public'::regnamespace and not attisdropped
+            union all select format('%s %s', conrelid::regclass, conname) from pg_constraint where conrelid <> 0
+            union all select format('%s %s', tgrelid::regclass, tgname) from pg_trigger
+        ) known
+        """
+    ).fetchone()
+    assert row is not None
+    return str(row[0])
+
+
+def _migrate(url: str) -> None:
+    """On a thread, since a fixture may be asked for from inside a running event loop."""
+
     async def make() -> None:
-        database = Database(f"sqlite:///{file}")
+        database = Database(url)
         await database.migrate()
         await database.close()
 
     with ThreadPoolExecutor(1) as thread:
         thread.submit(asyncio.run, make()).result()
-    return file
-
-
-async def _migrated_template(server: PostgresServer) -> str:
-    connection = await psycopg.AsyncConnection.connect(server.dsn(), autocommit=True)
-    await connection.execute("create database postern_template")
-    await connection.close()
-    database = Database(server.dsn("postern_template", scheme="postgresql+asyncpg"))
-    await database.migrate()
-    await database.close()
-    return "postern_template"
 
 
 @pytest.fixture(scope="session")
-def postgres_template(postgres_server: PostgresServer) -> str:
-    """A migrated database that each test copies, which is quicker than migrating each time."""
-    with ThreadPoolExecutor(1) as thread:  # the fixture may be asked for from inside a running event loop
-        return thread.submit(asyncio.run, _migrated_template(postgres_server)).result()
+def spare_database(postgres_server: PostgresServer) -> SpareDatabase:
+    spare = SpareDatabase(postgres_server)
+    spare.make()
+    return spare
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -72,25 +140,34 @@ def engine_name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def database_url(engine_name: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[str]:
-    """Of an empty store on each engine in turn; to be migrated on SQLite, migrated already on PostgreSQL."""
+def sqlite_url(migrated: Path, tmp_path: Path) -> str:
+    """Of an empty, migrated store on SQLite."""
+    shutil.copy(migrated, tmp_path / "postern.db")
+    return f"sqlite:///{tmp_path / 'postern.db'}"
+
+
+@pytest.fixture
+def database_url(engine_name: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """Of an empty, migrated store on each engine in turn."""
     if engine_name == "sqlite":
-        yield f"sqlite:///{tmp_path / 'postern.db'}"
+        yield request.getfixturevalue("sqlite_url")
         return
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    template = sql.Identifier(request.getfixturevalue("postgres_template"))
-    name = f"t{uuid4().hex}"
-    with psycopg.connect(server.dsn(), autocommit=True) as admin:
-        admin.execute(sql.SQL("create database {} template {}").format(sql.Identifier(name), template))
-        yield server.dsn(name, scheme="postgresql+asyncpg")
-        admin.execute(sql.SQL("drop database {} with (force)").format(sql.Identifier(name)))
+    spare: SpareDatabase = request.getfixturevalue("spare_database")
+    yield spare.url
+    spare.empty()
 
 
 @pytest.fixture
 async def database(database_url: str) -> AsyncIterator[Database]:
     """An empty, migrated store; every test that uses it runs on both engines."""
     store = Database(database_url)
-    if store.is_sqlite:
-        await store.migrate()
+    yield store
+    await store.close()
+
+
+@pytest.fixture
+async def sqlite_database(sqlite_url: str) -> AsyncIterator[Database]:
+    """For tests of what is the same on both engines."""
+    store = Database(sqlite_url)
     yield store
     await store.close()

@@ -34,6 +34,7 @@ class Settings:
     api_port: int = _setting(7480, "port of the HTTP API; 0 picks a free one")
     postgres_port: int = _setting(7432, "port for PostgreSQL clients; 0 picks a free one")
     tunnel_port: int = _setting(7443, "port for tunnels of the CLI and of agents; 0 picks a free one")
+    control_port: int = _setting(7444, "port where agents enrol (gRPC over TLS); 0 picks a free one")
     demo: bool = _setting(True, "whether `postern up` runs the demo database")
     demo_port: int = _setting(7433, "port of the demo database, on loopback; 0 picks a free one")
     workers: int = _setting(1, "relay workers; one for each core is enough")

@@ -46,13 +46,12 @@ def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_pa
     found.check_connection("shop-demo")
     assert found.shows("SHOP_DB")
     assert not found.shows("HOME")
-    for refused in (
-        lambda: found.check_connection("billing"),
-        lambda: found.check_target("db", 5432),
-        lambda: found.check_command("shop-demo"),
-    ):
-        with pytest.raises(Denied):
-            refused()
+    with pytest.raises(Denied):
+        found.check_connection("billing")
+    with pytest.raises(Denied):
+        found.check_target("db", 5432)
+    with pytest.raises(Denied):
+        found.check_command("shop-demo")
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,6 +14,7 @@ from tests.support.oidc_site import Site, make_site, provider_for_site
 from tests.support.openid import OpenIdProvider
 from tests.support.world import World, logged_in
 
+from postern.api.app import serve
 from postern.api.info import ServerInfo
 from postern.domain.agent import Agent
 from postern.domain.principal import Principal
@@ -28,6 +27,7 @@ from postern.store.database import Database
 INFO = ServerInfo(
     host="localhost",
     tunnel_url="wss://localhost:7443",
+    grpc_url="grpcs://localhost:7444",
     ca_certificate="-----BEGIN CERTIFICATE-----",
 )
 PASSWORD = "a long enough password"
@@ -53,6 +53,10 @@ class Api:
         modes = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
         body = {"name": name, "type": "database", "subtype": "postgres", "agent_id": str(self.agent.id)}
         return body | dict.fromkeys(modes, "enabled") | changes
+
+    def wait_for_no_run(self) -> None:
+        """Scripts are answered with 202 at once, for tests in which nothing runs them."""
+        serve(self.app, self.services, INFO, exec_wait=0.01, stream_life=5.0)
 
     async def make_connection(self, name: str = "shop", **changes: Any) -> dict[str, Any]:
         answer = await self.as_admin.post("/connections", json=self.connection_body(name, **changes))
@@ -109,11 +113,8 @@ async def make_api(
 
 
 @pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
-    await database.migrate()
-    yield await make_api(database)
-    await database.close()
+async def api(sqlite_database: Database) -> Api:
+    return await make_api(sqlite_database)
 
 
 def message(answer: httpx.Response, status: int) -> str:
@@ -132,9 +133,6 @@ def provider() -> Iterator[OpenIdProvider]:
 
 
 @pytest.fixture
-async def site(migrated: Path, tmp_path: Path, provider: OpenIdProvider) -> AsyncIterator[Site]:
+async def site(sqlite_database: Database, provider: OpenIdProvider) -> Site:
     """Our API in front of it."""
-    shutil.copy(migrated, tmp_path / "postern.db")
-    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
-    yield await make_site(database, provider)
-    await database.close()
+    return await make_site(sqlite_database, provider)

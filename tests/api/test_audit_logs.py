@@ -119,6 +119,7 @@ CHANGES: list[tuple[str, Step, bool, bool]] = [
 async def test_a_change_is_kept_with_before_and_after(api: Api, step: Step, had: bool, has: bool) -> None:
     await api.make_connection(secret={"envvar:PASS": "aHVudGVyMg=="})
     api.world.clock.forward(seconds=1)
+    api.wait_for_no_run()
     answer = await step(api)
     assert answer.is_success, answer.text
     entry = (await api.as_admin.get("/audit/logs?limit=1")).json()["data"][0]
@@ -129,6 +130,7 @@ async def test_a_change_is_kept_with_before_and_after(api: Api, step: Step, had:
 
 
 async def test_guardrails_credentials_and_sessions_are_kept_when_they_end(api: Api) -> None:
+    api.wait_for_no_run()
     api.world.clock.tick = timedelta(milliseconds=1)
     await api.make_connection()
     rule = await api.make_guardrail()

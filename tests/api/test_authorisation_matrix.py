@@ -20,6 +20,7 @@ from tests.api.conftest import INFO, PASSWORD, Api, make_api
 from tests.support.world import CLIENT, World
 
 from postern.api.app import routed, serve
+from postern.domain.agent import AgentKey
 from postern.domain.login import LoginMethod
 from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
@@ -27,7 +28,7 @@ from postern.services.identity.users import UserFields
 from postern.store.database import Database
 
 MASTER = b"\x07" * 32
-NOBODY = ("anonymous", "made-up agent key", "expired token", "inactive user", "revoked key", "key of an inactive one")
+NOBODY = ("anonymous", "agent key", "expired token", "inactive user", "revoked key", "key of an inactive one")
 # Whose columns the table has, in this order. `ann` owns what is owned; `elsewhere` is another organisation's admin.
 CALLERS = ("bob", "ann", "auditor", "admin", "key", "auditor key", "admin key", "elsewhere")
 
@@ -40,6 +41,9 @@ SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
 BODIES: Mapping[tuple[str, str], Any] = {
+    ("POST", "/agents"): {"name": "new"},
+    ("POST", "/access-rules"): {"name": "new", "groups": ["crew"]},
+    ("PUT", "/access-rules/{nameOrID}"): {"connection_names": ["shop"]},
     ("POST", "/api-keys"): {"name": "new"},
     ("PUT", "/api-keys/{nameOrID}"): {"name": "renamed"},
     ("POST", "/connections"): {**CONNECTION, "name": "new"},
@@ -91,8 +95,16 @@ QUERIES = {
 # fmt: off
 #                                                                            bob ann aud adm key auk adk els
 TABLE: Mapping[tuple[str, str], str] = {
+    ("GET", "/access-rules"):                                               "403 403 200 200 403 200 200 200",
+    ("POST", "/access-rules"):                                              "403 403 403 201 403 403 201 201",
+    ("DELETE", "/access-rules/{nameOrID}"):                                 "403 403 403 204 403 403 204 404",
+    ("GET", "/access-rules/{nameOrID}"):                                    "403 403 200 200 403 200 200 404",
+    ("PUT", "/access-rules/{nameOrID}"):                                    "403 403 403 200 403 403 200 404",
     ("GET", "/agents"):                                                     "200 200 200 200 200 200 200 200",
+    ("POST", "/agents"):                                                    "403 403 403 201 403 403 201 201",
+    ("DELETE", "/agents/{nameOrID}"):                                       "403 403 403 204 403 403 204 404",
     ("GET", "/agents/{nameOrID}"):                                          "200 200 200 200 200 200 200 404",
+    ("POST", "/agents/{nameOrID}/key"):                                     "403 403 403 200 403 403 200 404",
     ("GET", "/api-keys"):                                                   "403 403 200 200 403 200 200 200",
     ("POST", "/api-keys"):                                                  "403 403 403 201 403 403 403 201",
     ("DELETE", "/api-keys/{nameOrID}"):                                     "403 403 403 204 403 403 204 404",
@@ -107,6 +119,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/connections/{nameOrID}"):                                     "200 200 200 200 200 200 200 404",
     ("PATCH", "/connections/{nameOrID}"):                                   "403 403 403 200 403 403 200 404",
     ("PUT", "/connections/{nameOrID}"):                                     "403 403 403 200 403 403 200 404",
+    ("GET", "/connections/{nameOrID}/access"):                              "200 200 200 200 200 200 200 404",
     ("GET", "/connections/{nameOrID}/credentials"):                         "200 200 200 200 200 200 200 404",
     ("POST", "/connections/{nameOrID}/credentials"):                        "201 201 403 201 201 403 201 404",
     ("DELETE", "/connections/{nameOrID}/credentials/{credential_id}"):      "404 204 404 204 404 404 204 404",
@@ -239,10 +252,11 @@ async def fill(file: Path) -> Template:
     database = Database(f"sqlite:///{file}")
     await database.migrate()
     api = await make_api(database, exec_wait=0.01, master=MASTER)
-    tokens = {"anonymous": "", "made-up agent key": "pagt_" + "A" * 43}
+    tokens = {"anonymous": ""}
     tokens |= {"admin": token_of(api.as_admin), "auditor": token_of(api.as_auditor)}
     tokens |= {"ann": token_of(api.as_ann), "bob": token_of(api.as_bob)}
     known = await _things(api)
+    await _agent_key(api, tokens)
     await _keys(api, tokens)
     await _ended(api, tokens)
     tokens["elsewhere"] = await _elsewhere(api)
@@ -261,6 +275,7 @@ async def _things(api: Api) -> dict[str, str]:
         ("/machineidentities", {"name": "backup", "connection_names": ["shop"]}),
         ("/users/groups", {"name": "crew"}),
         ("/api-keys", {"name": "ci"}),
+        ("/access-rules", {"name": "for the crew", "groups": ["crew"], "connection_names": ["shop"]}),
         ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
     ):
         answer = await api.as_admin.post(path, json=body)
@@ -281,6 +296,14 @@ async def _things(api: Api) -> dict[str, str]:
         "group": groups["crew"],
         "user": str(api.users["bob"].id),
     }
+
+
+async def _agent_key(api: Api, tokens: dict[str, str]) -> None:
+    """A real one, that enrols an agent: to the API it is nobody's."""
+    made = await api.as_admin.post("/agents", json={"name": "edge"})
+    secret = AgentKey.read(Secret(made.json()["key"])).secret
+    assert (await api.services.agents.enrol(secret, name="edge", address="::1")).name == "edge"
+    tokens["agent key"] = secret.reveal()
 
 
 async def _keys(api: Api, tokens: dict[str, str]) -> None:
@@ -332,7 +355,8 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         if "ResourceTypes" in path or "Schemas" in path:
             known = {**known, "id": "User" if "ResourceTypes" in path else SCIM_USER}
     names = {
-        "/agents/": "embedded",
+        "/agents/": "edge",
+        "/access-rules/": "for the crew",
         "/api-keys/": "ci",
         "/connections/": "shop",
         "/feature-flags/": "api-keys",
@@ -408,7 +432,8 @@ async def test_open_operations_give_strangers_nothing(
 
 async def test_nothing_of_another_organisation_is_listed(template: Template, tmp_path: Path) -> None:
     """Case 49: cross-scope references. What is listed elsewhere is elsewhere's own."""
-    ours = set(template.known.values()) | {"shop", "ci", "backup", "crew", "robot", "ann@example.com"}
+    ours = set(template.known.values()) | {"shop", "ci", "backup", "crew", "for the crew", "robot", "edge"}
+    ours.add("ann@example.com")
     for operation in OPERATIONS:
         method, path = operation
         if method != "GET" or "{" in path or not OPERATIONS[operation] or path.startswith("/server-logs"):

@@ -154,6 +154,33 @@ async def test_after_a_day_the_key_is_free_and_a_lost_request_is_after_minutes(b
     assert first.status_code == 201
 
 
+async def test_who_writes_a_lot_is_never_refused_and_only_the_oldest_answers_are_forgotten(
+    both: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postern.store.sql.idempotency.MOST", 3)
+    monkeypatch.setattr("postern.store.sql.idempotency.FORGOTTEN_AT_ONCE", 2)
+
+    async def make(number: int) -> httpx.Response:
+        both.world.clock.forward(seconds=1)
+        body = {"name": f"group {number}"}
+        return await both.as_admin.post("/users/groups", json=body, headers={"Idempotency-Key": str(number)})
+
+    assert [(await make(number)).status_code for number in range(6)] == [201] * 6
+    assert await count(both, idempotency_keys) == 2
+    assert (await make(5)).headers["Idempotency-Replayed"] == "true"
+    assert (await make(0)).status_code == 409  # carried out again: the name is taken
+
+
+async def test_attack_keys_of_requests_under_way_are_bounded(both: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("postern.store.sql.idempotency.MOST", 2)
+    service, admin = both.services.idempotency, both.users["admin"]
+    for key in ("a", "b"):
+        assert isinstance(await service.begin(admin, key, "POST", "/api/x?", b""), Ticket)
+    message(await both.as_admin.post("/users/groups", json={"name": "dbas"}, headers=KEY), 429)
+    both.world.clock.forward(minutes=3)  # nobody answers those any more
+    assert (await both.as_admin.post("/users/groups", json={"name": "dbas"}, headers=KEY)).status_code == 201
+
+
 async def test_an_answer_too_large_to_keep_is_not_carried_out_again(both: Api) -> None:
     service, ann = both.services.idempotency, both.users["ann"]
     ticket = await service.begin(ann, "k", "POST", "/x?", b"")

@@ -30,11 +30,12 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 from tests.api.conftest import Api, make_api
+from tests.support.examples import THOROUGH
 
 from postern.store.database import Database
 
 BOUNDED = settings(
-    max_examples=6,  # per operation and mode
+    max_examples=6 if THOROUGH else 3,  # per operation and mode
     deadline=None,
     database=None,
     derandomize=True,
@@ -140,7 +141,6 @@ def test_whatever_is_sent_is_answered_as_described(database_url: str, loop_threa
         return asyncio.run_coroutine_threadsafe(coroutine, loop_thread).result(30)
 
     database = Database(database_url)
-    run(database.migrate())
     api, known = populated(database, loop_thread)
     statuses: Counter[int] = Counter()
 

@@ -20,10 +20,10 @@ def fields(issuer: str) -> AuthFields:
 
 
 async def test_a_provider_that_is_there_is_taken_and_others_change_nothing(site: Site) -> None:
-    stores, configs = site.world.stores, site.services.auth_configs
-    provider = OpenIdClient(Fetcher(), site.world.clock)
+    world, stores, configs = site.world, site.world.stores, site.services.auth_configs
+    provider = OpenIdClient(Fetcher(), world.clock)
     settings = AuthSettings(
-        configs, stores.organisations, stores.principals, stores.api_keys, site.world.clock, provider
+        configs, stores.organisations, stores.principals, stores.api_keys, world.signals, world.clock, provider
     )
     admin = await site.world.add_user("root", "admin")
     config, _ = await settings.put(admin, fields(site.provider.issuer))

@@ -40,11 +40,8 @@ def kept(tmp_path: Path) -> Iterator[None]:
 
 
 @pytest.fixture
-async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
-    await database.migrate()
-    yield await make_api(database, machine=Machine(journal=FileJournal(tmp_path / "logs")))
-    await database.close()
+async def api(sqlite_database: Database, tmp_path: Path) -> Api:
+    return await make_api(sqlite_database, machine=Machine(journal=FileJournal(tmp_path / "logs")))
 
 
 @asynccontextmanager

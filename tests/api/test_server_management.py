@@ -89,7 +89,7 @@ async def test_attack_049_another_organisations_admin_finds_and_runs_nothing_her
 
 async def test_features_over_http(api: Api) -> None:
     listed = (await api.as_ann.get("/feature-flags?limit=2")).json()
-    assert ([one["name"] for one in listed["data"]], listed["total"]) == (["api-keys", "native-credentials"], 4)
+    assert ([one["name"] for one in listed["data"]], listed["total"]) == (["access-control", "api-keys"], 5)
     await api.make_connection()
     put = await api.as_admin.put("/feature-flags/script-runs", json={"enabled": False})
     assert (put.json()["name"], put.json()["enabled"]) == ("script-runs", False)
@@ -105,6 +105,7 @@ async def test_features_over_http(api: Api) -> None:
 
 
 async def test_session_files_can_be_switched_off(api: Api) -> None:
+    api.wait_for_no_run()
     await api.make_connection()
     run = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()
     path = f"/sessions/{run['session_id']}"

@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -246,16 +245,13 @@ async def test_much_output_is_cut_and_says_so(api: Api) -> None:
     assert result["output"] == "ä" * (1024 * 1024 // 2)
 
 
-async def test_a_long_run_answers_202(tmp_path: Path) -> None:
-    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
-    await database.migrate()
-    api = await make_api(database, exec_wait=0.05)
+async def test_a_long_run_answers_202(sqlite_database: Database) -> None:
+    api = await make_api(sqlite_database, exec_wait=0.05)
     await api.make_connection()
     answer = await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select pg_sleep(99)"})
     assert answer.status_code == 202
     result = answer.json()
     assert (result["output_status"], result["exit_code"], result["output"]) == ("running", None, "")
-    await database.close()
 
 
 async def test_what_cannot_run_is_refused(api: Api) -> None:

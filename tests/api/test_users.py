@@ -73,8 +73,10 @@ async def test_server_info(api: Api) -> None:
         "postgres_port": 7432,
         "postgres_proxy_enabled": True,
         "tunnel_url": "wss://localhost:7443",
+        "grpc_url": "grpcs://localhost:7444",
         "ca_certificate": INFO.ca_certificate,
         "feature_flags": {
+            "access-control": False,
             "api-keys": True,
             "native-credentials": True,
             "script-runs": True,

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 from tests.support.served import PASSWORD, ROOT, Served
 
+from postern.domain.agent import AgentKey
+from postern.domain.secret import Secret
+
 
 @pytest.fixture
 def root(gate: Served) -> Served:
@@ -83,6 +86,31 @@ def test_api_keys_are_shown_once_and_revoked(root: Served) -> None:
     root.ok("whoami", POSTERN_TOKEN=key)
 
 
+def test_agents_show_their_key_once(root: Served) -> None:
+    made = root.ok("admin", "agents", "create", "edge", "--mode", "embedded")
+    key = AgentKey.read(Secret(made.stdout.strip()))
+    assert (key.name, key.mode, key.port) == ("edge", "embedded", 7444)
+    agent = root.run(root.services.agents.enrol(key.secret, name="edge", address="::1"))
+    root.run(root.services.agents.tell(agent, {"hostname": "db-7.internal", "version": "0.3"}))
+    for text in (root.ok("admin", "agents", "list").stdout, root.ok("admin", "agents", "show", "edge").stdout):
+        assert "db-7.internal" in text
+        assert key.secret.reveal() not in text
+    root.run(root.services.agents.beat_for([agent.id]))
+    found = root.json("admin", "agents", "list", "--status", "connected", "--search", "EDG")["data"]
+    assert [(one["name"], one["status"]) for one in found] == [("edge", "CONNECTED")]
+    assert root.json("admin", "agents", "list", "--status", "disconnected")["data"] == []
+    assert root.cli("admin", "agents", "renew-key", "edge", stdin="n\n").exit_code == 1
+    renewed = AgentKey.read(Secret(root.ok("admin", "agents", "renew-key", "edge", "--yes").stdout.strip()))
+    assert root.run(root.services.agents.enrol(renewed.secret, name="edge", address="::1")).id == agent.id
+    root.run(root.world.add_connection("orders", agent))
+    refused = root.cli("admin", "agents", "delete", "edge", "--yes")
+    assert refused.exit_code != 0
+    assert "orders" in refused.output
+    root.ok("connections", "delete", "orders", "--yes")
+    root.ok("admin", "agents", "delete", "edge", "--yes")
+    assert root.cli("admin", "agents", "show", "edge").exit_code == 5
+
+
 def test_service_accounts(root: Served) -> None:
     root.ok("admin", "serviceaccounts", "create", "reports", "--group", "dba")
     root.ok("admin", "serviceaccounts", "update", "reports", "--name", "Nightly reports")
@@ -123,7 +151,11 @@ def test_logins_are_listed_and_ended(root: Served) -> None:
 
 def test_organisations(root: Served) -> None:
     made = root.json("admin", "orgs", "create", "acme", "boss@acme.example")
-    assert made["setup_token"]
+    assert made["setup_url"].endswith(made["setup_token"])
+    link = root.ok("admin", "orgs", "create", "emca", "boss@emca.example").stdout.strip()
+    who = root.json("setup", link, "--password-stdin", stdin="another long password\n")
+    assert who["email"] == "boss@emca.example"
+    root.log_in()
     assert {"acme"} < {one["name"] for one in root.json("admin", "orgs", "list")["data"]}
     root.ok("admin", "orgs", "update", "--auditor-group", "compliance")
     assert root.json("admin", "orgs", "get")["auditor_role_name"] == "compliance"

@@ -6,7 +6,6 @@ import json
 import shlex
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,20 +13,15 @@ from urllib.parse import urlsplit
 
 import psycopg
 import pytest
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 from postern.demo import target
 
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--host", "127.0.0.2", "--workers", "2", "--log-format", "json"))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--host", "127.0.0.2", "--workers", "2", "--log-format", "json") as made:
+        yield made
 
 
 def uri(gateway: Gateway) -> str:

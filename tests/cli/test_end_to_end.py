@@ -11,14 +11,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 RULE = {
     "name": "no secrets",
@@ -28,13 +27,8 @@ RULE = {
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started() as made:
+        yield made
 
 
 def uri(gateway: Gateway) -> str:
@@ -68,11 +62,12 @@ def newest_session(gateway: Gateway, **wanted: str) -> dict[str, str]:
 
 def test_what_is_printed_is_also_in_the_file(gateway: Gateway) -> None:
     printed = (gateway.folder / "printed").read_text()
-    assert set(gateway.told) == {"api_url", "admin_email", "admin_password", "psql"}
+    assert set(gateway.told) == {"api_url", "admin_email", "admin_password", "setup_url", "psql"}
     for value in gateway.told.values():
         assert value in printed
     assert (gateway.home / "first-run.json").stat().st_mode & 0o777 == 0o600
-    assert gateway.told["admin_password"] not in gateway.log
+    for secret in ("admin_password", "setup_url"):
+        assert gateway.told[secret] not in gateway.log
 
 
 @pytest.mark.skipif(

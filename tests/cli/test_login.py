@@ -14,7 +14,7 @@ from tests.support.served import ANN, PASSWORD, ROOT, Served
 from postern.cli import profile, renewal
 from postern.cli.commands.connect import keep_fresh
 from postern.cli.config_file import Profile, TokenKind, change
-from postern.cli.forward import Forward, Tunnel
+from postern.cli.forward import Forward, Reached
 from postern.client.authentication import LoginState
 from postern.domain.secret import Secret
 
@@ -192,7 +192,7 @@ def forward_for(gate: Served, hours: float, now: Profile | None = None) -> tuple
     """The token of a forward before and after it had time to look; `now` is what the profile is meanwhile."""
     before = age(gate, hours=hours)
     used = gate.config.profiles["default"]
-    forward = Forward(Tunnel("wss://localhost:1", before, "shop", ""), pytest.fail)
+    forward = Forward(Reached("wss://localhost:1", before, "shop", ""), pytest.fail)
 
     async def run() -> None:
         if now is not None:
@@ -202,7 +202,7 @@ def forward_for(gate: Served, hours: float, now: Profile | None = None) -> tuple
         renewing.cancel()
 
     asyncio.run(run())
-    return before, forward.tunnel.token
+    return before, forward.reached.token
 
 
 def test_a_forward_outlives_a_token(gate: Served) -> None:

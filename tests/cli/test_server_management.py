@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import json
 import socket
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
 from tests.support.postgres import free_port
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 from postern.cli import profile
 
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo") as made:
+        yield made
 
 
 @pytest.fixture

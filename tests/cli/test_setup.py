@@ -3,32 +3,30 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import httpx
 import pyotp
 import pytest
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 NEW = "another long password"
 
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo") as made:
+        yield made
 
 
 def test_a_link_of_the_machine_then_a_second_factor(gateway: Gateway) -> None:
+    first = gateway.told["setup_url"]
+    assert f"postern setup '{first}'" in (gateway.folder / "printed").read_text()
+    assert gateway.run("setup", first, "--password-stdin", stdin=f"{NEW} 0\n").returncode == 0
+    (gateway.home / "first-run.json").rename(gateway.folder / "kept.json")  # who read it removes it
     link = json.loads(gateway.run("setup-link", "--json").stdout)
+    (gateway.folder / "kept.json").rename(gateway.home / "first-run.json")
     assert link["url"].startswith(f"{gateway.told['api_url']}/setup#token=")
     assert "ends with #token=" in gateway.run("setup", "https://nowhere", stdin="x\n").stderr
     shown = gateway.run("setup", link["url"], "--password-stdin", "--json", stdin=f"{NEW}\n")

@@ -125,7 +125,7 @@ def test_dump_and_restore(gateway: Gateway, target: PostgresServer, bench: None,
     dump_and_restore(gateway, target, tmp_path, 60)
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 def test_dump_and_restore_of_500_mb(
     gateway: Gateway, target: PostgresServer, fresh: WorkerProcess, bench: None, tmp_path: Path
 ) -> None:
@@ -169,7 +169,7 @@ def test_a_client_that_stops_reading(gateway: Gateway, fresh: WorkerProcess, tls
     stall(gateway, fresh, 100, tls)
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 def test_a_client_that_stops_reading_a_gigabyte(gateway: Gateway, fresh: WorkerProcess) -> None:
     stall(gateway, fresh, 1000, False)
 
@@ -206,7 +206,7 @@ def test_a_large_value(gateway: Gateway, fresh: WorkerProcess) -> None:
     large_value(gateway, fresh, 100)
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 def test_a_value_of_almost_a_gigabyte(gateway: Gateway, fresh: WorkerProcess) -> None:
     large_value(gateway, fresh, 1000)
 
@@ -246,7 +246,7 @@ def test_copy_in_and_out(gateway: Gateway, fresh: WorkerProcess) -> None:
     copy_through(gateway, fresh, 50)
 
 
-@pytest.mark.slow
+@pytest.mark.huge
 def test_copy_of_a_gigabyte(gateway: Gateway, fresh: WorkerProcess) -> None:
     copy_through(gateway, fresh, 1024)
 

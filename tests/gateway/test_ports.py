@@ -11,7 +11,7 @@ from postern.errors import Misconfigured
 from postern.gateway.ports import settle
 from postern.settings import Settings
 
-FREE: dict[str, Any] = {"api_port": 0, "postgres_port": 0, "tunnel_port": 0, "demo_port": 0}
+FREE: dict[str, Any] = {"api_port": 0, "postgres_port": 0, "tunnel_port": 0, "control_port": 0, "demo_port": 0}
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def taken() -> Iterator[int]:
 
 def test_zero_becomes_a_free_port_and_each_another() -> None:
     settled = settle(Settings(home=Path("/x"), **FREE))
-    ports = {settled.api_port, settled.postgres_port, settled.tunnel_port, settled.demo_port}
-    assert len(ports) == 4
+    ports = {getattr(settled, name) for name in FREE}
+    assert len(ports) == 5
     assert all(port > 1023 for port in ports)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from postern.errors import RecordingFailed
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
@@ -49,7 +50,7 @@ def test_output_is_cut_at_the_limit_once_and_the_rest_goes_on(make_spool: MakeSp
     assert recorder.truncated
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50), deadline=None)
 @given(chunks=st.lists(st.binary(max_size=20)), limit=st.integers(0, 100))
 def test_what_is_kept_is_the_first_limit_bytes(make_spool: MakeSpool, chunks: list[bytes], limit: int) -> None:
     spool = make_spool()

@@ -28,7 +28,9 @@ from postern.store.ports import Topic
 
 @pytest.fixture
 def access(world: World) -> Access:
-    return Access(world.stores.access, world.stores.connections, world.features(), world.signals, world.clock)
+    return Access(
+        world.stores.access, world.stores.connections, world.control(), world.features(), world.signals, world.clock
+    )
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ async def ann(world: World) -> Principal:
 async def grant_for(world: World, access: Access, principal: Principal, seconds: int | None = None) -> Grant:
     credentials = Credentials(
         world.stores.credentials,
-        world.stores.connections,
+        world.control(),
         world.features(),
         world.signals,
         world.clock,

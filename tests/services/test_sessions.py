@@ -22,7 +22,9 @@ from postern.store.ports import SessionFilter, Topic
 
 @pytest.fixture
 def access(world: World) -> Access:
-    return Access(world.stores.access, world.stores.connections, world.features(), world.signals, world.clock)
+    return Access(
+        world.stores.access, world.stores.connections, world.control(), world.features(), world.signals, world.clock
+    )
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import Connection, insert, select, text
 from sqlalchemy.exc import IntegrityError
+from tests.conftest import SpareDatabase
 from tests.support.postgres import PostgresServer, free_port
 
 from postern.errors import Misconfigured, Unavailable
@@ -145,3 +146,30 @@ async def test_more_transactions_at_once_than_there_are_connections_wait_and_all
 
     async with asyncio.timeout(8):  # below the time that SQLite itself waits for a lock
         await asyncio.gather(*(add(number) for number in range(30)))
+
+
+def test_a_database_that_tests_share_is_as_new_for_each(spare_database: SpareDatabase) -> None:
+    dsn = spare_database.server.dsn(spare_database.name)
+    with psycopg.connect(dsn) as fresh:
+        known = fresh.execute("select id, name from orgs").fetchall()
+    for changes in (
+        "update orgs set name = 'changed'; update alembic_version set version_num = 'x'; delete from groups",
+        "alter table agents drop column name cascade",
+        "create table left_over (id int)",
+    ):
+        abandoned = psycopg.connect(dsn)
+        abandoned.execute("lock table orgs")
+        with psycopg.connect(dsn, autocommit=True) as connection:
+            abandoned.rollback()
+            connection.execute(changes)
+            abandoned.execute("lock table orgs")
+            spare_database.empty()
+        with psycopg.connect(dsn) as connection:
+            assert [name for _, name in connection.execute("select id, name from orgs").fetchall()] == ["default"]
+            assert connection.execute("select count(*) from groups").fetchone() == (2,)
+            assert connection.execute("select count(*) from agents where name = ''").fetchone() == (0,)
+            assert connection.execute("select to_regclass('left_over')").fetchone() == (None,)
+            if "orgs" in changes:
+                assert connection.execute("select id, name from orgs").fetchall() == known
+        with pytest.raises(psycopg.OperationalError):  # it was thrown out
+            abandoned.execute("select 1")

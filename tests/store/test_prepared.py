@@ -29,6 +29,7 @@ from sqlalchemy import (
     update,
 )
 from sqlalchemy.pool import StaticPool
+from tests.support.examples import examples
 
 from postern.store.prepared import Prepared
 from postern.store.schema import Utc
@@ -75,7 +76,7 @@ def engine() -> Engine:
 
 
 @given(ROWS, JSONS, MOMENTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_the_same_as_sqlalchemy(engine: Engine, row: dict[str, Any], data: Any, at: Any) -> None:
     add, find, change = Prepared(ADD), Prepared(FIND), Prepared(CHANGE)
     wanted = {"wanted": row["id"]}

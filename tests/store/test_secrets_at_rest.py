@@ -22,6 +22,7 @@ from postern.domain.secret import Secret
 from postern.services.identity.api_keys import ApiKeyFields
 from postern.services.identity.users import UserFields
 from postern.services.server.idempotency import Ticket
+from postern.store.ports import NewVoucher
 from postern.store.sql.resealing import reseal
 
 MARK = "planted-0f3c9a"
@@ -50,7 +51,7 @@ async def plant(world: World) -> list[str]:
     material = secrets["totp"].encode()
     await world.stores.second_factors.add(SecondFactor(uuid4(), ann.id, FactorKind.TOTP, "phone", material, at))
     digest, later = os.urandom(32), at + timedelta(hours=1)
-    await world.stores.vouchers.add(VoucherPurpose.SETUP, digest, {"secret": secrets["payload"]}, at, later)
+    await world.stores.vouchers.add(NewVoucher(VoucherPurpose.SETUP, digest, {"secret": secrets["payload"]}, at, later))
     ticket = await services.idempotency.begin(ann, "key", "POST", "/api/x?", b"")
     assert isinstance(ticket, Ticket)
     await services.idempotency.finish(ticket, 200, {"token": secrets["kept"]}, secrets["kept"].encode())

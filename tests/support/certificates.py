@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,11 @@ class Issued:
     authority: str
     certificate: bytes
     key: bytes
+
+    @property
+    def der(self) -> bytes:
+        """The authority, as it stands in the key of an agent."""
+        return ssl.PEM_cert_to_DER_cert(self.authority)
 
 
 def issue(*names: str) -> Issued:

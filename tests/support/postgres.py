@@ -13,6 +13,7 @@ import tempfile
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 
 
 def binaries() -> Path | None:
@@ -41,10 +42,21 @@ def unprivileged_user() -> str | None:
     raise RuntimeError("running as root, and there is neither a 'postgres' nor a 'nobody' account for the server")
 
 
+_PORTS = range(12_000, 32_000)  # below those that kernels give to whoever asks for any, whom a test could meet there
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Nobody has it now, and hardly anybody gets it before the test does: tests run beside each other."""
+    chance = SystemRandom()  # Hypothesis seeds the other one, in each process alike
+    for _ in range(100):
+        port = chance.choice(_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
+    raise RuntimeError("none of 100 ports was free")
 
 
 @dataclass

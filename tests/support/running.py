@@ -8,7 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from postern.cli.main import cli
 from postern.demo.server import place_for
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
-PORTS = ("API", "POSTGRES", "TUNNEL", "DEMO")
+PORTS = ("API", "POSTGRES", "TUNNEL", "CONTROL", "DEMO")
 START_TIMEOUT = 60.0
 
 
@@ -108,3 +111,15 @@ class Gateway:
             timeout=60,
             check=False,
         )
+
+
+@contextmanager
+def started(*flags: str) -> Iterator[Gateway]:
+    """In a folder of its own, which goes with it."""
+    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
+        made = Gateway(Path(folder), flags)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.remove()

@@ -73,9 +73,12 @@ class SamlIdp:
     metadata_requests: int = 0
     broken: bool = False  # answers with an error when it is asked for its metadata
     _server: Any = None
+    _met: str = ""
 
     def meet(self, sp_metadata: str) -> None:
-        """As its administrator, who enters a service's metadata."""
+        """As its administrator, who enters a service's metadata. The same again changes nothing."""
+        if self._met == sp_metadata:
+            return
         from saml2 import BINDING_HTTP_REDIRECT
         from saml2.config import Config
         from saml2.server import Server
@@ -99,6 +102,7 @@ class SamlIdp:
             "metadata": {"inline": [sp_metadata]},
         }
         self._server = Server(config=Config().load(settings))
+        self._met = sp_metadata
 
     def metadata(self) -> bytes:
         from saml2.metadata import entity_descriptor

@@ -36,7 +36,7 @@ from postern.services.server.server_configs import ServerFields
 from postern.store.database import Database
 
 T = TypeVar("T")
-INFO = ServerInfo("localhost", "wss://localhost:7443", None)
+INFO = ServerInfo("localhost", "wss://localhost:7443", "grpcs://localhost:7444", None)
 ROOT, ANN = "root@example.com", "ann@example.com"  # an administrator and a user of the group dba
 PASSWORD = "a long enough password"  # of both
 

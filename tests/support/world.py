@@ -20,6 +20,7 @@ from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.session import Session
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.saml import SamlAdapter
+from postern.services.access_control import AccessControl
 from postern.services.bundle import Services, build_services
 from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.openid import OpenId
@@ -135,6 +136,11 @@ class World:
         if self._features is None:
             self._features = Features(self.stores.settings, self.signals, self.clock)
         return self._features
+
+    def control(self) -> AccessControl:
+        return AccessControl(
+            self.stores.access_rules, self.stores.connections, self.features(), self.signals, self.clock
+        )
 
     def services(self, machine: Machine | None = None) -> Services:
         """All services over this store; `postgres` is enforceable, patterns are checked by `re`, hashing is cheap."""

@@ -15,7 +15,7 @@ from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
 from postern.domain.lists import Page
 from postern.domain.login import LoginMethod
 from postern.domain.secret import Secret
-from postern.errors import Misconfigured
+from postern.errors import Denied, Misconfigured, NotFound
 from postern.settings import Settings, load
 from postern.store.ports import AuditFilter
 from postern.store.signals import LocalSignals, SignalHub
@@ -107,14 +107,14 @@ async def test_back_to_local_login_on_the_machine_itself(locked_out: Settings) -
 
 
 async def test_the_command_needs_a_gateway(tmp_path: Path) -> None:
-    with pytest.raises(Misconfigured, match="no gateway in"):
+    with pytest.raises(NotFound, match="no gateway was started"):
         await auth_reset._reset(Settings(home=tmp_path))
     assert not any(tmp_path.iterdir())  # noqa: ASYNC240
 
 
 async def test_the_command_is_for_the_gateways_own_user(locked_out: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
-    with pytest.raises(Misconfigured, match="as that user"):
+    with pytest.raises(Denied, match="as the user that runs the gateway"):
         await auth_reset._reset(locked_out)
 
 
@@ -123,8 +123,8 @@ def test_the_command_asks_first(tmp_path: Path) -> None:
     assert asked.exit_code == 1
     assert "Go on?" in asked.output
     failed = CliRunner().invoke(cli, ["auth", "reset", "--home", str(tmp_path), "--yes", "--json"])
-    assert failed.exit_code == 1
-    assert "no gateway in" in failed.output
+    assert failed.exit_code == 5
+    assert "no gateway was started" in failed.output
 
 
 def test_the_command_says_what_was(locked_out: Settings) -> None:

@@ -13,7 +13,14 @@ from postern.errors import Misconfigured
 from postern.settings import Settings
 from postern.wiring import machine, paths
 
-TOLD = {"api_url": "u", "admin_email": "admin@localhost", "admin_password": "s3cret", "psql": 'psql "postgresql://x"'}
+LINK = "http://localhost:7480/setup#token=t0ken"
+TOLD = {
+    "api_url": "u",
+    "admin_email": "admin@localhost",
+    "admin_password": "s3cret",
+    "setup_url": LINK,
+    "psql": 'psql "postgresql://x"',
+}
 
 
 @pytest.fixture
@@ -31,7 +38,11 @@ def test_the_first_banner_is_ready_to_paste(settings: Settings, monkeypatch: pyt
     monkeypatch.setattr(shutil, "which", installed("psql"))
     monkeypatch.setattr(sys, "argv", ["/opt/postern/.venv/bin/postern", "up"])
     banner = machine._banner(settings, is_first=True)
-    for text in ("http://localhost:7480/api", "s3cret", TOLD["psql"], "    /opt/postern/.venv/bin/postern sessions\n"):
+    postern = "    /opt/postern/.venv/bin/postern"
+    for text in (
+        *("http://localhost:7480/api", "s3cret", TOLD["psql"]),
+        *(f"{postern} setup '{LINK}'\n", f"{postern} sessions\n"),
+    ):
         assert text in banner
     assert "apt-get" not in banner
 
@@ -40,9 +51,25 @@ def test_the_next_banner_shows_no_secret(settings: Settings, monkeypatch: pytest
     monkeypatch.setattr(shutil, "which", installed())
     banner = machine._banner(settings, is_first=False)
     assert "s3cret" not in banner
+    assert "t0ken" not in banner
     assert "postgresql://" not in banner
     assert str(paths.first_run_file(settings)) in banner
     assert "apt-get install postgresql-client" in banner
+
+
+def test_where_passwords_are_not_taken_only_the_link_is_shown(settings: Settings) -> None:
+    banner = machine._banner(replace(settings, auth_method="oidc"), is_first=True)
+    assert "s3cret" not in banner
+    assert LINK in banner
+
+
+def test_a_file_that_was_removed_is_not_said_to_have_the_password(settings: Settings) -> None:
+    emptied = TOLD | {"admin_password": "", "setup_url": "", "psql": ""}  # what the next start writes
+    paths.first_run_file(settings).write_text(json.dumps(emptied))
+    for is_first in (True, False):
+        banner = machine._banner(settings, is_first)
+        assert "password is in" not in banner
+        assert "setup-link` makes a link" in banner
 
 
 def test_a_command_that_is_on_the_path_is_named_shortly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

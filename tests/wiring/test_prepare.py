@@ -10,14 +10,14 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from tests.support.world import logged_in
+from tests.support.world import CLIENT, logged_in
 
 from postern.client.psql import user_of
 from postern.demo import target as demo
 from postern.demo.target import Target
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
-from postern.errors import Misconfigured, Unavailable
+from postern.errors import Misconfigured, Unauthenticated, Unavailable
 from postern.services.credentials import DEFAULT_LIFE
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
@@ -56,7 +56,7 @@ async def target_of(app: App) -> dict[str, str]:
 async def test_the_first_start_makes_everything(settings: Settings) -> None:
     prepared = await prepare._prepare(settings)
     first = told(settings)
-    assert list(first) == ["api_url", "admin_email", "admin_password", "psql"]
+    assert list(first) == ["api_url", "admin_email", "admin_password", "setup_url", "psql"]
     assert first["api_url"] == prepared.api_url == "http://localhost:2222"
     assert paths.first_run_file(settings).stat().st_mode & 0o777 == 0o600
     assert f"@localhost:3333/shop?sslmode=verify-full&sslrootcert={settings.home}/tls/ca.crt" in first["psql"]
@@ -77,6 +77,22 @@ async def test_the_first_start_makes_everything(settings: Settings) -> None:
         assert grant is not None
         assert grant.principal == admin
         assert (await target_of(app))["PASS"] == "shop-password"
+
+
+async def test_the_first_start_s_link_sets_a_password_once(settings: Settings) -> None:
+    await prepare._prepare(replace(settings, demo=False))
+    link = told(settings)["setup_url"]
+    assert link.startswith("http://localhost:2222/setup#token=")
+    await prepare._prepare(replace(settings, demo=False))  # another start makes no other
+    assert told(settings)["setup_url"] == link
+    token, own = Secret(link.partition("#token=")[2]), Secret("a password of my own")
+    async with open_app(settings, LocalSignals()) as app:
+        await app.services.local_login.set_up(token, own, None, CLIENT)
+        await logged_in(app.services, "admin@localhost", own)
+        with pytest.raises(Unauthenticated):
+            await logged_in(app.services, "admin@localhost", Secret(told(settings)["admin_password"]))
+        with pytest.raises(Unauthenticated, match="used already"):
+            await app.services.local_login.set_up(token, own, None, CLIENT)
 
 
 async def test_a_second_start_changes_no_secret(settings: Settings) -> None:

@@ -19,7 +19,7 @@ from postern.services.identity.local_login import SecondStep
 from postern.services.identity.logins import Opened
 from postern.settings import Settings
 from postern.store.signals import LocalSignals
-from postern.wiring import prepare
+from postern.wiring import paths, prepare
 from postern.wiring import setup_link as wiring
 from postern.wiring.app import open_app
 
@@ -72,6 +72,20 @@ def test_the_command_prints_it(settings: Settings) -> None:
     assert "postern setup 'http://localhost:2222/setup#token=" in text.output  # the port is that of the last start
 
 
+def test_it_needs_nothing_of_the_file_that_people_are_told_to_remove(settings: Settings) -> None:
+    paths.first_run_file(settings).unlink()
+    for port in ("2222", "0"):
+        made = CliRunner().invoke(
+            cli, ["setup-link", "--home", str(settings.home), "--json"], env={"POSTERN_API_PORT": port}
+        )
+        assert made.exit_code == 0, made.output
+        assert json.loads(made.stdout)["url"].startswith("http://localhost:2222/setup#token=")
+    assert not paths.first_run_file(settings).exists()
+    paths.api_url(settings).unlink()
+    with pytest.raises(NotFound, match="has not run yet"):
+        wiring.make(replace(settings, api_port=0), None, None)
+
+
 async def test_who_is_not_there_gets_none(settings: Settings) -> None:
     with pytest.raises(NotFound, match="no user"):
         await wiring._make(settings, "nobody@example.com", None)
@@ -88,6 +102,6 @@ def test_nothing_is_made_in_a_folder_that_is_no_gateway_s(
         with pytest.raises(NotFound, match="no gateway"):
             wiring.make(replace(settings, home=home), None, None)
         assert not home.exists() or not list(home.iterdir())
-    monkeypatch.setattr("postern.wiring.setup_link.os.geteuid", lambda: settings.home.stat().st_uid + 1)
+    monkeypatch.setattr("postern.wiring.own.os.geteuid", lambda: settings.home.stat().st_uid + 1)
     with pytest.raises(Denied, match="another user"):
         wiring.make(settings, None, None)

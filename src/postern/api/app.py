@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from fastapi import APIRouter, FastAPI
-from fastapi.routing import APIRoute
+from fastapi import FastAPI
 
 from postern import __version__
 from postern.api import errors
 from postern.api.addresses import Network
+from postern.api.auth import SECURITY_SCHEMES
 from postern.api.info import ServerInfo
 from postern.api.middleware import Envelope
+from postern.api.route import Route
 from postern.api.routes import (
+    access_rules,
     agents,
     api_keys,
     audit_logs,
@@ -43,6 +46,16 @@ from postern.api.scim import shaped
 from postern.api.scim.resources import PREFIX
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
+
+_PARTS = (
+    *(local_auth.router, logins.router, second_factors.router),
+    *(server.router, groups.router, users.router, agents.router, connections.router),
+    *(service_accounts.router, api_keys.router, machines.router, scim.router),
+    *(status.open_router, status.router, organisations.router, features.router, audit_logs.router),
+    *(server_config.router, server_logs.router),
+    *(credentials.router, access_rules.router, guardrails.router, sessions.router, scripts.router),
+    *(login.router, device.router, saml.router),
+)
 
 EXEC_WAIT = 50.0
 STREAM_LIFE = 3600.0
@@ -83,38 +96,31 @@ def serve(
 
 def routed() -> FastAPI:
     """All routes, and nothing behind them yet."""
-    app = FastAPI(
+    app = _Described(
         title="Postern API",
         version=__version__,
         description="An access gateway for databases and servers: who may, what they did, under which rules.",
         openapi_url="/api/openapi.json",
         docs_url=None,  # the pages behind these load scripts from elsewhere
         redoc_url=None,
-        generate_unique_id_function=_operation_id,
         redirect_slashes=False,
     )
     errors.install(app)
     shaped.install(app, PREFIX)
-    api = APIRouter(prefix="/api")
-    for part in (local_auth.router, logins.router, second_factors.router):
-        api.include_router(part)
-    for part in (server.router, groups.router, users.router, agents.router, connections.router):
-        api.include_router(part)
-    for part in (service_accounts.router, api_keys.router, machines.router):
-        api.include_router(part)
-    api.include_router(scim.router)
-    for part in (status.open_router, status.router, organisations.router, features.router, audit_logs.router):
-        api.include_router(part)
-    for part in (server_config.router, server_logs.router):
-        api.include_router(part)
-    for part in (credentials.router, guardrails.router, sessions.router, scripts.router):
-        api.include_router(part)
-    for part in (login.router, device.router, saml.router):
-        api.include_router(part)
-    app.include_router(api)
+    for part in _PARTS:
+        for route in part.routes:
+            assert isinstance(route, Route), f"{route} is made without the route class of the API"
+            # Not by `include_router`, which looks for the route of a request anew at every level of nesting.
+            app.router.routes.append(route.below("/api"))
     app.add_middleware(Envelope)
     return app
 
 
-def _operation_id(route: APIRoute) -> str:
-    return route.name
+class _Described(FastAPI):
+    """Routes name the ways to say who one is and do not depend on them: FastAPI would solve these dependencies again
+    for every parameter of a route that needs to know who asks."""
+
+    def openapi(self) -> dict[str, Any]:
+        described = super().openapi()
+        described["components"]["securitySchemes"] = SECURITY_SCHEMES
+        return described

@@ -11,20 +11,21 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.routing import APIRoute
 
 from postern.api import idempotency
-from postern.api.auth import address_of, services_of
+from postern.api.auth import address_of, asks_who, services_of
 from postern.api.errors import response_of, status_of
 from postern.api.responses import errors
+from postern.api.route import Route
 from postern.domain.principal import Principal
 from postern.services.server.trail import Trail, follow
 
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _NAMED = {
     *("login", "second-factor", "setup", "logout", "refresh", "confirm", "setup-link"),
-    *("revoke", "kill", "reactivate", "rotate"),
+    *("revoke", "kill", "reactivate", "rotate", "key"),
 }  # last parts of a path that say what is done
+_CALLED = {"key": "renew-key"}  # where that is no verb
 _IN_PATH = (
     *("nameOrID", "emailOrID", "subject", "connection", "name", "session_id", "id"),
     *("credential_id", "factor_id", "login_id"),
@@ -33,12 +34,12 @@ _IN_PATH = (
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class AuditedRoute(APIRoute):
+class AuditedRoute(Route):
     """The entry is written after the deed and before the answer: no write is answered that is not in the log."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
         """Also: a write of somebody known may carry an `Idempotency-Key`."""
-        if set(options.get("methods") or ()) & set(_ACTIONS) and idempotency.asks_who(endpoint):
+        if set(options.get("methods") or ()) & set(_ACTIONS) and asks_who(endpoint):
             dependencies = list(options.get("dependencies") or ())
             if not idempotency.is_kept(dependencies):
                 options["dependencies"] = [*dependencies, idempotency.BEGIN]
@@ -79,7 +80,7 @@ async def _record(request: Request, route: str, status: int, trail: Trail) -> No
     await services_of(request).audit.record(
         actor,
         claimed=email if isinstance(email, str) else "",
-        action=parts[-1] if parts[-1] in _NAMED else _ACTIONS[request.method],
+        action=_CALLED.get(parts[-1], parts[-1]) if parts[-1] in _NAMED else _ACTIONS[request.method],
         resource_type="/".join(part for part in parts if part not in _NAMED) or "logins",
         resource=resource,
         method=request.method,

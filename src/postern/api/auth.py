@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
 
-from fastapi import Depends, Request
+from fastapi import Depends, Request, params
+from fastapi.encoders import jsonable_encoder
 from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
 from postern.api import cookies
@@ -30,6 +33,11 @@ _cookie = APIKeyCookie(
 )
 
 _api_key = APIKeyHeader(name="Api-Key", auto_error=False, description="An API key; `Authorization` takes it, too.")
+_SCHEMES = (_bearer, _api_key, _cookie)
+
+# As OpenAPI describes them: any one of them will do.
+SECURITY: list[dict[str, list[str]]] = [{scheme.scheme_name: []} for scheme in _SCHEMES]
+SECURITY_SCHEMES = {scheme.scheme_name: jsonable_encoder(scheme.model, exclude_none=True) for scheme in _SCHEMES}
 
 
 def address_of(request: Request) -> str:
@@ -38,16 +46,15 @@ def address_of(request: Request) -> str:
     return client_address(peer, request.headers.getlist("X-Forwarded-For"), request.app.state.trusted_proxies)
 
 
-async def authenticated(
-    request: Request,
-    credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)],
-    api_key: Annotated[str | None, Depends(_api_key)],
-    _described: Annotated[str | None, Depends(_cookie)],
-) -> WholeCaller:
+async def authenticated(request: Request) -> WholeCaller:
     """Who asks, also when they must enrol a second factor first: for the few routes that serves.
 
-    Raises Unauthenticated, Malformed, Denied, Unavailable. The principal is also left in `request.state` for the
-    log and the audit."""
+    Raises Unauthenticated, Malformed, Denied, Unavailable. What was found is left in `request.state`: for other
+    parameters of the same request, the log and the audit."""
+    known: WholeCaller | None = getattr(request.state, "caller", None)
+    if known is not None:
+        return known
+    credentials, api_key = await _bearer(request), await _api_key(request)
     info = await info_of(request)
     held = cookies.login_cookie(request, info)
     token = held or _sent(credentials, api_key)
@@ -76,15 +83,16 @@ def _sent(credentials: HTTPAuthorizationCredentials | None, api_key: str | None)
     return None if given is None else Secret(given)
 
 
-async def caller_of(caller: Annotated[WholeCaller, Depends(authenticated)]) -> WholeCaller:
+async def caller_of(request: Request) -> WholeCaller:
     """Who asks, and by what. Raises Denied for one who must enrol a second factor first, and as `authenticated`."""
+    caller = await authenticated(request)
     if caller.must_enrol:
         raise Denied("your organisation requires a second factor: enrol one by POST /api/users/self/second-factors")
     return caller
 
 
-async def principal_of(caller: Annotated[WholeCaller, Depends(caller_of)]) -> Principal:
-    return caller.principal
+async def principal_of(request: Request) -> Principal:
+    return (await caller_of(request)).principal
 
 
 def session_token_of(request: Request) -> Secret | None:
@@ -98,10 +106,28 @@ CallerInFull = Annotated[WholeCaller, Depends(caller_of)]
 EnrollingCaller = Annotated[WholeCaller, Depends(authenticated)]
 
 
-def client_of(request: Request) -> ClientFacts:
+async def _address(request: Request) -> str:
+    return address_of(request)
+
+
+async def _client(request: Request) -> ClientFacts:
     """What a login remembers of the client."""
     return ClientFacts(ClientKind.API, address_of(request), request.headers.get("User-Agent", ""))
 
 
-Address = Annotated[str, Depends(address_of)]
-Facts = Annotated[ClientFacts, Depends(client_of)]
+Address = Annotated[str, Depends(_address)]
+Facts = Annotated[ClientFacts, Depends(_client)]
+
+
+def asks_who(call: Callable[..., Any]) -> bool:
+    """Whether this endpoint, or something that it depends on, wants to know the caller."""
+    if call in (authenticated, caller_of, principal_of):
+        return True
+    if not inspect.isroutine(call):
+        return False
+    marks = [mark for hint in get_type_hints(call, include_extras=True).values() for mark in _marks(hint)]
+    return any(mark.dependency is not None and asks_who(mark.dependency) for mark in marks)
+
+
+def _marks(hint: Any) -> list[params.Depends]:
+    return [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, params.Depends)]

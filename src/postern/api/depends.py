@@ -1,4 +1,8 @@
-"""The services that the application was made with, for routes and for what routes depend on."""
+"""The services that the application was made with, for routes and for what routes depend on.
+
+Everything that a route depends on is a coroutine function, also where it waits for nothing: FastAPI hands any other
+over to a thread, which costs more than most of what is done there.
+"""
 
 from __future__ import annotations
 
@@ -14,4 +18,8 @@ def services_of(request: Request) -> Services:
     return services
 
 
-Use = Annotated[Services, Depends(services_of)]
+async def _services(request: Request) -> Services:
+    return services_of(request)
+
+
+Use = Annotated[Services, Depends(_services)]

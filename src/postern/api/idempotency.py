@@ -6,13 +6,11 @@ Answers of 24 h are kept, sealed; those that say "try again" (429, 5xx) are not.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
 from fastapi import Depends, Header, Request, Response, params
 
-from postern.api.auth import EnrollingCaller, authenticated
+from postern.api.auth import EnrollingCaller
 from postern.api.depends import services_of
 from postern.services.server.idempotency import KeptAnswer, Ticket
 
@@ -76,22 +74,8 @@ async def end(request: Request, response: Response | None) -> None:
     await service.finish(ticket, response.status_code, headers, bytes(body))
 
 
-def asks_who(call: Callable[..., Any]) -> bool:
-    """Whether this endpoint, or something that it depends on, wants to know the caller."""
-    if call is authenticated:
-        return True
-    if not inspect.isroutine(call):
-        return False
-    marks = [mark for hint in get_type_hints(call, include_extras=True).values() for mark in _marks(hint)]
-    return any(mark.dependency is not None and asks_who(mark.dependency) for mark in marks)
-
-
 def is_kept(dependencies: list[params.Depends]) -> bool:
     return any(one.dependency is begin for one in dependencies)
 
 
 BEGIN = Depends(begin)
-
-
-def _marks(hint: Any) -> list[params.Depends]:
-    return [mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, params.Depends)]

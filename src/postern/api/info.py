@@ -17,6 +17,7 @@ class ServerInfo:
 
     host: str
     tunnel_url: str
+    grpc_url: str
     ca_certificate: str | None
 
 
@@ -29,6 +30,7 @@ class Told:
     postgres_host: str
     postgres_port: int
     tunnel_url: str
+    grpc_url: str
     ca_certificate: str | None
 
 
@@ -42,6 +44,7 @@ async def info_of(request: Request) -> Told:
         postgres_host=config.told_host(info.host),
         postgres_port=config.postgres.endpoint.port,
         tunnel_url=info.tunnel_url,
+        grpc_url=info.grpc_url,
         ca_certificate=info.ca_certificate,
     )
 

@@ -13,7 +13,7 @@ from postern.domain.lists import DEFAULT_LIMIT, MAX_LIMIT, MAX_OFFSET, Listed, P
 Shown = TypeVar("Shown")
 
 
-def page_of(
+async def page_of(
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many at most")] = DEFAULT_LIMIT,
     offset: Annotated[int, Query(ge=0, le=MAX_OFFSET, description="How many to leave out first")] = 0,
 ) -> Page:

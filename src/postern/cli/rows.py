@@ -72,6 +72,7 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         key, equals, value = text.partition("=")
         if not equals or not key:
+            # The text may be a password that was mistyped: it is not repeated.
             raise click.UsageError(f"{option}: needs KEY=VALUE")
         found[key] = value
     return found

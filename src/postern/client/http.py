@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
+from uuid import uuid4
 
 import httpx
 
@@ -16,11 +18,16 @@ from postern.errors import Invalid, Unavailable, error_of
 
 _PAGE = 100  # items; the most that the API answers at once
 TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
+_WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 class Http:
     """Calls below `<api_url>/api`. Each failure is raised as the error tree's class for its status, with the API's
-    own message; Unavailable when nothing answers, or something that is not Postern."""
+    own message; Unavailable when nothing answers, or something that is not Postern.
+
+    A write by somebody who is logged in has an `Idempotency-Key` of its own. When its connection breaks it is sent
+    once more with the same key: what the gateway has carried out already is answered and not carried out again.
+    """
 
     def __init__(
         self,
@@ -36,6 +43,8 @@ class Http:
         if token:
             headers["Authorization"] = f"Bearer {token.reveal()}"
         self.api_url = api_url.rstrip("/")
+        self._is_known = token is not None
+        self._timeout = timeout
         try:
             self._client = httpx.Client(
                 base_url=f"{self.api_url}/api",
@@ -75,9 +84,30 @@ class Http:
         self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None
     ) -> httpx.Response:
         """The whole answer, for callers that need a header of it."""
+        key = {"Idempotency-Key": uuid4().hex} if self._is_known and method in _WRITES else {}
+        request = self._client.build_request(method, path, json=body, params=_given(query), headers=key)
         with self._told():
-            answer = self._client.request(method, path, json=body, params=_given(query))
+            if not key:
+                return self._checked(self._client.send(request))
+            try:
+                answer = self._client.send(request)
+            except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+                answer = self._again(request, error)
         return self._checked(answer)
+
+    def _again(self, request: httpx.Request, first: httpx.HTTPError) -> httpx.Response:
+        """Waits while the gateway is at the first one still. Raises `first` when the token is good no more: that may
+        be what the first one did."""
+        end = time.monotonic() + self._timeout
+        while True:
+            answer = self._client.send(request)
+            pause = _pause(answer)
+            if pause is None or time.monotonic() + pause > end:
+                break
+            time.sleep(pause)
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            raise first
+        return answer
 
     @contextmanager
     def lines(
@@ -100,6 +130,11 @@ class Http:
             raise Invalid(f"{self.api_url!r} is not an http or https address", field="api_url") from None
         except httpx.TimeoutException:
             raise Unavailable(f"the gateway at {self.api_url} did not answer in time; try again") from None
+        except (httpx.ReadError, httpx.WriteError, httpx.CloseError, httpx.RemoteProtocolError):
+            raise Unavailable(
+                f"the connection to the gateway at {self.api_url} broke off; "
+                "whether it did what was asked is not known: look before you ask again"
+            ) from None
         except httpx.HTTPError as error:
             raise Unavailable(f"the gateway at {self.api_url} cannot be reached: {_why(error)}") from None
 
@@ -121,6 +156,16 @@ class Http:
             return str(answer.json()["message"])
         except (ValueError, KeyError, TypeError):
             return f"{self.api_url} answered {answer.status_code} {answer.reason_phrase} without saying why"
+
+
+def _pause(answer: httpx.Response) -> float | None:
+    """Seconds, where the same request is under way."""
+    if answer.status_code != httpx.codes.CONFLICT:
+        return None
+    try:
+        return max(0.1, float(answer.headers["Retry-After"]))
+    except (KeyError, ValueError):
+        return None
 
 
 def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:

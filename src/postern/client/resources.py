@@ -19,8 +19,9 @@ from postern.client.shapes import (
     Session,
     SessionPage,
 )
+from postern.domain.agent import AgentMode
 from postern.domain.secret import Secret
-from postern.errors import NotFound
+from postern.errors import Conflict, NotFound
 
 PAGE = 100  # rows; the most that the API gives at once
 
@@ -41,6 +42,10 @@ class Connections:
     def get(self, name: str) -> Connection:
         return cast(Connection, self._http.call("GET", _path("connections", name)))
 
+    def access(self, name: str, user: str | None = None) -> Row:
+        """Why somebody, oneself when None, may use it or not."""
+        return cast(Row, self._http.call("GET", _path("connections", name, "access"), query={"user": user}))
+
     def create(self, body: dict[str, Any]) -> Connection:
         return cast(Connection, self._http.call("POST", "/connections", body=body))
 
@@ -59,12 +64,18 @@ class Agents:
     def list(self) -> list[Agent]:
         return cast("list[Agent]", self._http.all("/agents"))
 
-    def first(self) -> str:
-        """The id of the agent that a connection gets when none is named: the gateway's own, or the only one."""
+    def default(self) -> str:
+        """The id of the agent that a connection gets when none is named: the gateway's own, or the only one.
+
+        Raises NotFound, Conflict."""
         found = self.list()
-        if not found:
+        own = [agent for agent in found if agent["mode"] == AgentMode.GATEWAY] or found
+        if not own:
             raise NotFound("this gateway has no agent yet, so nothing can reach a target")
-        return found[0]["id"]
+        if len(own) > 1:
+            names = ", ".join(agent["name"] for agent in own)
+            raise Conflict(f"several agents could serve it: {names}; choose one by --agent-id")
+        return own[0]["id"]
 
 
 class Credentials:

@@ -8,6 +8,7 @@ from typing import Any, NotRequired, TypedDict
 class Agent(TypedDict):
     id: str
     name: str
+    mode: str
     status: str
 
 
@@ -110,6 +111,7 @@ class ServerInfo(TypedDict):
     postgres_host: str
     postgres_port: int
     tunnel_url: str
+    grpc_url: str
     ca_certificate: str | None
 
 

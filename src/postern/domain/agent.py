@@ -18,6 +18,7 @@ from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 from uuid import UUID
 
 from postern.domain.secret import Secret
+from postern.domain.text import one_line
 from postern.errors import Misconfigured
 
 # An agent says "I live" every few seconds; after this silence it counts as gone.
@@ -25,10 +26,16 @@ ALIVE_FOR = timedelta(seconds=15)
 
 SECRET_PREFIX = "xagt-"  # noqa: S105 - what secrets begin with
 SECRET_FORM = re.compile(r"xagt-[A-Za-z0-9_-]{43}")
-MAX_FACTS, MAX_FACT = 20, 256
+MAX_FACT = 256  # characters
 
 # What an agent may tell of itself.
 FACTS = ("version", "hostname", "platform", "machine_id", "kernel_version", "python_version")
+
+
+def cleaned_facts(given: Mapping[str, str]) -> dict[str, str]:
+    """An agent is not trusted: only FACTS, each on one line of at most MAX_FACT characters, without what could steer a
+    terminal."""
+    return {name: one_line(given[name][:MAX_FACT])[:MAX_FACT] for name in FACTS if given.get(name)}
 
 
 class AgentMode(StrEnum):

@@ -1,6 +1,9 @@
 """What an organisation can switch on and off. A flag is here only when something asks for it.
 
-A flag that is off takes a way away; none of them opens one.
+Each flag is on or off in the safe direction: what it makes stricter holds at once. Most are ways in: a flag that is off
+takes a way away, and none of these opens one. `access-control` is the other way round: while it is ON access rules take
+connections away from whom they do not name, and while it is off every active member of the organisation may see and use
+every connection, as before anybody wrote a rule.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from types import MappingProxyType
 
 
 class Feature(StrEnum):
+    ACCESS_CONTROL = "access-control"
     API_KEYS = "api-keys"
     NATIVE_CREDENTIALS = "native-credentials"
     SCRIPT_RUNS = "script-runs"
@@ -20,7 +24,7 @@ class Feature(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeatureSpec:
-    """`meaning` is what is possible while it is on; `default` holds where nobody chose."""
+    """`meaning` is what holds while it is on; `default` is taken where nobody chose."""
 
     meaning: str
     default: bool = True
@@ -28,6 +32,10 @@ class FeatureSpec:
 
 FEATURES: Mapping[Feature, FeatureSpec] = MappingProxyType(
     {
+        # Off until chosen: on, it hides every connection that no rule covers, so the rules are written first.
+        Feature.ACCESS_CONTROL: FeatureSpec(
+            "only groups that an access rule names may see and use a connection", default=False
+        ),
         Feature.API_KEYS: FeatureSpec("programs may use their API keys"),
         Feature.NATIVE_CREDENTIALS: FeatureSpec("native clients may log in with connection credentials"),
         Feature.SCRIPT_RUNS: FeatureSpec("scripts may be run through the API and the command line"),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Protocol
 
 from postern.domain.agent import SECRET_PREFIX, Agent
@@ -18,6 +18,7 @@ from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation
 from postern.gateway.listener import Logins
+from postern.gateway.live import LiveLinks
 from postern.gateway.tunnels import Tunnels
 from postern.relay.handshake import StreamHandshake
 from postern.services.identity.authentication import Authentication
@@ -34,11 +35,16 @@ class Enrolment(Protocol):
         """Raises Unauthenticated."""
 
 
-Carry = Callable[[StreamHandshake, Principal, str], Awaitable[Awaitable[None] | None]]
+class Carry(Protocol):
+    """Takes a client to a connection by its name. `since`: `LiveLinks.changes` before the principal was known."""
+
+    def __call__(
+        self, stream: StreamHandshake, principal: Principal, connection: str, *, since: int
+    ) -> Awaitable[Awaitable[None] | None]: ...
 
 
 class TunnelDoor:
-    """`worker` is what this process is called among all that live. `carry` takes a client to a connection by name."""
+    """`worker` is what this process is called among all that live; `links` are those that run in it."""
 
     def __init__(
         self,
@@ -47,6 +53,7 @@ class TunnelDoor:
         agents: Enrolment,
         tunnels: Tunnels,
         carry: Carry,
+        links: LiveLinks,
         logins: Logins,
     ) -> None:
         self._hello = {"worker": worker}
@@ -54,6 +61,7 @@ class TunnelDoor:
         self._agents = agents
         self._tunnels = tunnels
         self._carry = carry
+        self._links = links
         self._logins = logins
         self._open: set[Mux] = set()
 
@@ -86,7 +94,7 @@ class TunnelDoor:
             mux.close("this agent does not say which instance it is")
             raise ProtocolViolation(f"agent {agent.name!r} does not say which instance it is")
         log.info("agent %r has come from %s", agent.name, stream.peer)
-        self._tunnels.add(agent.id, instance, mux)
+        self._tunnels.add(agent, instance, mux)
         return _until_lost(mux)
 
     async def _person(self, stream: StreamHandshake, token: Secret) -> Awaitable[None]:
@@ -111,12 +119,13 @@ class TunnelDoor:
 
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
         wanted = _wish(incoming.request, token)
+        since = self._links.changes
         caller = await self._authentication.caller(wanted[1], address=address)
         client = StreamHandshake()
         incoming.accept({}, client)
 
         async def login(client: StreamHandshake) -> Awaitable[None] | None:
-            return await self._carry(client, caller.principal, wanted[0])
+            return await self._carry(client, caller.principal, wanted[0], since=since)
 
         self._logins.start(client, login)
 

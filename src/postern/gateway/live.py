@@ -151,8 +151,15 @@ class LiveLinks:
         self._recheck(lambda permit: str(permit.principal.id) == payload.get("principal_id"))
 
     def _on_policy(self, payload: Mapping[str, str]) -> None:
-        connection = payload.get("connection_id")
-        self._recheck(lambda permit: not connection or str(permit.connection.id) == connection, renew=True)
+        """Of one connection, of all of an organisation, or of all."""
+        connection, org = payload.get("connection_id"), payload.get("org_id")
+
+        def concerned(permit: Permit) -> bool:
+            if connection:
+                return str(permit.connection.id) == connection
+            return not org or str(permit.connection.org_id) == org
+
+        self._recheck(concerned, renew=True)
 
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
         self._recheck(lambda permit: True, renew=True)

@@ -18,7 +18,7 @@ LOOPBACK = "127.0.0.1"
 def settle(settings: Settings) -> Settings:
     """The same settings with a free port in place of each 0. Raises Misconfigured, naming the setting, when a port
     is in use or not allowed."""
-    wanted = dict.fromkeys(("api_port", "postgres_port", "tunnel_port"), settings.host)
+    wanted = dict.fromkeys(("api_port", "postgres_port", "tunnel_port", "control_port"), settings.host)
     if settings.demo:
         wanted["demo_port"] = LOOPBACK
     with ExitStack() as held:  # all held until all are known, so that no free port is picked twice

@@ -22,7 +22,7 @@ from postern.protocols.postgres import login
 from postern.protocols.postgres.messages import PROTOCOL_3_2
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
-from postern.services.access import Access
+from postern.services.access import REFUSED_LOGIN, Access
 from postern.store.ports import Signals, Topic
 
 log = logging.getLogger(__name__)
@@ -50,20 +50,22 @@ class PostgresGate:
             verifier = grant.verifier if grant else login.decoy(startup.user, self._decoy_secret)
             await login.authenticate(stream, verifier)
             if grant is None:
-                raise Unauthenticated("the user name or password is wrong, or the credential is no longer valid")
+                raise Unauthenticated(REFUSED_LOGIN)
             permit = await self._access.admit(grant, source=stream.peer)
             return await self._open(stream, startup, permit, own_name=grant.username, since=since)
         except PosternError as error:
             _turn_away(stream, error)
             return None
 
-    async def carried(self, stream: StreamHandshake, principal: Principal, connection: str) -> Awaitable[None] | None:
-        """A client behind the tunnel, whose principal is known: no password is asked for."""
+    async def carried(
+        self, stream: StreamHandshake, principal: Principal, connection: str, *, since: int
+    ) -> Awaitable[None] | None:
+        """A client behind the tunnel, whose principal is known: no password is asked for. `since` is how many changes
+        there had been before the principal was read: a client may take its time with its first message."""
         try:
             startup = await self._greet(stream, False)
             if startup is None:
                 return None
-            since = self._engine.links.changes
             permit = await self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=stream.peer)
             return await self._open(stream, startup, permit, own_name=startup.user, since=since)
         except PosternError as error:

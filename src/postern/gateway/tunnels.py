@@ -9,27 +9,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from uuid import UUID
 
+from postern.domain.agent import Agent
 from postern.transport.mux import Mux
 
 log = logging.getLogger(__name__)
 
 
 class Tunnels:
-    """`wait` is how many seconds an agent that is not there now may take to come back."""
+    """`wait` is how many seconds an agent that is not there now may take to come back.
+
+    `on_change(agent_id, came)` hears of an agent's first tunnel here, and of the loss of its last.
+    """
 
     def __init__(self, *, wait: float) -> None:
         self._wait = wait
+        self._agents: dict[UUID, Agent] = {}  # as they enrolled last
         self._instances: dict[UUID, dict[str, Mux]] = {}
+        self.on_change: Callable[[UUID, bool], None] = lambda agent_id, came: None
         self._arrival = asyncio.Event()
 
     @property
-    def agents(self) -> list[UUID]:
-        return list(self._instances)
+    def agents(self) -> list[Agent]:
+        return list(self._agents.values())
 
-    def add(self, agent_id: UUID, instance: str, mux: Mux) -> None:
+    def add(self, agent: Agent, instance: str, mux: Mux) -> None:
         """It is forgotten by itself when it is lost."""
+        agent_id = agent.id
+        if agent_id not in self._instances:
+            self.on_change(agent_id, True)
+        self._agents[agent_id] = agent
         known = self._instances.setdefault(agent_id, {})
         before = known.get(instance)
         known[instance] = mux
@@ -45,7 +56,7 @@ class Tunnels:
             mux.close(reason)
 
     def close(self, reason: str) -> None:
-        for agent_id in self.agents:
+        for agent_id in list(self._instances):
             self.drop(agent_id, reason)
 
     def drain(self) -> None:
@@ -73,5 +84,6 @@ class Tunnels:
         if known.get(instance) is mux:
             del known[instance]
             if not known:
-                del self._instances[agent_id]
+                del self._instances[agent_id], self._agents[agent_id]
+                self.on_change(agent_id, False)
             log.info("agent %s has gone: %s", agent_id, mux.lost.result())

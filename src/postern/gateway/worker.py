@@ -10,16 +10,15 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from postern.domain.server import Endpoint, Listener
-from postern.errors import PosternError
 from postern.gateway.door import TunnelDoor
 from postern.gateway.execution import Executions
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.native import NativeListener
 from postern.gateway.postgres import PostgresGate
+from postern.gateway.presence import Presence
 from postern.gateway.tunnels import Tunnels
 from postern.relay.handshake import StreamHandshake, der
-from postern.services.agents import Agents
 from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
 from postern.store.ports import Signals
@@ -28,7 +27,6 @@ from postern.transport.certificates import Material
 
 log = logging.getLogger(__name__)
 
-HEARTBEAT = 5.0
 # Together less than the supervisor's patience: to flush what clients are told, then to seal and close sessions.
 STOP_GRACE = 2.0
 CLOSE_GRACE = 2.0
@@ -47,7 +45,7 @@ class Worker:
         door: TunnelDoor,
         tunnels: Tunnels,
         logins: Logins,
-        agents: Agents,
+        presence: Presence,
         server_configs: ServerConfigs,
         signals: Signals,
         recover: Callable[[], Awaitable[None]],
@@ -59,7 +57,7 @@ class Worker:
         self._door = door
         self._tunnels = tunnels
         self._logins = logins
-        self._agents = agents
+        self._presence = presence
         self._server_configs = server_configs
         self._native = NativeListener(self._wanted, self._accept, signals)
         self._recover = recover
@@ -73,13 +71,13 @@ class Worker:
     async def serve(self, ready: Callable[[], None]) -> None:
         """Calls `ready` once all listeners accept. Raises Misconfigured when a port cannot be had."""
         await self._recover()
-        await self._agents.ensure_embedded()
-        await self._agents.beat()
         settings = self._settings
         await self._native.start(Endpoint(settings.host, settings.postgres_port))
         tunnel = await websocket.serve(self._door.opened, settings.host, settings.tunnel_port, self._context)
+        await self._presence.start()
         await self._executions.take_waiting()
-        background = [asyncio.create_task(work) for work in (self._links.sweep(), self._beat(), self._native.follow())]
+        work = (self._links.sweep(), self._presence.keep(), self._native.follow())
+        background = [asyncio.create_task(each) for each in work]
         ready()
         try:
             await self._stopping.wait()
@@ -90,6 +88,7 @@ class Worker:
             self._native.close()
             tunnel.close()
             self._tunnels.drain()
+            await self._presence.stop()
             await self._links.stop(STOP_GRACE)
             self._door.close("the gateway is stopping")
             await asyncio.gather(self._logins.stop(CLOSE_GRACE), self._executions.stop(CLOSE_GRACE))
@@ -103,19 +102,6 @@ class Worker:
 
     async def _wanted(self) -> Listener:
         return (await self._server_configs.current()).postgres
-
-    async def _beat(self) -> None:
-        while True:
-            await asyncio.sleep(HEARTBEAT)
-            with suppress(PosternError):
-                await self._agents.beat()
-                await self._drop_unknown()
-
-    async def _drop_unknown(self) -> None:
-        """Agents that were deleted: should the signal that says so have been lost."""
-        there = self._tunnels.agents
-        for agent_id in set(there) - await self._agents.beat_for(there):
-            self._tunnels.drop(agent_id, "this agent was deleted")
 
 
 class _Accepted(StreamHandshake):

@@ -6,6 +6,7 @@ and the row of the session (services/sessions.py).
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -20,11 +21,18 @@ from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
 from postern.domain.session import Verb
-from postern.errors import Denied, NotFound, Unavailable
+from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unavailable
+from postern.services.access_control import AccessControl
 from postern.services.server.features import Features
-from postern.store.ports import AccessStore, Clock, ConnectionStore, Signals, Topic
+from postern.store.ports import AccessStore, Clock, ConnectionStore, Signals, Standing, Topic
 
-__all__ = ["Access", "Grant", "Verifier"]
+__all__ = ["REFUSED_LOGIN", "Access", "Grant", "Verifier"]
+
+log = logging.getLogger(__name__)
+
+# One text for an unknown user name, a wrong password, and a connection that is hidden from its user.
+REFUSED_LOGIN = "the user name or password is wrong, or the credential is no longer valid"
+_AUDITOR = "auditors read what others did, and do not connect themselves"
 
 # A safety net under the `policy.changed` signal, should one ever be lost.
 _RULES_STAY = timedelta(seconds=30)
@@ -40,9 +48,16 @@ class Access:
     """Needs `signals` to hear which policies changed; keeps guard rails per connection until then."""
 
     def __init__(
-        self, store: AccessStore, connections: ConnectionStore, features: Features, signals: Signals, now: Clock
+        self,
+        store: AccessStore,
+        connections: ConnectionStore,
+        control: AccessControl,
+        features: Features,
+        signals: Signals,
+        now: Clock,
     ) -> None:
         self._store = store
+        self._control = control
         self._features = features
         self._connections = connections
         self._now = now
@@ -58,7 +73,8 @@ class Access:
     async def admit(self, grant: Grant, *, source: str) -> Permit:
         """For a native client that proved to have the password. `source` is the client's address.
 
-        Raises Denied with a reason for the person, Unavailable when the policy cannot be loaded.
+        Raises Denied with a reason for the person, Unauthenticated when the connection is hidden from its user, and
+        Unavailable when rules or the policy cannot be loaded.
         """
         reason = _credential_reason(grant.expires_at, grant.revoked_at, self._now())
         if reason is not None:
@@ -68,34 +84,45 @@ class Access:
             grant.principal,
             grant.connection,
             Verb.CONNECT,
+            Unauthenticated(REFUSED_LOGIN),
             source=source,
             credential_id=grant.credential_id,
             expires_at=grant.expires_at,
         )
 
     async def admit_principal(self, principal: Principal, connection: str, *, verb: Verb, source: str) -> Permit:
-        """For a principal known by a token; `connection` is a name or id. Raises NotFound, Denied, Unavailable."""
+        """For a principal known by a token; `connection` is a name or id.
+
+        Raises NotFound also when it is hidden from them, Denied, Unavailable.
+        """
+        missing = NotFound(f"there is no connection {connection!r}; list them and check the name")
         found = await self._connections.get(principal.org_id, connection)
         if found is None:
-            raise NotFound(f"there is no connection {connection!r}; list them and check the name")
-        return await self._admit(principal, found, verb, source=source, credential_id=None, expires_at=None)
+            raise missing
+        return await self._admit(principal, found, verb, missing, source=source, credential_id=None, expires_at=None)
 
     async def _admit(
         self,
         principal: Principal,
         connection: Connection,
         verb: Verb,
+        hidden: PosternError,
         *,
         source: str,
         credential_id: UUID | None,
         expires_at: datetime | None,
     ) -> Permit:
+        """`hidden` is raised when they may not even see it, before anything is told of the connection."""
         if principal.org_id != connection.org_id:
             raise Denied("the user and the connection belong to different organisations")
+        decision = await self._control.decide(principal, connection)
+        if not decision.visible:
+            log.info("access rules keep %s from connection %s", principal.email, connection.name)
+            raise hidden
         mode = connection.access_mode_connect if verb is Verb.CONNECT else connection.access_mode_exec
         reason = _principal_reason(principal.is_active) or _mode_reason(mode, connection.name, verb)
         if reason is None and principal.is_auditor:
-            reason = "auditors read what others did, and do not connect themselves"
+            reason = _AUDITOR
         if reason is None and connection.reviewers:
             reason = (
                 f"connection {connection.name!r} asks for a review by {', '.join(connection.reviewers)}, "
@@ -157,19 +184,42 @@ class Access:
                 return reason
         if mode is None:
             return f"connection {permit.connection.name!r} was deleted"
-        return _principal_reason(standing.principal_active) or _mode_reason(mode, permit.connection.name, permit.verb)
+        reason = _principal_reason(standing.principal_active) or _mode_reason(mode, permit.connection.name, permit.verb)
+        return reason or await self._rules_reason(_as_now(permit, standing))
+
+    async def _rules_reason(self, permit: Permit) -> str | None:
+        """Why somebody who was let in may not go on, as role and access rules are now."""
+        decision = await self._control.decide(permit.principal, permit.connection)
+        if decision.allowed:
+            return None
+        if permit.principal.is_auditor:
+            return _AUDITOR
+        return f"your access to connection {permit.connection.name!r} has ended; ask an administrator"
 
     async def renewed(self, permit: Permit) -> Permit:
-        """The same permission under the connection and policy as they are now. Raises Denied, Unavailable."""
+        """The same permission under the connection, policy and groups as they are now. Raises Denied, Unavailable."""
         connection = await self._connections.get(permit.principal.org_id, str(permit.connection.id))
         if connection is None:
             raise Denied(f"connection {permit.connection.name!r} was deleted")
+        standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
         expires_at = permit.expires_at
         if permit.credential_id is not None:  # a credential that is being rotated has a new end
-            standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
             expires_at = standing.credential_expires_at
-        policy = await self.policy_for(connection)
-        return replace(permit, connection=connection, policy=policy, expires_at=expires_at)
+        now = replace(_as_now(permit, standing), connection=connection)
+        reason = await self._rules_reason(now)
+        if reason is not None:
+            raise Denied(reason)
+        return replace(now, policy=await self.policy_for(connection), expires_at=expires_at)
+
+
+def _as_now(permit: Permit, standing: Standing) -> Permit:
+    """With the groups of its principal, and the tags of its connection, that the store has now."""
+    principal = replace(permit.principal, groups=standing.groups, role_groups=standing.role_groups)
+    return replace(
+        permit,
+        principal=principal,
+        connection=replace(permit.connection, connection_tags=standing.connection_tags),
+    )
 
 
 def masked_types(connection: Connection) -> frozenset[InfoType]:

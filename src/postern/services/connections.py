@@ -1,4 +1,4 @@
-"""Connections: what admins configure and everybody may see, but for secrets."""
+"""Connections: what admins configure, and who may see it sees, but for secrets."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from postern.domain.masking import InfoType, info_type
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, Malformed, NotFound
+from postern.services.access_control import AccessControl
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
 from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, GuardRailStore, Signals, Topic
@@ -74,6 +75,7 @@ class Connections:
     def __init__(
         self,
         store: ConnectionStore,
+        control: AccessControl,
         agents: AgentStore,
         guardrails: GuardRailStore,
         signals: Signals,
@@ -82,6 +84,7 @@ class Connections:
         enforceable: frozenset[str],
     ) -> None:
         self._store = store
+        self._control = control
         self._agents = agents
         self._guardrails = guardrails
         self._signals = signals
@@ -89,14 +92,15 @@ class Connections:
         self._enforceable = enforceable
 
     async def find(self, principal: Principal, wanted: ConnectionFilter, page: Page) -> Listed[ConnectionView]:
-        """By name, with their secrets; who shows them leaves the values out."""
-        found = await self._store.find(principal.org_id, wanted, page)
+        """Those that the principal may see, by name, with their secrets; who shows them leaves the values out."""
+        seen = replace(wanted, reach=await self._control.reach(principal))
+        found = await self._store.find(principal.org_id, seen, page)
         online = await self._online(principal.org_id)
         return Listed([_view(connection, online) for connection in found.items], found.total)
 
     async def get(self, principal: Principal, name_or_id: str) -> ConnectionView:
-        """With its secrets; who shows it leaves their values out. Raises NotFound."""
-        found = await self._store.get(principal.org_id, name_or_id)
+        """With its secrets; who shows it leaves their values out. Raises NotFound, also when it is hidden from them."""
+        found = await self._control.find(principal, name_or_id)
         if found is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
         return _view(found, await self._online(principal.org_id))

@@ -18,9 +18,10 @@ from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.services.access_control import AccessControl
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, ConnectionStore, CredentialStore, Signals, Topic
+from postern.store.ports import Clock, CredentialStore, Signals, Topic
 
 DEFAULT_LIFE = timedelta(days=30)
 MAX_LIFE = timedelta(days=366)
@@ -50,7 +51,7 @@ class Credentials:
     def __init__(
         self,
         store: CredentialStore,
-        connections: ConnectionStore,
+        control: AccessControl,
         features: Features,
         signals: Signals,
         now: Clock,
@@ -58,7 +59,7 @@ class Credentials:
         enforceable: frozenset[str],
     ) -> None:
         self._store = store
-        self._connections = connections
+        self._control = control
         self._features = features
         self._signals = signals
         self._now = now
@@ -147,7 +148,8 @@ class Credentials:
         return await self._store.get(principal.org_id, key)
 
     async def _connection(self, principal: Principal, name_or_id: str) -> Connection:
-        found = await self._connections.get(principal.org_id, name_or_id)
+        """As the principal sees it. Raises NotFound."""
+        found = await self._control.find(principal, name_or_id)
         if found is None:
             raise NotFound(f"there is no connection {name_or_id!r}")
         return found

@@ -10,6 +10,7 @@ from datetime import timedelta
 from postern.errors import PosternError
 from postern.services.identity.logins import Logins
 from postern.services.identity.vouchers import Vouchers
+from postern.services.relay_workers import RelayWorkers
 from postern.store.ports import Clock, IdempotencyStore
 
 log = logging.getLogger(__name__)
@@ -19,10 +20,17 @@ ANSWERS_STAY = timedelta(days=1)  # for requests that carried an idempotency key
 
 
 class Upkeep:
-    def __init__(self, logins: Logins, vouchers: Vouchers, answers: IdempotencyStore, now: Clock) -> None:
+    def __init__(
+        self, logins: Logins, vouchers: Vouchers, workers: RelayWorkers, answers: IdempotencyStore, now: Clock
+    ) -> None:
         self._answers = answers
         self._now = now
-        self._tasks: tuple[Callable[[], Awaitable[None]], ...] = (logins.prune, vouchers.prune, self._prune_answers)
+        self._tasks: tuple[Callable[[], Awaitable[None]], ...] = (
+            logins.prune,
+            vouchers.prune,
+            workers.prune,
+            self._prune_answers,
+        )
 
     async def once(self) -> None:
         for task in self._tasks:

@@ -290,6 +290,34 @@ connection_guardrails = Table(
     Column("guardrail_id", Uuid, ForeignKey("guardrails.id", ondelete="CASCADE"), primary_key=True, index=True),
 )
 
+# Names, not ids, of groups: a rule follows when its group is renamed, and loses one that is deleted.
+access_rules = Table(
+    "access_rules",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("name", String(128), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("connection_tags", JSON, nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
+
+access_rule_groups = Table(
+    "access_rule_groups",
+    metadata,
+    Column("rule_id", Uuid, ForeignKey("access_rules.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(128), primary_key=True),
+)
+
+access_rule_connections = Table(
+    "access_rule_connections",
+    metadata,
+    Column("rule_id", Uuid, ForeignKey("access_rules.id", ondelete="CASCADE"), primary_key=True),
+    Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
 credentials = Table(
     "credentials",
     metadata,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import socket
 from collections.abc import Iterator
@@ -13,7 +14,9 @@ import uvloop
 from fastapi import FastAPI
 
 from postern.api.app import create_app
+from postern.api.control.server import ControlServer
 from postern.api.info import ServerInfo
+from postern.domain.server import Endpoint
 from postern.process import announce_ready
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
@@ -32,10 +35,27 @@ def build_api(settings: Settings, app: App) -> FastAPI:
     authority = tls.authority(settings)
     info = ServerInfo(
         host=settings.address,
-        tunnel_url=f"wss://{settings.authority_of(settings.tunnel_port)}",
+        tunnel_url=_tunnel_url(settings),
+        grpc_url=f"grpcs://{settings.authority_of(settings.control_port)}",
         ca_certificate=authority.read_text() if authority else None,
     )
     return create_app(app.services, info, trusted_proxies=settings.proxies)
+
+
+def build_control(settings: Settings, app: App) -> ControlServer:
+    """TLS by the same certificate as the tunnels, also on loopback. Raises Misconfigured."""
+    material = tls.material(settings)
+    return ControlServer(
+        app.services,
+        Endpoint(settings.host, settings.control_port),
+        certificate=material.certificate.read_bytes(),
+        key=material.key.read_bytes(),
+        tunnel_url=_tunnel_url(settings),
+    )
+
+
+def _tunnel_url(settings: Settings) -> str:
+    return f"wss://{settings.authority_of(settings.tunnel_port)}"
 
 
 async def _serve(settings: Settings) -> None:
@@ -46,6 +66,7 @@ async def _serve(settings: Settings) -> None:
             host=settings.host,
             port=settings.api_port,
             loop="none",
+            http="h11",  # bounds what a stranger may send before a request is whole; uvicorn's faster one does not
             log_config=None,
             access_log=False,
             server_header=False,
@@ -57,13 +78,19 @@ async def _serve(settings: Settings) -> None:
             config.ssl_certfile, config.ssl_keyfile = certificate.certificate, certificate.key
         server = _Server(config)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, server.stop)
+        # What was made until now is never garbage: the collector need not walk through all routes and models again for
+        # each few lists that were answered.
+        gc.collect()
+        gc.freeze()
         await signals.start()
+        control = build_control(settings, app)
+        await control.start()
         upkeep = asyncio.create_task(app.services.upkeep.forever())
         try:
             await server.serve()
         finally:
             upkeep.cancel()
-            await asyncio.gather(upkeep, return_exceptions=True)
+            await asyncio.gather(upkeep, control.stop(), return_exceptions=True)
             await signals.stop()
 
 

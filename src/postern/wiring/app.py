@@ -74,12 +74,14 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
 def machine_of(settings: Settings) -> Machine:
     """Raises Misconfigured."""
     endpoint = Endpoint(settings.host, settings.postgres_port)
-    reserved = {settings.api_port: "the API", settings.tunnel_port: "tunnels"}
+    reserved = {settings.api_port: "the API", settings.tunnel_port: "tunnels", settings.control_port: "agents"}
     if settings.demo:
         reserved[settings.demo_port] = "the demo database"
     return Machine(
         config=ServerConfig(Listener(True, endpoint), settings.public_host, settings.api_url),
         auth=default_auth(settings),
+        control=Endpoint(settings.address, settings.control_port),
+        authority=lambda: tls.authority_der(settings),
         probe=probe,
         reserved=reserved,
         certified=lambda name: tls.is_certified(settings, name),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from dataclasses import dataclass
 
 from postern.domain.login import LoginMethod
-from postern.errors import Misconfigured
 from postern.services.server.trail import follow
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
+from postern.wiring.own import require_own_gateway
 
 _HUB_WAIT = 1.0  # seconds for the running gateway, if there is one
 
@@ -24,12 +23,12 @@ class Reset:
 
 
 def run(settings: Settings) -> Reset:
-    """Raises Misconfigured, Unavailable."""
+    """Raises NotFound, Denied, Misconfigured, Unavailable."""
     return asyncio.run(_reset(settings))
 
 
 async def _reset(settings: Settings) -> Reset:
-    _require_own_gateway(settings)
+    require_own_gateway(settings)
     signals = SocketSignals(paths.signals_socket(settings))
     await signals.start()
     try:
@@ -43,20 +42,6 @@ async def _reset(settings: Settings) -> Reset:
     finally:
         await signals.stop()
     return Reset(before.method, admin_with_password)
-
-
-def _require_own_gateway(settings: Settings) -> None:
-    """Raises Misconfigured: neither a store that this command made nor files that the gateway cannot open help
-    anybody."""
-    home = settings.home
-    is_there = (home / "postern.db").exists() or (settings.database_url and home.is_dir())
-    if not is_there:
-        raise Misconfigured(
-            f"there is no gateway in {home}; give its data folder with --home or POSTERN_HOME", field="home"
-        )
-    owner = home.stat().st_uid
-    if owner != os.geteuid():
-        raise Misconfigured(f"the gateway in {home} runs as user {owner}; run this command as that user", field="home")
 
 
 async def _reach(signals: SocketSignals) -> None:

@@ -196,7 +196,7 @@ async def _organisations(database: Database) -> list[tuple[str, UUID]]:
 
 @asynccontextmanager
 async def _database(settings: Settings) -> AsyncIterator[Database]:
-    if not settings.database_url and not (settings.home / "postern.db").exists():
+    if not settings.database_url and not paths.store(settings).exists():
         raise NotFound(f"there is no store in {settings.home} yet; start the gateway once, or give --home")
     database = Database(settings.url)
     try:

@@ -14,6 +14,7 @@ from pathlib import Path
 import click
 
 from postern import __version__
+from postern.domain.login import LoginMethod
 from postern.errors import Misconfigured
 from postern.gateway.children import ChildSpec
 from postern.gateway.home import locked
@@ -75,15 +76,26 @@ def _child(name: str, *arguments: str, outlives: bool = False) -> ChildSpec:
     return ChildSpec(name, ("-P", "-m", "postern", *(arguments or (name,))), outlives=outlives)
 
 
+def _admin(settings: Settings, told: Mapping[str, str], is_first: bool) -> list[str]:
+    """How the first administrator gets in. Their first password works only where passwords do."""
+    file = first_run_file(settings)
+    if not told["admin_password"]:
+        return ["", f"  Nobody gets in any more? `{_command()} setup-link` makes a link that sets a password."]
+    if not is_first:
+        return ["", f"  The first administrator's first password is in {file}."]
+    lines = ["", f"    admin     {told['admin_email']}"]
+    if settings.auth_method == LoginMethod.LOCAL:
+        lines += [f"    password  {told['admin_password']}"]
+    if told["setup_url"]:
+        lines += ["", "  Choose a password of your own with this link, good once and for a day:"]
+        lines += [f"    {_command()} setup '{told['setup_url']}'"]
+    return [*lines, "", f"  All this is also in {file}, for you alone: remove it when you have a password of your own."]
+
+
 def _banner(settings: Settings, is_first: bool) -> str:
-    """What a newcomer needs, ready to paste; the password only once."""
+    """What a newcomer needs, ready to paste; secrets only once."""
     told = json.loads(first_run_file(settings).read_text())
-    lines = ["", f"  Postern is up at {settings.api_url}/api. Ctrl-C stops it.", ""]
-    if is_first and told["admin_password"]:
-        lines += [f"    admin     {told['admin_email']}", f"    password  {told['admin_password']}", ""]
-        lines += [f"  This is also in {first_run_file(settings)}, for you alone."]
-    else:
-        lines += [f"  The first administrator's password is in {first_run_file(settings)}."]
+    lines = ["", f"  Postern is up at {settings.api_url}/api. Ctrl-C stops it.", *_admin(settings, told, is_first)]
     if settings.demo and told.get("psql"):
         psql = told["psql"] if is_first else f"the psql line in {first_run_file(settings)}"
         lines += ["", "  Try it in another terminal:", f"    {psql}", f"    {_command()} sessions"]

@@ -15,6 +15,20 @@ def first_run_file(settings: Settings) -> Path:
     return settings.home / "first-run.json"
 
 
+def lock(settings: Settings) -> Path:
+    return settings.home / "run" / "lock"
+
+
+def api_url(settings: Settings) -> Path:
+    """Where the API of the last start is, for commands on this machine while the port is one that was picked."""
+    return settings.home / "run" / "api-url"
+
+
+def store(settings: Settings) -> Path:
+    """Not there with `POSTERN_DATABASE_URL`."""
+    return settings.home / "postern.db"
+
+
 def logs_folder(settings: Settings) -> Path:
     return settings.home / "logs"
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 from postern.client.psql import moved, psql_line, user_of
 from postern.demo import target as demo
 from postern.domain.login import ClientKind, LoginMethod
-from postern.domain.principal import Principal
+from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.services.identity.accounts import FIRST_ADMIN
@@ -58,13 +58,16 @@ async def _prepare(settings: Settings) -> Prepared:
         await app.services.agents.ensure_embedded()
         made = await app.services.accounts.ensure_first_admin()
         if made is not None:
-            told = {"admin_email": made[0], "admin_password": made[1].reveal(), "psql": ""}
+            told = {"admin_email": made[0], "admin_password": made[1].reveal(), "setup_url": "", "psql": ""}
             _write(settings, told)  # at once: nobody can be told this password again
             log.info("the first administrator %s was made", made[0])
+            told["setup_url"] = await _setup_url(app)
         told = {**told, "api_url": settings.api_url}
         told["psql"] = await _psql(app, settings, told.get("psql", ""))
         _write(settings, told)
         token = await _token(app)
+    paths.api_url(settings).parent.mkdir(mode=0o700, exist_ok=True)
+    paths.api_url(settings).write_text(settings.api_url)
     authority = tls.authority(settings)
     return Prepared(settings.api_url, FIRST_ADMIN, token, authority.read_text() if authority else "", urls)
 
@@ -83,7 +86,7 @@ async def _psql(app: App, settings: Settings, known: str) -> str:
             return moved(known, host, port)
     else:
         await demo_shop.make(app.services, setter, target)
-    account = await app.stores.principals.by_email(setter.org_id, FIRST_ADMIN)
+    account = await _first_admin(app)
     if account is None:
         log.warning("there is no %s, so no credential for the demo was issued; use `postern connect`", FIRST_ADMIN)
         return ""
@@ -114,9 +117,19 @@ async def _setter(app: App) -> Principal:
     return Principal(uuid4(), found.id, "setup", "setup@localhost", "Set-up", groups, role_groups=roles)
 
 
-async def _token(app: App) -> Secret | None:
+async def _setup_url(app: App) -> str:
+    """Good also where people log in at an identity provider, and the password is not."""
+    account = await _first_admin(app)
+    return (await app.services.setup_links.make_for(account, from_host=True)).url.reveal() if account else ""
+
+
+async def _first_admin(app: App) -> Account | None:
     organisation = await app.stores.organisations.default()
-    account = await app.stores.principals.by_email(organisation.id, FIRST_ADMIN)
+    return await app.stores.principals.by_email(organisation.id, FIRST_ADMIN)
+
+
+async def _token(app: App) -> Secret | None:
+    account = await _first_admin(app)
     if account is None or not account.principal.is_active:
         return None
     client = ClientFacts(ClientKind.CLI, "127.0.0.1", "postern up")
@@ -138,7 +151,7 @@ def _read(settings: Settings) -> dict[str, str]:
 def _write(settings: Settings, told: Mapping[str, str]) -> None:
     file = paths.first_run_file(settings)
     draft = file.with_name(".first-run.json")
-    names = ("api_url", "admin_email", "admin_password", "psql")
+    names = ("api_url", "admin_email", "admin_password", "setup_url", "psql")
     with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
         json.dump({name: told.get(name, "") for name in names}, stream, indent=2)
         stream.write("\n")

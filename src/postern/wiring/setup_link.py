@@ -6,12 +6,10 @@ Whoever may read the data folder may do everything anyway; this needs no login.
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 from dataclasses import replace
 
 from postern.domain.principal import Account
-from postern.errors import Denied, NotFound
+from postern.errors import NotFound
 from postern.services.identity.accounts import FIRST_ADMIN
 from postern.services.identity.setup_links import SetupLink
 from postern.services.server.trail import follow
@@ -19,29 +17,15 @@ from postern.settings import Settings
 from postern.store.signals import LocalSignals
 from postern.wiring import paths
 from postern.wiring.app import App, open_app
+from postern.wiring.own import require_own_gateway
 
 
 def make(
     settings: Settings, email: str | None, organisation: str | None, *, reset_second_factors: bool = False
 ) -> SetupLink:
     """For the first administrator without `email`. Raises NotFound, Invalid, Denied, Misconfigured, Unavailable."""
-    _require_gateway(settings)
+    require_own_gateway(settings)
     return asyncio.run(_make(_as_it_runs(settings), email or FIRST_ADMIN, organisation, reset_second_factors))
-
-
-def _require_gateway(settings: Settings) -> None:
-    """Nothing is made in a folder that is not a gateway's, and nothing that belongs to another user than it does."""
-    try:
-        owner = settings.home.stat().st_uid
-        is_gateway = paths.first_run_file(settings).exists()
-    except FileNotFoundError:
-        is_gateway = False
-    except OSError:
-        raise Denied(f"{settings.home} is not open to you: run this as the user that runs the gateway") from None
-    if not is_gateway:
-        raise NotFound(f"no gateway was started with the data folder {settings.home} yet; name another by --home")
-    if owner != os.geteuid():
-        raise Denied(f"{settings.home} belongs to another user: run this as the user that runs the gateway")
 
 
 async def _make(settings: Settings, email: str, organisation: str | None, reset: bool = False) -> SetupLink:
@@ -77,7 +61,7 @@ def _as_it_runs(settings: Settings) -> Settings:
     if settings.api_port:
         return settings
     try:
-        told = json.loads(paths.first_run_file(settings).read_bytes())
-        return replace(settings, api_port=int(told["api_url"].rpartition(":")[2]))
-    except (OSError, ValueError, KeyError, TypeError):
+        api_url = paths.api_url(settings).read_text()
+        return replace(settings, api_port=int(api_url.rpartition(":")[2]))
+    except (OSError, ValueError):
         raise NotFound("this gateway has not run yet: start it, then ask again") from None

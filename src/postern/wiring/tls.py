@@ -5,6 +5,9 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+
 from postern.errors import Misconfigured
 from postern.settings import Settings
 from postern.transport import certificates
@@ -33,3 +36,13 @@ def authority(settings: Settings) -> Path | None:
     if settings.tls_cert and not settings.tls_ca:
         return None
     return material(settings).authority
+
+
+def authority_der(settings: Settings) -> bytes | None:
+    """That CA for the keys of agents, which have room for one: of several in the file, the first that signed itself."""
+    path = authority(settings)
+    if path is None:
+        return None
+    found = x509.load_pem_x509_certificates(path.read_bytes())
+    root = next((one for one in found if one.issuer == one.subject), found[0])
+    return root.public_bytes(Encoding.DER)

@@ -16,6 +16,7 @@ from postern.agent.embedded import EmbeddedAgent
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
 from postern.domain.session import EndReason
+from postern.domain.worker import RelayWorker
 from postern.gateway.agents import Dialers, RemoteAgents
 from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
@@ -23,6 +24,7 @@ from postern.gateway.execution import Executions
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
+from postern.gateway.presence import Presence
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails import GuardRails
@@ -41,7 +43,7 @@ from postern.services.bundle import Services
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.wiring import paths, tls
-from postern.wiring.app import open_app
+from postern.wiring.app import now, open_app
 
 log = logging.getLogger(__name__)
 
@@ -143,8 +145,8 @@ def build_worker(
         most=settings.max_handshakes,
         most_per_address=settings.max_handshakes_per_address,
     )
-    life = str(uuid4())
-    door = TunnelDoor(life, made.authentication, made.agents, tunnels, gate.carried, logins)
+    worker = RelayWorker(uuid4(), name, now(), now())
+    door = TunnelDoor(str(worker.id), made.authentication, made.agents, tunnels, gate.carried, links, logins)
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,
@@ -155,7 +157,7 @@ def build_worker(
         door,
         tunnels,
         logins,
-        made.agents,
+        Presence(worker, made.agents, made.relay_workers, tunnels, made.signals),
         made.server_configs,
         made.signals,
         recovered,

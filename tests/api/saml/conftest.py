@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from tests.support.saml_flow import SamlGateway
@@ -27,8 +26,5 @@ def idp(idp_server: SamlIdp) -> SamlIdp:
 
 
 @pytest.fixture
-async def gateway(idp: SamlIdp, tmp_path: Path) -> AsyncIterator[SamlGateway]:
-    database = Database(f"sqlite:///{tmp_path / 'postern.db'}")
-    await database.migrate()
-    yield await SamlGateway.make(database, idp)
-    await database.close()
+async def gateway(idp: SamlIdp, sqlite_database: Database) -> SamlGateway:
+    return await SamlGateway.make(sqlite_database, idp)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from postern.domain.masking import InfoType
 from postern.inspection.masking.detectors import detectors_for
@@ -107,7 +108,7 @@ def strings(document: bytes) -> list[str]:
     return found
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(VALUES, st.booleans())
 def test_json_stays_json_of_the_same_shape_and_every_string_is_masked(value: Any, ascii_only: bool) -> None:
     document = json.dumps(value, ensure_ascii=ascii_only).encode("utf-8", "surrogatepass")
@@ -118,7 +119,7 @@ def test_json_stays_json_of_the_same_shape_and_every_string_is_masked(value: Any
     assert masked(found) == found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.lists(ANY_TEXT | STRINGS.map(json.dumps).map(str.encode), max_size=6))
 def test_documents_are_masked_the_same_together_and_alone(documents: list[bytes]) -> None:
     found = mask_documents(ALL, documents, Hits()) if documents else None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from postern.domain.masking import InfoType
 from postern.inspection.masking import card, email, iban, ip, phone, ssn
@@ -70,7 +71,7 @@ def check(kinds: frozenset[InfoType], cells: list[bytes], found: list[bytes] | N
     assert hits == plain
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500), deadline=None)
 @given(columns() | st.lists(ANY_TEXT, min_size=1, max_size=5), KINDS)
 @example([b"+4111111111111111"], ALL)
 @example([b"+4222222222222"], ALL)
@@ -93,7 +94,7 @@ def test_columns(cells: list[bytes], kinds: frozenset[InfoType]) -> None:
     check(kinds, cells, mask_texts(detectors_for(kinds), cells, hits), hits)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.data(), KINDS)
 def test_whole_texts(data: st.DataObject, kinds: frozenset[InfoType]) -> None:
     """What the expression of a whole text matches, it may replace: from the expression, not from our own values."""
@@ -103,7 +104,7 @@ def test_whole_texts(data: st.DataObject, kinds: frozenset[InfoType]) -> None:
     check(kinds, cells, mask_texts(detectors_for(kinds), cells, hits), hits)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(
     st.integers(1, 4).flatmap(
         lambda width: st.lists(columns().map(lambda cells: b"\t".join((cells * 4)[:width])), min_size=1, max_size=5)

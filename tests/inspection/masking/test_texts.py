@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from postern.domain.masking import InfoType
 from postern.inspection.masking import texts as texts_module
@@ -23,7 +24,7 @@ def masked(text: bytes, detectors: Detectors = ALL) -> bytes:
     return text if found is None else found
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600), deadline=None)
 @given(ANY_TEXT, TYPES)
 @example(b"4111111111114242 4242 4242 4242", ALL)
 @example(b"a@b.co@c.de", ALL)
@@ -33,7 +34,7 @@ def test_masking_twice_is_masking_once(text: bytes, detectors: Detectors) -> Non
     assert masked(once, detectors) == once
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(st.lists(ANY_TEXT, max_size=8), TYPES)
 def test_texts_are_masked_the_same_together_and_alone(texts: list[bytes], detectors: Detectors) -> None:
     together, alone = Hits(), Hits()
@@ -56,7 +57,7 @@ def digits_of(text: str) -> str:
 
 
 @pytest.mark.parametrize("kind", InfoType)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(data=st.data())
 def test_a_planted_value_is_always_masked(kind: InfoType, data: st.DataObject) -> None:
     value = data.draw(TRUE_VALUES[kind]())
@@ -77,7 +78,7 @@ def test_a_planted_value_is_always_masked(kind: InfoType, data: st.DataObject) -
     assert len(digits) < 6 or digits not in digits_of(found.decode("utf-8", "replace"))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(SOUP.map(str.encode))
 def test_the_quick_look_never_misses_what_a_form_finds(text: bytes) -> None:
     for detector in ORDER:
@@ -86,14 +87,14 @@ def test_the_quick_look_never_misses_what_a_form_finds(text: bytes) -> None:
                 assert compile_linear(form.candidate).search(text)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ANY_TEXT)
 def test_a_replacement_holds_nothing_that_ends_a_quoted_text(text: bytes) -> None:
     for character in b"\"'{},\\ \t\n\x00":
         assert masked(text).count(character) <= text.count(character)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(ANY_TEXT)
 def test_sizes_are_those_of_the_values(text: bytes) -> None:
     hits = Hits()

@@ -13,6 +13,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.backend import Backend
+from tests.support.examples import examples
 from tests.support.links import Looks, Masks, Words, links, refused
 
 from postern.interception.pipeline import Interceptor
@@ -125,7 +126,7 @@ def readies(data: bytes) -> int:
 
 
 @given(st.lists(WILD, max_size=8), SEEDS, st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_what_is_forwarded_only_is_forwarded_exactly(parts: list[bytes], seed: int, looked_at: bool) -> None:
     data = b"".join(parts) + pg.flush()
     alone = Backend()
@@ -139,7 +140,7 @@ def test_what_is_forwarded_only_is_forwarded_exactly(parts: list[bytes], seed: i
 
 
 @given(st.lists(requests(TEXTS), max_size=8), SEEDS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_refused_requests_are_answered_in_their_turn_and_run_nowhere(parts: list[bytes], seed: int) -> None:
     alone = Backend()
     expected = b""
@@ -156,7 +157,7 @@ def test_refused_requests_are_answered_in_their_turn_and_run_nowhere(parts: list
 
 
 @given(st.lists(requests(GOOD), max_size=8), SEEDS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_what_is_masked_is_masked_everywhere_and_changes_nothing_else(parts: list[bytes], seed: int) -> None:
     data = b"".join(parts)
     expected = Backend(secret="***").feed(data)
@@ -173,7 +174,7 @@ FLUSHED = st.lists(st.lists(messages(TEXTS), max_size=3).map(b"".join), min_size
 
 
 @given(st.lists(st.one_of(FLUSHED, requests(TEXTS)), max_size=6), SEEDS, st.booleans())
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_batches_with_flushes_have_one_ready_each_and_commit_nothing_of_what_was_refused(
     parts: list[bytes], seed: int, masked: bool
 ) -> None:
@@ -193,7 +194,7 @@ def test_batches_with_flushes_have_one_ready_each_and_commit_nothing_of_what_was
 
 
 @given(st.binary(max_size=200), st.sampled_from(list(Side)), SEEDS)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 def test_random_bytes_never_raise_and_are_never_passed_on(data: bytes, side: Side, seed: int) -> None:
     link, random = links(Looks())(), Random(seed)
     link.receive(Side.CLIENT, pg.query("rows 1") + pg.parse("rows 1") + pg.sync())

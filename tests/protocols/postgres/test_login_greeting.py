@@ -9,6 +9,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 
 from postern.errors import Denied, PosternError, ProtocolViolation, Unauthenticated
 from postern.protocols.postgres import messages as m
@@ -214,7 +215,7 @@ async def test_parameters_that_are_no_text_keep_their_bytes() -> None:
 
 
 @given(st.binary(max_size=80), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_random_bytes_are_an_error_of_ours_or_a_closed_stream(data: bytes, framed: bool) -> None:
     async def run() -> None:
         packet = struct.pack("!II", len(data) + 8, m.PROTOCOL_3_0) + data if framed else data

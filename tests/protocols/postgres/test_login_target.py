@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scramp import ScramMechanism
+from tests.support.examples import examples
 
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, Unavailable
@@ -373,7 +374,7 @@ async def test_the_key_of_a_login_that_failed_is_not_kept() -> None:
 
 
 @given(st.binary(max_size=80), st.integers(0, 12), st.booleans())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_random_answers_are_an_error_of_ours_or_a_closed_stream(data: bytes, code: int, greeted: bool) -> None:
     async def run() -> None:
         answer = data if code > 10 else struct.pack("!cII", b"R", len(data) + 8, code) + data

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scramp import ScramException, ScramMechanism
+from tests.support.examples import examples
 
 from postern.domain.secret import Secret
 from postern.protocols.postgres.scram import Exchange, KeyCache, Keys, Rejected, derive
@@ -37,7 +38,7 @@ def acceptable(text: str) -> bool:
 
 
 @given(TEXT, TEXT.filter(acceptable), st.booleans(), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_the_library_takes_our_proof_and_we_take_its(user: str, password: str, bound: bool, plus: bool) -> None:
     if not acceptable(user):
         user = "somebody"

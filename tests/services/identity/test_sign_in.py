@@ -70,6 +70,23 @@ async def test_the_same_person_twice_at_once_is_one_account(world: World, sign_i
     assert await world.stores.principals.count(world.org_id) == 2
 
 
+async def test_another_login_of_the_same_person_may_be_done_between_two_look_ups(
+    world: World, sign_in: SignIn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.add_user("admin", "admin")
+    by_subject, quicker = world.stores.principals.by_subject, list[Account]()
+
+    async def slow(*names: Any) -> Account | None:
+        found = await by_subject(*names)
+        monkeypatch.undo()
+        quicker.append(await sign_in.account_of(world.org_id, identity()))
+        return found
+
+    monkeypatch.setattr(world.stores.principals, "by_subject", slow)
+    found = await sign_in.account_of(world.org_id, identity())
+    assert [account.principal.id for account in quicker] == [found.principal.id]
+
+
 async def test_an_account_is_found_by_issuer_and_subject_whatever_the_name(world: World, sign_in: SignIn) -> None:
     first = await sign_in.account_of(world.org_id, identity())
     moved = identity(email="ann@other.example", name="Ann Other", picture="https://x.example/a.png")

@@ -18,19 +18,22 @@ from postern.services.identity.authentication import Authentication
 from postern.store.ports import Topic
 
 
-async def test_all_are_on_until_somebody_chooses(world: World) -> None:
+async def test_all_are_as_by_default_until_somebody_chooses(world: World) -> None:
     services = world.services()
     admin = await world.add_user("root", "admin")
     assert {state.name: state.enabled for state in await services.features.all(admin.org_id)} == {
         name: spec.default for name, spec in FEATURES.items()
     }
+    assert [name for name, spec in FEATURES.items() if not spec.default] == [Feature.ACCESS_CONTROL]
     await services.features.put(admin, "script-runs", enabled=False)
     await services.features.put(admin, "api-keys", enabled=False)
+    await services.features.put(admin, "access-control", enabled=True)
     off = {state.name for state in await services.features.all(admin.org_id) if not state.enabled}
     assert off == {Feature.SCRIPT_RUNS, Feature.API_KEYS}
     other = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(other)
     assert await services.features.enabled(other.id, Feature.SCRIPT_RUNS)
+    assert not await services.features.enabled(other.id, Feature.ACCESS_CONTROL)
 
 
 async def test_another_process_follows(world: World) -> None:
@@ -47,7 +50,7 @@ async def test_only_admins_choose_and_only_what_there_is(world: World) -> None:
     for groups in ((), ("auditor",)):
         with pytest.raises(Denied):
             await services.features.put(await world.add_user(f"u{len(groups)}", *groups), "api-keys", enabled=False)
-    with pytest.raises(NotFound, match="there are api-keys, "):
+    with pytest.raises(NotFound, match="there are access-control, api-keys, "):
         await services.features.put(await world.add_user("root", "admin"), "reviews", enabled=True)
 
 
@@ -61,7 +64,8 @@ async def test_native_credentials_off(world: World) -> None:
     permit = await services.access.admit(grant, source="::1")
     assert await services.access.still_allowed(permit) is None
     await services.features.put(admin, "native-credentials", enabled=False)
-    assert world.signals.of(Topic.POLICY_CHANGED)[-1] == {}  # live links ask again
+    told = world.signals.of(Topic.POLICY_CHANGED)[-1]
+    assert told == {"org_id": str(world.org_id)}  # live links of this organisation ask again
     assert "switched off" in str(await services.access.still_allowed(permit))
     with pytest.raises(Denied, match="switched off"):
         await services.access.admit(grant, source="::1")

@@ -5,15 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from sqlalchemy import func, select
 from tests.support.world import World
 
 from postern.domain.lists import Page
 from postern.domain.login import VoucherPurpose
 from postern.domain.principal import Account, GroupSource, Principal, PrincipalStatus, Role
-from postern.errors import Conflict, Denied, Invalid, NotFound
+from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.services.bundle import Services
 from postern.services.connections import ConnectionFilter
 from postern.services.server.organisations import OrganisationFields
+from postern.store.schema import agents, groups, orgs, user_groups, users, vouchers
 
 
 async def now_is(world: World, principal: Principal) -> Principal:
@@ -46,6 +48,42 @@ async def test_who_runs_the_server_makes_organisations(world: World) -> None:
         await services.organisations.create(runner, "Acme & Sons", "x@y")
     everybody = await services.organisations.find(runner, Page())
     assert [one.name for one in everybody.items] == ["Acme & Sons", "default"]
+
+
+@pytest.mark.parametrize("embedded_agent", [False, True])
+async def test_an_organisation_is_made_whole_or_not_at_all(
+    world: World, monkeypatch: pytest.MonkeyPatch, embedded_agent: bool
+) -> None:
+    services = world.services()
+    runner = await world.add_user("root", "admin")
+    before = await rows(world)
+    monkeypatch.setattr("postern.store.sql.vouchers.MOST", 0)  # the last step fails: no room for the set-up link
+    with pytest.raises(TooMany):
+        await services.organisations.create(runner, "Acme", "boss@acme.example", embedded_agent=embedded_agent)
+    assert await rows(world) == before
+    monkeypatch.undo()
+    await services.organisations.create(runner, "Acme", "boss@acme.example", embedded_agent=embedded_agent)
+    after = await rows(world)
+    with pytest.raises(Conflict, match="organisation 'Acme' already"):
+        await services.organisations.create(runner, "Acme", "boss@acme.example", embedded_agent=embedded_agent)
+    assert await rows(world) == after
+    assert {name: after[name] - before[name] for name in after} == {
+        "agents": int(embedded_agent),
+        "groups": 2,
+        "orgs": 1,
+        "user_groups": 1,
+        "users": 1,
+        "vouchers": 1,
+    }
+
+
+async def rows(world: World) -> dict[str, int]:
+    """How many there are, by table, of what an organisation begins with."""
+    async with world.database.statement() as connection:
+        return {
+            table.name: (await connection.execute(select(func.count()).select_from(table))).scalar_one()
+            for table in (agents, groups, orgs, user_groups, users, vouchers)
+        }
 
 
 @pytest.mark.parametrize(

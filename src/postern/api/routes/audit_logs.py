@@ -10,10 +10,11 @@ from postern.api.auth import Caller, Use
 from postern.api.moments import Moment
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
+from postern.api.route import Route
 from postern.api.schemas.server import AuditEntryAnswer
 from postern.services.server.audit import AuditFilter
 
-router = APIRouter(prefix="/audit/logs", tags=["Server Management"])
+router = APIRouter(prefix="/audit/logs", tags=["Server Management"], route_class=Route)
 
 
 @router.get("", responses=errors(403))

@@ -12,7 +12,7 @@ from postern.api.auth import Facts, Use
 from postern.api.cookies import set_login_cookie
 from postern.api.info import Info
 from postern.api.responses import open_errors
-from postern.api.schemas.login import ExchangeRequest, LoginUrlAnswer
+from postern.api.schemas.login import AtOrganization, CodeChallenge, ExchangeRequest, LoginUrlAnswer, Redirect
 from postern.api.schemas.users import StatusAnswer
 from postern.api.state_cookie import clear_state_cookie, set_state_cookie, state_cookie
 from postern.domain.secret import Secret
@@ -28,14 +28,9 @@ async def login(
     services: Use,
     info: Info,
     response: Response,
-    redirect: Annotated[
-        str | None,
-        Query(max_length=2_000, description="Where to end: a path or URL of the web app, or http://127.0.0.1:PORT/"),
-    ] = None,
-    code_challenge: Annotated[
-        str | None, Query(max_length=128, description="S256 (RFC 7636); needed for a redirect to 127.0.0.1")
-    ] = None,
-    organization: Annotated[str | None, Query(max_length=255, description="The default one when left out")] = None,
+    redirect: Redirect = None,
+    code_challenge: CodeChallenge = None,
+    organization: AtOrganization = None,
     prompt: Annotated[str, Query(max_length=64, description="Passed on to the provider")] = "",
     screen_hint: Annotated[str, Query(max_length=32, description="Passed on to the provider")] = "",
 ) -> LoginUrlAnswer:

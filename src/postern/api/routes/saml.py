@@ -14,7 +14,7 @@ from postern.api.cookies import set_login_cookie
 from postern.api.info import Info
 from postern.api.responses import open_errors
 from postern.api.saml_cookie import clear_saml_cookie, saml_cookie, set_saml_cookie
-from postern.api.schemas.login import LoginUrlAnswer
+from postern.api.schemas.login import AtOrganization, CodeChallenge, LoginUrlAnswer, Redirect
 from postern.errors import Malformed
 from postern.services.identity.saml_login import SamlReturned, SamlWish
 
@@ -37,14 +37,9 @@ async def saml_login(
     services: Use,
     info: Info,
     response: Response,
-    redirect: Annotated[
-        str | None,
-        Query(max_length=2_000, description="Where to end: a path or URL of the web app, or http://127.0.0.1:PORT/"),
-    ] = None,
-    code_challenge: Annotated[
-        str | None, Query(max_length=128, description="S256 (RFC 7636); needed for a redirect to 127.0.0.1")
-    ] = None,
-    organization: Annotated[str | None, Query(max_length=255, description="The default one when left out")] = None,
+    redirect: Redirect = None,
+    code_challenge: CodeChallenge = None,
+    organization: AtOrganization = None,
     force_authn: Annotated[bool, Query(description="Whether the provider must ask for a proof again")] = False,
 ) -> LoginUrlAnswer:
     """Where to go to log in at the organisation's SAML provider. 400 where people log in otherwise."""

@@ -13,6 +13,7 @@ from fastapi.responses import StreamingResponse
 from postern.api.auth import Caller, Use, address_of
 from postern.api.moments import Moment
 from postern.api.responses import errors
+from postern.api.route import Route
 from postern.api.schemas.server import LogLineAnswer, LogLinesAnswer
 from postern.domain.secret import Secret
 from postern.domain.server_log import LogFilter
@@ -20,7 +21,7 @@ from postern.errors import Denied, TooMany, Unauthenticated, Unavailable
 from postern.services.bundle import Services
 from postern.services.server.server_logs import Follower
 
-router = APIRouter(prefix="/server-logs", tags=["Server Management"])
+router = APIRouter(prefix="/server-logs", tags=["Server Management"], route_class=Route)
 
 MAX_LINES = 1_000
 _READ_EVERY = 0.5  # seconds

@@ -20,7 +20,7 @@ from postern.services.identity.users import PrincipalFilter
 router = APIRouter(prefix="/users", tags=["User Management"], route_class=AuditedRoute)
 
 
-def filter_of(
+async def filter_of(
     search: Annotated[str | None, Query(max_length=320, description="Part of name or e-mail, in any case")] = None,
     group: Annotated[str | None, Query(max_length=128, description="Who is in this group, by its exact name")] = None,
     status: Annotated[PrincipalStatus | None, Query()] = None,

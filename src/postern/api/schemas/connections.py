@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from operator import attrgetter
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
@@ -115,18 +116,20 @@ class ConnectionAnswer(Answer):
     @classmethod
     def of(cls, view: ConnectionView, *, with_keys: bool) -> ConnectionAnswer:
         connection = view.connection
-        same = {
-            name: getattr(connection, name)
-            for name in cls.model_fields
-            if name not in ("status", "secret", "tracker_issue_template_id")
-        }
-        lists = {name: list(value) for name, value in same.items() if isinstance(value, tuple)}
+        same: dict[str, Any] = dict(zip(_SAME, _same_of(connection), strict=True))
         return cls(
-            **(same | lists),
+            **same,
             status=view.status,
             tracker_issue_template_id=connection.issue_template_id,
             secret=_without_values(connection.secret) if with_keys else {},
         )
+
+
+# What a connection has under the same name; a page of 100 reads all of these for each.
+_SAME = [
+    name for name in ConnectionAnswer.model_fields if name not in ("status", "secret", "tracker_issue_template_id")
+]
+_same_of = attrgetter(*_SAME)
 
 
 def _without_values(secret: Mapping[str, Secret]) -> dict[str, str | None]:

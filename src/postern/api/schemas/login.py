@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
+from fastapi import Query
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
+
+# The query of every way in by way of a provider.
+Redirect = Annotated[
+    str | None,
+    Query(max_length=2_000, description="Where to end: a path or URL of the web app, or http://127.0.0.1:PORT/"),
+]
+CodeChallenge = Annotated[
+    str | None, Query(max_length=128, description="S256 (RFC 7636); needed for a redirect to 127.0.0.1")
+]
+AtOrganization = Annotated[str | None, Query(max_length=255, description="The default one when left out")]
 
 
 class LoginUrlAnswer(Answer):

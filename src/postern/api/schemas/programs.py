@@ -12,6 +12,7 @@ from pydantic import Field
 from postern.api.info import Told
 from postern.api.schemas.common import Answer, Body
 from postern.api.schemas.connections import IssuedCredentialAnswer
+from postern.api.schemas.users import AccountAnswer
 from postern.domain.credential import Credential
 from postern.domain.machine import MachineIdentity
 from postern.domain.principal import Account, PrincipalKind, PrincipalStatus
@@ -59,27 +60,13 @@ class ServiceAccountRequest(ServiceAccountChange):
     subject: str
 
 
-class ServiceAccountAnswer(Answer):
+class ServiceAccountAnswer(AccountAnswer):
     id: UUID
     subject: str
-    name: str
-    status: PrincipalStatus
-    groups: list[str]
-    role: str = Field(description="admin, auditor or standard")
-    created_at: datetime | None
 
     @classmethod
     def of(cls, account: Account) -> ServiceAccountAnswer:
-        principal = account.principal
-        return cls(
-            id=principal.id,
-            subject=principal.subject,
-            name=principal.name,
-            status=principal.status,
-            groups=sorted(principal.groups),
-            role=principal.role,
-            created_at=account.created_at,
-        )
+        return cls(id=account.principal.id, subject=account.principal.subject, **cls.shared(account))
 
 
 class ApiKeyStatus(StrEnum):

@@ -39,7 +39,8 @@ class ServerInfoAnswer(Answer):
     postgres_host: str
     postgres_port: int
     postgres_proxy_enabled: bool = Field(description="Whether native PostgreSQL clients are listened for")
-    tunnel_url: str = Field(description="Where the command line opens tunnels")
+    tunnel_url: str = Field(description="Where agents and the command line open tunnels")
+    grpc_url: str = Field(description="Where agents enrol: the control service, gRPC over TLS")
     ca_certificate: str | None = Field(description="PEM; None when the certificates are publicly trusted")
     feature_flags: dict[str, bool]
 
@@ -58,6 +59,7 @@ class ServerInfoAnswer(Answer):
             postgres_port=told.postgres_port,
             postgres_proxy_enabled=told.postgres_enabled,
             tunnel_url=told.tunnel_url,
+            grpc_url=told.grpc_url,
             ca_certificate=told.ca_certificate,
             feature_flags={flag.name: flag.enabled for flag in flags},
         )

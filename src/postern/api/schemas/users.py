@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
-from postern.domain.agent import Agent
 from postern.domain.login import LoginMethod
 from postern.domain.principal import Account, PrincipalKind, PrincipalStatus
 from postern.domain.secret import Secret
@@ -19,16 +18,32 @@ class StatusAnswer(Answer):
     status: str = "ok"
 
 
-class UserAnswer(Answer):
-    id: str = Field(description="The subject")
-    email: str
+class AccountAnswer(Answer):
+    """What users and service accounts are both shown with."""
+
     name: str
     status: PrincipalStatus
     groups: list[str]
     role: str = Field(description="admin, auditor or standard")
+    created_at: datetime | None
+
+    @staticmethod
+    def shared(account: Account) -> dict[str, Any]:
+        principal = account.principal
+        return {
+            "name": principal.name,
+            "status": principal.status,
+            "groups": sorted(principal.groups),
+            "role": principal.role,
+            "created_at": account.created_at,
+        }
+
+
+class UserAnswer(AccountAnswer):
+    id: str = Field(description="The subject")
+    email: str
     verified: bool = Field(description="The identity provider, or an administrator, vouches for the e-mail address")
     picture: str = Field(description="URL, as the identity provider gave it; may be empty")
-    created_at: datetime | None
     last_login_at: datetime | None
 
     @classmethod
@@ -37,14 +52,10 @@ class UserAnswer(Answer):
         return cls(
             id=principal.subject,
             email=principal.email,
-            name=principal.name,
-            status=principal.status,
-            groups=sorted(principal.groups),
-            role=principal.role,
             verified=account.verified,
             picture=account.picture,
-            created_at=account.created_at,
             last_login_at=account.last_login_at,
+            **cls.shared(account),
         )
 
 
@@ -93,15 +104,3 @@ class UserRequest(UserChange):
 class PasswordRequest(Body):
     current_password: str
     new_password: str
-
-
-class AgentAnswer(Answer):
-    id: str
-    name: str
-    mode: str
-    status: str = Field(description="CONNECTED or DISCONNECTED")
-
-    @classmethod
-    def of(cls, agent: Agent, *, online: bool) -> AgentAnswer:
-        status = "CONNECTED" if online else "DISCONNECTED"
-        return cls(id=str(agent.id), name=agent.name, mode=agent.mode, status=status)

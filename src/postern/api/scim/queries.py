@@ -40,7 +40,7 @@ class Asked:
         return Page(self.count, self.start - 1)
 
 
-def asked(
+async def asked(
     filter: Annotated[str | None, Query(max_length=_MAX_TEXT, description='Such as userName eq "ann"')] = None,  # noqa: A002
     startIndex: Annotated[int, Query(le=MAX_OFFSET, description="Counts from 1")] = 1,  # noqa: N803
     count: Annotated[int, Query(description=f"At most {MAX_LIMIT}")] = MAX_LIMIT,

@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, Field, ValidationError
 from scim2_models import Error as ScimErrorMessage
 from scim2_models import SCIMException
@@ -17,6 +16,7 @@ from starlette.exceptions import HTTPException
 from postern.api import errors
 from postern.api.audited import AuditedRoute
 from postern.api.responses import errors as declared
+from postern.api.route import Route
 from postern.errors import Conflict, Invalid, Malformed, PosternError
 
 # Parts of the standard that a provider may leave out, and that clients find out about by 501 (RFC 7644 section 3.12).
@@ -36,7 +36,7 @@ class ScimError(BaseModel):
     detail: str
 
 
-class _Shaped(APIRoute):
+class _Shaped(Route):
     def get_route_handler(self) -> Handler:
         handle = super().get_route_handler()
 

@@ -9,7 +9,7 @@ import click
 
 from postern.cli.api import client
 from postern.cli.output import emit, fields, json_option, table
-from postern.cli.rows import told
+from postern.cli.rows import pairs, told
 from postern.client.shapes import Connection
 
 
@@ -71,7 +71,7 @@ def _shown(key: str, value: Any) -> Any:
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
 @click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
 @click.option("--guardrail", "guardrails", multiple=True, metavar="ID", help="A guard rail to apply; repeatable.")
-@click.option("--agent-id", help="The agent that reaches the target; the first one when missing.")
+@click.option("--agent-id", help="The agent that reaches the target; the gateway's own, or the only one, when missing.")
 @click.option("--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin).")
 @json_option
 def create(name: str | None, file: IO[str] | None, agent_id: str | None, as_json: bool, **given: Any) -> None:
@@ -83,7 +83,7 @@ def create(name: str | None, file: IO[str] | None, agent_id: str | None, as_json
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
     with client() as api:
-        body = _read(file) if file else _body(str(name), agent_id or api.agents.first(), given)
+        body = _read(file) if file else _body(str(name), agent_id or api.agents.default(), given)
         created = api.connections.create(body)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
 
@@ -99,7 +99,7 @@ def _read(file: IO[str]) -> dict[str, Any]:
 
 
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
-    variables = _pairs("--env", tuple(_filled(text) for text in given["variables"]))
+    variables = pairs("--env", tuple(_filled(text) for text in given["variables"]))
     return {
         "name": name,
         "type": given["kind"],
@@ -110,7 +110,7 @@ def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
         "access_mode_runbooks": "enabled",
         "access_schema": "enabled",
         "secret": {f"envvar:{key}": base64.b64encode(value.encode()).decode() for key, value in variables.items()},
-        "connection_tags": _pairs("--tag", given["tags"]),
+        "connection_tags": pairs("--tag", given["tags"]),
         "redact_enabled": bool(given["redact_types"]),
         "redact_types": list(given["redact_types"]),
         "guardrail_rules": list(given["guardrails"]),
@@ -125,17 +125,6 @@ def _filled(text: str) -> str:
     if text not in os.environ:
         raise click.UsageError(f"--env: give {text}=VALUE, or set the environment variable {text}")
     return f"{text}={os.environ[text]}"
-
-
-def _pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for text in given:
-        key, equals, value = text.partition("=")
-        if not equals or not key:
-            # The text may be a password that was mistyped: it is not repeated.
-            raise click.UsageError(f"{option}: needs KEY=VALUE")
-        found[key] = value
-    return found
 
 
 @connections.command()

@@ -18,8 +18,8 @@ def up(**flags: Any) -> None:
     """Run the gateway with a demo database to try it on.
 
     The first start makes everything that is missing: keys, certificates, the store, an administrator and a demo
-    connection; it prints the password and a psql line that works, and logs the command line in. The next start
-    finds its state again. Ctrl-C stops all of it; twice stops at once.
+    connection; it prints a password, a set-up link and a psql line that work, and logs the command line in. The next
+    start finds its state again. Ctrl-C stops all of it; twice stops at once.
 
     Every flag can be set by an environment variable, too: POSTERN_API_PORT for --api-port.
 

@@ -9,6 +9,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode
 
@@ -44,6 +45,12 @@ class Answer:
 async def resolve(host: str, port: int) -> list[str]:
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@cache
+def _system_trust() -> ssl.SSLContext:
+    """Loaded once in a process: that takes longer than most requests."""
+    return ssl.create_default_context()
 
 
 class Fetcher:
@@ -104,7 +111,7 @@ class Fetcher:
         """From the first address that lets us connect. The name was resolved and checked before: it is not asked
         again, since it could answer something else then; the certificate must still be for the name."""
         if self._trust is None:
-            self._trust = await asyncio.to_thread(ssl.create_default_context)
+            self._trust = await asyncio.to_thread(_system_trust)
         problem: httpx.HTTPError | None = None
         for address in addresses[:_ADDRESSES]:
             async with httpx.AsyncClient(verify=self._trust, trust_env=False, timeout=self._deadline) as client:

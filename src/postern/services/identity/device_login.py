@@ -13,18 +13,17 @@ import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from uuid import UUID
 
-from postern.domain.login import ClientKind, Login, LoginMethod, Provided, VoucherPurpose
+from postern.domain.login import Login, Provided, VoucherPurpose
 from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, NotFound, TooMany, Unauthenticated
-from postern.services.identity.handover import packed, unpacked
-from postern.services.identity.logins import TOKEN_LIFE, ClientFacts, Logins, Opened
+from postern.services.identity.handover import Handover, packed
+from postern.services.identity.logins import TOKEN_LIFE, ClientFacts, Opened
 from postern.services.identity.passwords import Throttle
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, PrincipalStore
+from postern.store.ports import Clock
 
 LIFE = timedelta(minutes=10)
 INTERVAL = 5  # seconds between two questions of a device
@@ -57,9 +56,8 @@ class Asking:
 
 
 class DeviceLogin:
-    def __init__(self, principals: PrincipalStore, logins: Logins, vouchers: Vouchers, now: Clock) -> None:
-        self._principals = principals
-        self._logins = logins
+    def __init__(self, handover: Handover, vouchers: Vouchers, now: Clock) -> None:
+        self._handover = handover
         self._vouchers = vouchers
         self._now = now
         self._asked: OrderedDict[bytes, datetime] = OrderedDict()
@@ -111,12 +109,7 @@ class DeviceLogin:
         payload = await self._vouchers.take(VoucherPurpose.DEVICE, _device(device_code))
         if payload["answer"] != "allow":
             raise Denied("access_denied: somebody refused this login in the browser")
-        account = await self._principals.get(UUID(payload["org_id"]), UUID(payload["user_id"]))
-        if account is None:
-            raise Unauthenticated("this account was deleted")
-        facts = ClientFacts(ClientKind.CLI, client.source, client.user_agent)
-        method = LoginMethod(payload["method"])
-        return account, await self._logins.open(account, method, facts, unpacked(payload["provided"]))
+        return await self._handover.redeem(payload, client)
 
     async def _user_code(self, device_code: Secret, client: ClientFacts) -> str:
         for _ in range(5):

@@ -45,24 +45,25 @@ class Groups:
         return SizedGroup(group, 0)
 
     async def rename(self, principal: Principal, key: str, name: str) -> SizedGroup:
-        """With all memberships. Raises Denied, NotFound, Invalid, Conflict."""
+        """With all memberships; access rules for it stay for it. Raises Denied, NotFound, Invalid, Conflict."""
         require_admin(principal, "change groups")
         group = await self._changeable(principal, key)
         renamed = checked_group(name)
         members = await self._store.members(group)
         await self._store.rename(group, renamed, group.external_id)
-        await self._tell(members)
+        await tell_of_group(self._signals, group, members)
         found = await self._get(principal, str(group.id))
         note(group, found)
         return SizedGroup(found, len(members))
 
     async def remove(self, principal: Principal, key: str) -> None:
-        """With all memberships. Raises Denied, NotFound, and Invalid for a group that gives a role."""
+        """With all memberships, and what access rules gave them. Raises Denied, NotFound, and Invalid for a group that
+        gives a role."""
         require_admin(principal, "delete groups")
         group = await self._changeable(principal, key)
         members = await self._store.members(group)
         await self._store.remove(group)
-        await self._tell(members)
+        await tell_of_group(self._signals, group, members)
         note(group, None)
 
     async def _get(self, principal: Principal, key: str) -> Group:
@@ -76,9 +77,12 @@ class Groups:
         check_roleless(principal, group)
         return group
 
-    async def _tell(self, members: list[Principal]) -> None:
-        for member in members:
-            await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(member.id))
+
+async def tell_of_group(signals: Signals, group: Group, members: list[Principal]) -> None:
+    """It has another name, or none any more: access rules name another, and members are in another."""
+    await signals.publish(Topic.POLICY_CHANGED, org_id=str(group.org_id))
+    for member in members:
+        await signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(member.id))
 
 
 def check_roleless(principal: Principal, group: Group) -> None:

@@ -63,6 +63,11 @@ class Handover:
         payload = await self._vouchers.take(VoucherPurpose.EXCHANGE, code)
         if not _proves(code_verifier, payload["code_challenge"]):
             raise Unauthenticated("code_verifier: does not belong to this code; log in again")
+        return await self.redeem(payload, client)
+
+    async def redeem(self, payload: Mapping[str, Any], client: ClientFacts) -> tuple[Account, Opened]:
+        """Logs a command line in by a voucher that was taken, whose payload says who proved in a browser who they are:
+        `org_id`, `user_id`, `method` and what was `provided`. Raises Unauthenticated."""
         account = await self._principals.get(UUID(payload["org_id"]), UUID(payload["user_id"]))
         if account is None:
             raise Unauthenticated("this account was deleted")

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus
 from postern.errors import Conflict, Invalid, NotFound
-from postern.services.identity.groups import check_roleless, checked_group
+from postern.services.identity.groups import check_roleless, checked_group, tell_of_group
 from postern.services.identity.users import Users, checked_email, checked_name, require_admin, require_reader
 from postern.services.server.trail import changed as note
 from postern.store.ports import Clock, GroupStore, PrincipalFilter, PrincipalStore, Signals, Topic
@@ -161,7 +161,7 @@ class Provisioning:
         if (renamed, external_id) != (group.name, group.external_id):
             everybody = await self._groups.members(group)
             await self._groups.rename(group, renamed, _checked_id(external_id))
-            await self._tell(frozenset(member.id for member in everybody))
+            await tell_of_group(self._signals, group, everybody)
         after = await self.get_group(principal, group_id)
         note(before, after)
         return after
@@ -173,7 +173,7 @@ class Provisioning:
         check_roleless(principal, before.group)
         everybody = await self._groups.members(before.group)
         await self._groups.remove(before.group)
-        await self._tell(frozenset(member.id for member in everybody))
+        await tell_of_group(self._signals, before.group, everybody)
         note(before, None)
 
     async def _merged(self, account: Account, given: ProvisionedUser) -> Account:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from postern.domain.login import VoucherPurpose
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus
@@ -12,7 +13,7 @@ from postern.errors import Denied, Invalid, NotFound
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, PrincipalStore
+from postern.store.ports import Clock, NewVoucher, PrincipalStore
 
 SETUP_LIFE = timedelta(hours=24)
 
@@ -49,10 +50,21 @@ class SetupLinks:
         principal = account.principal
         if principal.status is PrincipalStatus.INACTIVE:
             raise Invalid(f"{principal.email} is inactive, and a set-up link does not change that", field="status")
-        payload = {"user_id": str(principal.id), "org_id": str(principal.org_id), "from_host": from_host}
         await self._vouchers.forget(VoucherPurpose.SETUP, principal.id)
-        token = await self._vouchers.make(VoucherPurpose.SETUP, payload, SETUP_LIFE)
+        token = await self._vouchers.make(VoucherPurpose.SETUP, _payload(principal, from_host), SETUP_LIFE)
         changed(None, {"email": principal.email, "changed": "a set-up link was made"})
+        return await self._link(principal, token)
+
+    async def draft_for(self, principal: Principal) -> tuple[SetupLink, NewVoucher]:
+        """For an account that is stored together with the voucher: good only then."""
+        token, voucher = self._vouchers.draft(VoucherPurpose.SETUP, _payload(principal), SETUP_LIFE)
+        return await self._link(principal, token), voucher
+
+    async def _link(self, principal: Principal, token: Secret) -> SetupLink:
         api_url = (await self._server_configs.current()).api_url
         url = Secret(f"{api_url}/setup#token={token.reveal()}")
         return SetupLink(principal.email, token, url, self._now() + SETUP_LIFE)
+
+
+def _payload(principal: Principal, from_host: bool = False) -> dict[str, Any]:
+    return {"user_id": str(principal.id), "org_id": str(principal.org_id), "from_host": from_host}

@@ -74,6 +74,8 @@ class SignIn:
             account = await self._store.by_email(org_id, identity.email)
         if account is None:
             return None
+        if (account.principal.issuer, account.principal.subject) == (identity.issuer, identity.subject):
+            return account  # made by another login of the same person since the look-up by subject
         # The look-up folds more than ASCII's capitals: an address with a Kelvin sign finds the one with a k.
         same = account.principal.email == identity.email.translate(_LOWER)
         if not same or account.principal.status is not PrincipalStatus.INVITED or not identity.email_verified:
@@ -159,11 +161,14 @@ class SignIn:
         by_hand = await self._store.groups_by(principal.id, GroupSource.MANUAL)
         kept = by_hand & {principal.role_groups.admin}
         before = await self._store.groups_by(principal.id, GroupSource.PROVIDER)
-        if by_hand != kept:
-            await self._store.set_groups(principal.id, kept, GroupSource.MANUAL)
-        if given != before:
-            await self._store.set_groups(principal.id, given, GroupSource.PROVIDER)
-        if by_hand != kept or given != before:
+        if by_hand == kept and given == before:
+            return
+        try:
+            if by_hand != kept:
+                await self._store.set_groups(principal.id, kept, GroupSource.MANUAL)
+            if given != before:
+                await self._store.set_groups(principal.id, given, GroupSource.PROVIDER)
+        finally:  # also when only the first of them was done
             await self._signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(principal.id))
 
 

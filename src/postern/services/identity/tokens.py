@@ -7,7 +7,9 @@ nothing without its login, which can be ended at once; the signature keeps stran
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
+from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -27,6 +29,7 @@ SETTING = "token-keys"  # how `settings.changed` names these keys
 _ALGORITHM = "Ed25519"  # EdDSA by its fully specified name, RFC 9864
 # A key that was retired verifies for as long as a token that it signed may be good.
 RETIRED_KEYS_STAY = timedelta(days=1)
+_MAX_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +38,19 @@ class Claims:
     login_id: UUID
 
 
+@dataclass(frozen=True, slots=True)
+class _Verified:
+    claims: Claims
+    expires_at: int  # seconds since 1970, as `exp` has it
+
+
 class Tokens:
-    """Keeps the keys in memory; a token of a key that is not known yet makes it look again."""
+    """Keeps the keys in memory; a token of a key that is not known yet makes it look again.
+
+    Also keeps what the last tokens say that were verified, by their SHA-256, until the keys change: parsing one and
+    checking its signature costs more than all the rest of a request's admission. Whether its login still stands is
+    not known here, and asked at every request.
+    """
 
     def __init__(self, store: SigningKeyStore, signals: Signals, now: Clock) -> None:
         self._store = store
@@ -44,6 +58,8 @@ class Tokens:
         self._now = now
         self._keys: dict[str, OKPKey] = {}
         self._signing = ""
+        self._generation = 0
+        self._verified: OrderedDict[bytes, _Verified] = OrderedDict()
         self._looking = asyncio.Lock()
         self._looked_at: datetime | None = None
         signals.subscribe(Topic.SETTINGS_CHANGED, self._on_changed)
@@ -65,13 +81,25 @@ class Tokens:
 
     async def is_ours(self, token: Secret) -> bool:
         """Whether it names one of our keys; says nothing about whether it is good."""
-        return await self._key_of(token) is not None
+        return _digest_of(token) in self._verified or await self._key_of(token) is not None
 
     async def verify(self, token: Secret) -> Claims:
         """Raises Unauthenticated for anything that is not a live token of ours."""
-        key = await self._key_of(token)
-        if key is None:
+        digest = _digest_of(token)
+        verified = self._verified.get(digest)
+        if verified is None:
+            key = await self._key_of(token)
+            if key is None:
+                raise _invalid()
+            verified = self._verified[digest] = self._checked(token, key)
+            if len(self._verified) > _MAX_REMEMBERED:
+                self._verified.popitem(last=False)
+        elif verified.expires_at <= int(self._now().timestamp()):
             raise _invalid()
+        return verified.claims
+
+    def _checked(self, token: Secret, key: OKPKey) -> _Verified:
+        """Raises Unauthenticated."""
         registry = jwt.JWTClaimsRegistry(
             now=int(self._now().timestamp()),
             iss={"essential": True, "value": ISSUER},
@@ -84,7 +112,7 @@ class Tokens:
         try:
             claims = jwt.decode(token.reveal(), key, algorithms=[_ALGORITHM]).claims
             registry.validate(claims)
-            return Claims(UUID(claims["sub"]), UUID(claims["sid"]))
+            return _Verified(Claims(UUID(claims["sub"]), UUID(claims["sid"])), int(claims["exp"]))
         except (JoseError, ValueError, TypeError, AttributeError):
             raise _invalid() from None
 
@@ -113,21 +141,36 @@ class Tokens:
             now = self._now()
             if self._keys and self._looked_at is not None and now - self._looked_at < timedelta(seconds=1):
                 return
-            kept = await self._store.all()
-            if not kept:
-                await self._store.rotate(_new_key(now), now, first=True)
-                kept = await self._store.all()
+            kept: list[SigningKey] = []
+            generation = -1
+            while generation != self._generation:  # they changed while we asked: what came may be from before
+                generation = self._generation
+                kept = await self._kept(now)
             good = [key for key in kept if key.retired_at is None or now < key.retired_at + RETIRED_KEYS_STAY]
             self._keys = {str(key.id): _imported(key) for key in good}
             self._signing = str(next(key.id for key in good if key.retired_at is None))
             self._looked_at = now
+
+    async def _kept(self, now: datetime) -> list[SigningKey]:
+        """At least one."""
+        kept = await self._store.all()
+        if not kept:
+            await self._store.rotate(_new_key(now), now, first=True)
+            kept = await self._store.all()
+        return kept
 
     def _on_changed(self, payload: Mapping[str, str]) -> None:
         if payload.get("name") == SETTING:
             self._forget()
 
     def _forget(self) -> None:
+        self._generation += 1
         self._keys, self._signing, self._looked_at = {}, "", None
+        self._verified.clear()
+
+
+def _digest_of(token: Secret) -> bytes:
+    return hashlib.sha256(token.reveal().encode(errors="surrogatepass")).digest()
 
 
 def _new_key(now: datetime) -> SigningKey:

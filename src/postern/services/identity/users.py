@@ -17,7 +17,7 @@ from postern.services.identity.accounts import Accounts
 from postern.services.identity.logins import Logins
 from postern.services.identity.passwords import check_strength
 from postern.services.server.trail import changed as note
-from postern.store.ports import Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals, Topic
+from postern.store.ports import Clock, PrincipalFilter, PrincipalStore, Signals, Topic
 
 __all__ = ["PrincipalFilter", "Profile", "UserFields", "Users"]
 
@@ -49,14 +49,12 @@ class Users:
     def __init__(
         self,
         store: PrincipalStore,
-        organisations: OrganisationStore,
         accounts: Accounts,
         logins: Logins,
         signals: Signals,
         now: Clock,
     ) -> None:
         self._store = store
-        self._organisations = organisations
         self._accounts = accounts
         self._logins = logins
         self._signals = signals
@@ -87,11 +85,11 @@ class Users:
 
     async def profile(self, principal: Principal) -> Profile:
         """Raises NotFound."""
-        account = await self.own(principal)
-        organisation = await self._organisations.get(principal.org_id)
-        if organisation is None:
-            raise NotFound("this organisation was deleted")
-        return Profile(account, organisation, (await self._organisations.find(Page(limit=1))).total == 1)
+        found = await self._store.profile(principal.org_id, principal.id)
+        if found is None:
+            raise NotFound("this account was deleted")
+        account, organisation, organisations = found
+        return Profile(account, organisation, organisations == 1)
 
     async def create(self, principal: Principal, fields: UserFields) -> Account:
         """Without a password the user is invited: the first login by the identity provider makes the account theirs.
@@ -130,7 +128,6 @@ class Users:
             raise Invalid("email: cannot be changed", field="email")
         if fields.password is not None:
             require_person(principal, "set passwords")
-            check_strength(fields.password, "password")
         changed = replace(
             current,
             name=current.name if fields.name is None else checked_name(fields.name),
@@ -142,10 +139,14 @@ class Users:
         if current.id == principal.id and not changed.is_admin:
             raise Invalid(f"groups: you cannot leave the group {changed.role_groups.admin!r} yourself", field="groups")
         by_hand = None if fields.groups is None else await self._by_hand(current, changed.groups)
-        await self._store.update(replace(account, principal=changed), self._now(), groups=by_hand)
+        # What may be refused comes before anything is changed, and what is changed is told at once.
+        hashed = None
         if fields.password is not None:
-            await self._accounts.set_password(current, fields.password, "password")
+            hashed = await self._accounts.hashed(current, fields.password, "password")
+        await self._store.update(replace(account, principal=changed), self._now(), groups=by_hand)
         await self.stands_changed(changed)
+        if hashed is not None:
+            await self._accounts.keep_password(current, hashed)
         updated = await self.get(principal, changed.subject)
         note(account, updated)
         return updated

@@ -16,7 +16,7 @@ from uuid import UUID
 from postern.domain.login import VoucherPurpose
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
-from postern.store.ports import Clock, VoucherStore
+from postern.store.ports import Clock, NewVoucher, VoucherStore
 
 _BYTES = 32
 
@@ -31,11 +31,18 @@ class Vouchers:
     ) -> Secret:
         """`payload` is JSON; a `user_id` in it says whose it is, and it goes with them. `secret` is made here unless
         something else must be the voucher's text; it must then be as hard to guess. Raises TooMany, Conflict."""
+        secret, voucher = self.draft(purpose, payload, life, secret=secret)
+        await self._store.add(voucher)
+        return secret
+
+    def draft(
+        self, purpose: VoucherPurpose, payload: Mapping[str, Any], life: timedelta, *, secret: Secret | None = None
+    ) -> tuple[Secret, NewVoucher]:
+        """As `make`, for whoever stores it together with something else: good only then."""
         secret = secret or Secret(secrets.token_urlsafe(_BYTES))
         now = self._now()
         owner = UUID(payload["user_id"]) if "user_id" in payload else None
-        await self._store.add(purpose, _digest(secret), payload, now, now + life, owner)
-        return secret
+        return secret, NewVoucher(purpose, _digest(secret), payload, now, now + life, owner)
 
     async def take(self, purpose: VoucherPurpose, secret: Secret) -> Mapping[str, Any]:
         """The payload, this once. Raises Unauthenticated when it was used, has expired, or never was."""

@@ -10,6 +10,7 @@ from uuid import UUID
 from postern.domain.auth_config import AuthConfig, OidcConfig, SamlConfig
 from postern.domain.login import LoginMethod
 from postern.domain.secret import Secret
+from postern.services.server.kept import Kept
 from postern.store.ports import Clock, OrganisationStore, SettingStore, Signals, Topic
 
 SETTING = "auth"
@@ -35,20 +36,14 @@ class AuthConfigs:
         self._signals = signals
         self._now = now
         self._default = default or AuthConfig()
-        self._known: dict[UUID, AuthConfig] = {}
-        self._generation = 0
-        signals.subscribe(Topic.SETTINGS_CHANGED, self._on_changed)
-        signals.subscribe(Topic.RESUMED, lambda _: self._forget())
+        self._kept = Kept[AuthConfig](signals, SETTING)
 
     async def of(self, org_id: UUID) -> AuthConfig:
-        known = self._known.get(org_id)
-        if known is None:
-            generation = self._generation
-            stored = await self._store.get(org_id, SETTING)
-            known = await self._unset(org_id) if stored is None else _config_of(stored)
-            if generation == self._generation:  # else something changed while we asked: good for now, not to keep
-                self._known[org_id] = known
-        return known
+        return await self._kept.get(org_id, self._read)
+
+    async def _read(self, org_id: UUID) -> AuthConfig:
+        stored = await self._store.get(org_id, SETTING)
+        return await self._unset(org_id) if stored is None else _config_of(stored)
 
     async def _unset(self, org_id: UUID) -> AuthConfig:
         is_default = self._default != AuthConfig() and org_id == (await self._organisations.default()).id
@@ -57,16 +52,8 @@ class AuthConfigs:
     async def put(self, org_id: UUID, config: AuthConfig) -> None:
         """The caller has checked it."""
         await self._store.put(org_id, SETTING, _stored(config), self._now())
-        self._forget()
+        self._kept.forget()
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
-
-    def _on_changed(self, payload: Mapping[str, str]) -> None:
-        if payload.get("name") == SETTING:
-            self._forget()
-
-    def _forget(self) -> None:
-        self._generation += 1
-        self._known.clear()
 
 
 def _config_of(stored: Mapping[str, Any]) -> AuthConfig:

@@ -15,9 +15,9 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.server.addresses import checked_url
 from postern.services.server.auth_configs import AuthConfigs
-from postern.services.server.role_names import checked_roles
+from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
-from postern.store.ports import ApiKeyStore, Clock, OrganisationStore, PrincipalFilter, PrincipalStore
+from postern.store.ports import ApiKeyStore, Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals
 
 MAX_METADATA = 1024 * 1024  # characters of a SAML identity provider's metadata
 MAX_SECRET = 4_096  # characters
@@ -68,6 +68,7 @@ class AuthSettings:
         organisations: OrganisationStore,
         principals: PrincipalStore,
         api_keys: ApiKeyStore,
+        signals: Signals,
         now: Clock,
         provider: ProviderCheck | None = None,
     ) -> None:
@@ -75,6 +76,7 @@ class AuthSettings:
         self._organisations = organisations
         self._principals = principals
         self._api_keys = api_keys
+        self._signals = signals
         self._now = now
         self._provider = provider
 
@@ -106,6 +108,7 @@ class AuthSettings:
         wanted = replace(current, role_groups=roles)
         if wanted != current:
             await self._organisations.update(wanted)
+            await tell_of_roles(self._signals, current, wanted)
         await self._configs.put(principal.org_id, config)
         changed(_shown(before, current), _shown(config, wanted))
         return config, wanted

@@ -10,6 +10,7 @@ from uuid import UUID
 from postern.domain.features import FEATURES, Feature
 from postern.domain.principal import Principal
 from postern.errors import Denied, NotFound
+from postern.services.server.kept import Kept
 from postern.services.server.trail import changed
 from postern.store.ports import Clock, SettingStore, Signals, Topic
 
@@ -30,11 +31,8 @@ class Features:
         self._store = store
         self._signals = signals
         self._now = now
-        self._known: dict[UUID, Mapping[str, object]] = {}
-        self._generation = 0
+        self._kept = Kept[Mapping[str, object]](signals, SETTING)
         self._changing = asyncio.Lock()
-        signals.subscribe(Topic.SETTINGS_CHANGED, self._on_changed)
-        signals.subscribe(Topic.RESUMED, lambda _: self._forget())
 
     async def enabled(self, org_id: UUID, feature: Feature) -> bool:
         return bool((await self._chosen(org_id)).get(feature, FEATURES[feature].default))
@@ -64,25 +62,16 @@ class Features:
             chosen = dict(await self._store.get(org_id, SETTING) or {})
             before = bool(chosen.get(feature, FEATURES[feature].default))
             await self._store.put(org_id, SETTING, {**chosen, feature: enabled}, self._now())
-            self._forget()
+            self._kept.forget()
         changed({"name": feature, "enabled": before}, {"name": feature, "enabled": enabled})
         await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
-        await self._signals.publish(Topic.POLICY_CHANGED)  # live links ask again whether they may be
+        await self._signals.publish(
+            Topic.POLICY_CHANGED, org_id=str(org_id)
+        )  # live links ask again whether they may be
         return FeatureState(feature, FEATURES[feature].meaning, enabled)
 
     async def _chosen(self, org_id: UUID) -> Mapping[str, object]:
-        known = self._known.get(org_id)
-        if known is None:
-            generation = self._generation
-            known = await self._store.get(org_id, SETTING) or {}
-            if generation == self._generation:  # else something changed while we asked: good for now, not to keep
-                self._known[org_id] = known
-        return known
+        return await self._kept.get(org_id, self._read)
 
-    def _on_changed(self, payload: Mapping[str, str]) -> None:
-        if payload.get("name") == SETTING:
-            self._forget()
-
-    def _forget(self) -> None:
-        self._generation += 1
-        self._known.clear()
+    async def _read(self, org_id: UUID) -> Mapping[str, object]:
+        return await self._store.get(org_id, SETTING) or {}

@@ -20,16 +20,24 @@ def _any_name(_name: str) -> bool:
     return True
 
 
+def _public() -> None:
+    """The certificate is one that everybody trusts."""
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """`config` and `auth` are what the environment says, and hold where nothing is stored.
 
-    `probe` raises Conflict or Invalid when an endpoint cannot be listened on. `reserved` names the ports of other
-    listeners of this gateway. `certified` says whether the server's certificate is good for a name.
+    `control` is where agents and command lines find the control service; `authority` gives the DER form of the CA that
+    they verify it by, None for a public one. `probe` raises Conflict or Invalid when an endpoint cannot be listened on.
+    `reserved` names the ports of other listeners of this gateway. `certified` says whether the server's certificate is
+    good for a name.
     """
 
     config: ServerConfig = field(default_factory=lambda: ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432))))
     auth: AuthConfig = field(default_factory=AuthConfig)
+    control: Endpoint = field(default_factory=lambda: Endpoint("localhost", 7444))
+    authority: Callable[[], bytes | None] = _public
     provider: ProviderCheck | None = None
     probe: Callable[[Endpoint], None] = _free
     reserved: Mapping[int, str] = field(default_factory=dict)

@@ -15,9 +15,9 @@ from postern.services.agents import EMBEDDED
 from postern.services.identity.setup_links import SetupLink, SetupLinks
 from postern.services.identity.users import checked_email
 from postern.services.server.operators import Operators
-from postern.services.server.role_names import checked_roles
+from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
-from postern.store.ports import AgentStore, Clock, OrganisationStore, PrincipalStore
+from postern.store.ports import Clock, Founding, FoundingStore, OrganisationStore, Signals
 
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
@@ -44,17 +44,17 @@ class Organisations:
     def __init__(
         self,
         store: OrganisationStore,
-        principals: PrincipalStore,
-        agents: AgentStore,
+        foundings: FoundingStore,
         setup_links: SetupLinks,
         operators: Operators,
+        signals: Signals,
         now: Clock,
     ) -> None:
         self._store = store
-        self._principals = principals
-        self._agents = agents
+        self._foundings = foundings
         self._setup_links = setup_links
         self._operators = operators
+        self._signals = signals
         self._now = now
 
     async def find(self, principal: Principal, page: Page) -> Listed[Organisation]:
@@ -77,16 +77,15 @@ class Organisations:
     async def create(
         self, principal: Principal, name: str, admin_email: str, *, embedded_agent: bool = False
     ) -> NewOrganisation:
-        """With its role groups and an invited administrator. `embedded_agent`: it may reach targets from this
-        machine's own network; otherwise it can reach none until it has agents of its own.
+        """With its role groups and an invited administrator, whole or not at all. `embedded_agent`: it may reach
+        targets from this machine's own network; otherwise it can reach none until it has agents of its own.
 
-        Raises Denied, Invalid, Conflict.
+        Raises Denied, Invalid, Conflict, TooMany.
         """
         await self._operators.require(principal, "make organisations")
         now = self._now()
         organisation = Organisation(uuid4(), checked_organisation_name(name), now)
         email = checked_email(admin_email)
-        await self._store.add(organisation)
         roles = organisation.role_groups
         key = uuid4()
         admin = Principal(
@@ -99,10 +98,9 @@ class Organisations:
             status=PrincipalStatus.INVITED,
             role_groups=roles,
         )
-        await self._principals.add(Account(admin), now)
-        if embedded_agent:
-            await self._agents.add(Agent(uuid4(), organisation.id, EMBEDDED, AgentMode.GATEWAY, None, now))
-        setup = await self._setup_links.make_for(Account(admin))
+        agent = Agent(uuid4(), organisation.id, EMBEDDED, AgentMode.GATEWAY, None, now) if embedded_agent else None
+        setup, voucher = await self._setup_links.draft_for(admin)
+        await self._foundings.add(Founding(organisation, Account(admin), voucher, agent))
         changed(None, {"organisation": organisation, "admin": admin.email, "embedded_agent": embedded_agent})
         return NewOrganisation(organisation, admin, setup)
 
@@ -122,6 +120,7 @@ class Organisations:
             wanted = replace(wanted, name=checked_organisation_name(given.name))
         if wanted != current:
             await self._store.update(wanted)
+            await tell_of_roles(self._signals, current, wanted)
         changed(current, wanted)
         return wanted
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from postern.domain.organisation import Organisation
 from postern.domain.principal import RoleGroups
 from postern.errors import Invalid
 from postern.services.identity.users import checked_groups
+from postern.store.ports import Signals, Topic
 
 
 def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -> RoleGroups:
@@ -22,3 +24,9 @@ def checked_roles(current: RoleGroups, admin: str | None, auditor: str | None) -
     if wanted.auditor == current.admin:
         raise Invalid("auditor_role_name: is the administrators' group now; choose another", field="auditor_role_name")
     return wanted
+
+
+async def tell_of_roles(signals: Signals, before: Organisation, after: Organisation) -> None:
+    """Members of a group that gives a role now have that role: what they run is checked again."""
+    if before.role_groups != after.role_groups:
+        await signals.publish(Topic.POLICY_CHANGED, org_id=str(after.id))

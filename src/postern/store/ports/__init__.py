@@ -13,6 +13,7 @@ from postern.store.ports.identity import (
     GroupStore,
     LoginStore,
     MachineStore,
+    NewVoucher,
     PrincipalFilter,
     PrincipalStore,
     SecondFactorStore,
@@ -26,6 +27,8 @@ from postern.store.ports.server import (
     AuditFilter,
     AuditStore,
     Follower,
+    Founding,
+    FoundingStore,
     IdempotencyStore,
     Journal,
     KeptAnswer,
@@ -34,21 +37,27 @@ from postern.store.ports.server import (
     SettingStore,
 )
 from postern.store.ports.targets import (
+    AccessRuleStore,
     AccessStore,
+    AgentFilter,
     AgentStore,
     ConnectionFilter,
     ConnectionStore,
     CredentialStore,
     Ended,
     GuardRailStore,
+    NamedRule,
     Recordings,
     SessionFilter,
     SessionStore,
     Standing,
+    WorkerStore,
 )
 
 __all__ = [
+    "AccessRuleStore",
     "AccessStore",
+    "AgentFilter",
     "AgentStore",
     "ApiKeyStore",
     "AuditEntry",
@@ -62,6 +71,8 @@ __all__ = [
     "DataKeyStore",
     "Ended",
     "Follower",
+    "Founding",
+    "FoundingStore",
     "GroupStore",
     "GuardRailStore",
     "IdempotencyStore",
@@ -70,6 +81,8 @@ __all__ = [
     "LoginStore",
     "MachineStore",
     "MasterKey",
+    "NamedRule",
+    "NewVoucher",
     "OrganisationStore",
     "PrincipalFilter",
     "PrincipalStore",
@@ -86,6 +99,7 @@ __all__ = [
     "Stores",
     "Topic",
     "VoucherStore",
+    "WorkerStore",
 ]
 
 
@@ -94,6 +108,8 @@ class Stores(Protocol):
 
     @property
     def access(self) -> AccessStore: ...
+    @property
+    def access_rules(self) -> AccessRuleStore: ...
     @property
     def agents(self) -> AgentStore: ...
     @property
@@ -104,6 +120,8 @@ class Stores(Protocol):
     def connections(self) -> ConnectionStore: ...
     @property
     def credentials(self) -> CredentialStore: ...
+    @property
+    def foundings(self) -> FoundingStore: ...
     @property
     def groups(self) -> GroupStore: ...
     @property
@@ -130,3 +148,5 @@ class Stores(Protocol):
     def signing_keys(self) -> SigningKeyStore: ...
     @property
     def vouchers(self) -> VoucherStore: ...
+    @property
+    def workers(self) -> WorkerStore: ...

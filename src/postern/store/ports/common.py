@@ -19,6 +19,8 @@ class Topic:
     PRINCIPAL_CHANGED = "principal.changed"
     SETTINGS_CHANGED = "settings.changed"
     POLICY_CHANGED = "policy.changed"
+    AGENT_CHANGED = "agent.changed"
+    WORKERS_CHANGED = "workers.changed"
     CANCEL = "cancel"
     DATA_KEYS_CHANGED = "data_keys.changed"
     # Told by the signals client itself, never sent: the hub was lost and found again, so messages

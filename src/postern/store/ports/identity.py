@@ -15,6 +15,7 @@ from postern.domain.api_key import ApiKey
 from postern.domain.lists import Listed, Page
 from postern.domain.login import Login, Provided, VoucherPurpose
 from postern.domain.machine import MachineIdentity
+from postern.domain.organisation import Organisation
 from postern.domain.principal import Account, Group, GroupSource, Principal, PrincipalKind, PrincipalStatus
 from postern.domain.second_factor import FactorKind, SecondFactor
 
@@ -38,6 +39,9 @@ class PrincipalFilter:
 
 class PrincipalStore(Protocol):
     async def get(self, org_id: UUID, principal_id: UUID) -> Account | None: ...
+
+    async def profile(self, org_id: UUID, principal_id: UUID) -> tuple[Account, Organisation, int] | None:
+        """The account, its organisation, and how many organisations the server has. One statement."""
 
     async def by_email(self, org_id: UUID, email: str) -> Account | None:
         """A user. E-mail addresses are kept and looked up in lower case."""
@@ -110,10 +114,10 @@ class GroupStore(Protocol):
         """Raises Conflict when the name is taken."""
 
     async def rename(self, group: Group, name: str, external_id: str | None) -> None:
-        """With all memberships. Raises Conflict when the name is taken."""
+        """With all memberships, and in access rules. Raises Conflict when the name is taken."""
 
     async def remove(self, group: Group) -> None:
-        """With all memberships."""
+        """With all memberships, and from access rules: a later group of this name is another one."""
 
     async def members(self, group: Group, source: GroupSource | None = None) -> list[Principal]:
         """By e-mail; those that `source` put there when it is given."""
@@ -149,20 +153,23 @@ class LoginStore(Protocol):
         """Forgets those that ended, or could have been used last, before that."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewVoucher:
+    """`digest` is the SHA-256 of its secret; `payload` is JSON. `user_id`: whose it is; it goes with them."""
+
+    purpose: VoucherPurpose
+    digest: bytes
+    payload: Mapping[str, Any]
+    at: datetime
+    expires_at: datetime
+    user_id: UUID | None = None
+
+
 class VoucherStore(Protocol):
     """Vouchers by the SHA-256 of their secret; payloads are sealed."""
 
-    async def add(
-        self,
-        purpose: VoucherPurpose,
-        digest: bytes,
-        payload: Mapping[str, Any],
-        at: datetime,
-        expires_at: datetime,
-        user_id: UUID | None = None,
-    ) -> None:
-        """`user_id`: whose it is; it goes with them. Raises Conflict when the digest is taken, TooMany when too many
-        of this purpose are outstanding."""
+    async def add(self, voucher: NewVoucher) -> None:
+        """Raises Conflict when the digest is taken, TooMany when too many of this purpose are outstanding."""
 
     async def take(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
         """The payload, for exactly one caller; None when there is none, or it has expired."""

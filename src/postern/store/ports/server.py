@@ -8,10 +8,27 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 from uuid import UUID
 
+from postern.domain.agent import Agent
 from postern.domain.lists import Listed, Page
 from postern.domain.organisation import Organisation
-from postern.domain.principal import Principal
+from postern.domain.principal import Account, Principal
 from postern.domain.server_log import LogFilter, LogLine
+from postern.store.ports.identity import NewVoucher
+
+
+@dataclass(frozen=True, slots=True)
+class Founding:
+    """An organisation, with what it begins with: its first administrator, their set-up link, and perhaps an agent."""
+
+    organisation: Organisation
+    admin: Account
+    setup: NewVoucher
+    agent: Agent | None = None
+
+
+class FoundingStore(Protocol):
+    async def add(self, founding: Founding) -> None:
+        """All of it or nothing. Raises Conflict when the organisation's name is taken, TooMany as VoucherStore."""
 
 
 class OrganisationStore(Protocol):

@@ -6,17 +6,21 @@ Every method that takes `org_id` sees only that organisation.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 from uuid import UUID
 
+from postern.domain.access import Reach
+from postern.domain.access_rule import AccessRule
 from postern.domain.agent import Agent
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page
+from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.worker import RelayWorker
 
 
 class Recordings(Protocol):
@@ -31,7 +35,7 @@ class Recordings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What decides whether a live permit still holds. None where the row is gone."""
+    """What decides whether a live permit still holds. None, or empty, where the row is gone."""
 
     principal_active: bool | None
     access_mode_connect: Toggle | None
@@ -39,6 +43,9 @@ class Standing:
     credential_expires_at: datetime | None
     credential_revoked_at: datetime | None
     credential_exists: bool
+    groups: frozenset[str] = frozenset()
+    role_groups: RoleGroups = DEFAULT_ROLE_GROUPS
+    connection_tags: Mapping[str, str] = field(default_factory=dict)
 
 
 class AccessStore(Protocol):
@@ -121,7 +128,7 @@ class SessionStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFilter:
-    """All given conditions hold. `tags` are (key, value, equal)."""
+    """All given conditions hold. `tags` are (key, value, equal); `reach` is what who asks may see, None all."""
 
     name: str | None = None
     type: str | None = None
@@ -129,6 +136,7 @@ class ConnectionFilter:
     agent_id: UUID | None = None
     search: str | None = None
     tags: Sequence[tuple[str, str, bool]] = ()
+    reach: Reach | None = None
 
 
 class ConnectionStore(Protocol):
@@ -168,19 +176,94 @@ class GuardRailStore(Protocol):
     async def remove(self, guardrail_id: UUID) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class AgentFilter:
+    """All given conditions hold. `search` is a part of the name. Who was never seen was not seen after anything."""
+
+    search: str | None = None
+    seen_after: datetime | None = None
+    not_seen_after: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRule:
+    """An access rule, with the names of the connections that it lists, sorted."""
+
+    rule: AccessRule
+    connection_names: tuple[str, ...] = ()
+
+
+class AccessRuleStore(Protocol):
+    async def all(self, org_id: UUID) -> list[AccessRule]:
+        """By name. One statement, so that every rule is as it was at one moment."""
+
+    async def find(self, org_id: UUID, page: Page) -> Listed[NamedRule]:
+        """By name."""
+
+    async def get(self, org_id: UUID, name_or_id: str) -> NamedRule | None:
+        """A name wins over an identifier of the same spelling."""
+
+    async def connection_ids(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
+        """The connections that are called so; what is not there is left out. A name wins over an identifier."""
+
+    async def add(self, rule: AccessRule) -> None:
+        """Its groups are made where there are none of these names. Raises Conflict when the name is taken."""
+
+    async def update(self, rule: AccessRule) -> None:
+        """All fields but id, org_id and created_at. Raises NotFound, Conflict."""
+
+    async def remove(self, rule_id: UUID) -> None: ...
+
+
 class AgentStore(Protocol):
-    async def get(self, org_id: UUID, name_or_id: str) -> Agent | None: ...
+    async def get(self, org_id: UUID, name_or_id: str) -> Agent | None:
+        """A name wins over an identifier of the same spelling."""
+
+    async def by_digest(self, digest: bytes) -> Agent | None:
+        """Whose secret has this SHA-256, in whichever organisation."""
+
+    async def by_id(self, agent_id: UUID) -> Agent | None:
+        """In whichever organisation."""
 
     async def all(self, org_id: UUID) -> list[Agent]: ...
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[Agent]:
+    async def find(self, org_id: UUID, wanted: AgentFilter, page: Page) -> Listed[Agent]:
         """By name."""
 
     async def add(self, agent: Agent) -> None:
         """Raises Conflict when the name is taken."""
+
+    async def renew(self, agent_id: UUID, digest: bytes) -> bool:
+        """From now on its secret is another one. False when there is no such agent."""
+
+    async def remove(self, agent_id: UUID) -> None:
+        """Raises Conflict when a connection names it."""
+
+    async def tell(self, agent_id: UUID, facts: Mapping[str, str]) -> None:
+        """What it says of itself."""
+
+    async def seen(self, ids: Sequence[UUID], at: datetime) -> frozenset[UUID]:
+        """Touches these; answers which exist. One statement."""
+
+    async def digests(self, ids: Sequence[UUID]) -> Mapping[UUID, bytes | None]:
+        """Of those that exist. One statement."""
 
     async def touch_all(self, mode: str, at: datetime) -> None:
         """All agents of that mode, whatever their organisation: those that live in one process live together."""
 
     async def last_seen(self, mode: str) -> datetime | None:
         """When any agent of that mode was last heard of."""
+
+
+class WorkerStore(Protocol):
+    async def beat(self, worker: RelayWorker) -> bool:
+        """Says that it lives. True the first time."""
+
+    async def living(self, since: datetime) -> list[RelayWorker]:
+        """Those that were seen after `since`, by name."""
+
+    async def forget(self, worker_id: UUID) -> None:
+        """It has stopped."""
+
+    async def prune(self, before: datetime) -> None:
+        """Forgets those that were not seen after `before`."""

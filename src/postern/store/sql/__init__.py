@@ -5,11 +5,13 @@ from __future__ import annotations
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.sql.access import SqlAccess
+from postern.store.sql.access_rules import SqlAccessRules
 from postern.store.sql.agents import SqlAgents
 from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
+from postern.store.sql.foundings import SqlFoundings
 from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
 from postern.store.sql.idempotency import SqlIdempotency
@@ -17,6 +19,7 @@ from postern.store.sql.logins import SqlLogins
 from postern.store.sql.machines import SqlMachines
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
+from postern.store.sql.relay_workers import SqlRelayWorkers
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.sessions import SqlSessions
@@ -29,11 +32,13 @@ class SqlStores:
 
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self.access = SqlAccess(database, encryption)
+        self.access_rules = SqlAccessRules(database)
         self.agents = SqlAgents(database)
         self.api_keys = SqlApiKeys(database)
         self.audit = SqlAudit(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
+        self.foundings = SqlFoundings(database, encryption)
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)
         self.idempotency = SqlIdempotency(database, encryption)
@@ -47,3 +52,4 @@ class SqlStores:
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)
         self.vouchers = SqlVouchers(database, encryption)
+        self.workers = SqlRelayWorkers(database)

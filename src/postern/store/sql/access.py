@@ -9,7 +9,7 @@ from sqlalchemy import and_, bindparam, literal, select
 from postern.domain.connection import Toggle
 from postern.domain.credential import Grant, Verifier
 from postern.domain.guardrail import GuardRail
-from postern.domain.principal import PrincipalStatus
+from postern.domain.principal import PrincipalStatus, RoleGroups
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import Standing
@@ -23,6 +23,7 @@ from postern.store.sql.rows import (
     prefixed,
     principal_of,
     role_groups_columns,
+    split,
 )
 
 _VERIFIER = ("iterations", "salt", "stored_key", "server_key")
@@ -95,14 +96,18 @@ class SqlAccess:
         wanted = (
             select(
                 users.c.status,
+                groups_column(),
+                *role_groups_columns(),
                 connections.c.access_mode_connect,
                 connections.c.access_mode_exec,
+                connections.c.connection_tags,
                 credentials.c.id.label("credential"),
                 credentials.c.expires_at,
                 credentials.c.revoked_at,
             )
             .select_from(anchor)
             .outerjoin(users, users.c.id == principal_id)
+            .outerjoin(orgs, orgs.c.id == users.c.org_id)
             .outerjoin(connections, connections.c.id == connection_id)
             .outerjoin(credentials, and_(credentials.c.id == credential_id, credentials.c.user_id == principal_id))
         )
@@ -116,4 +121,7 @@ class SqlAccess:
             credential_expires_at=row["expires_at"],
             credential_revoked_at=row["revoked_at"],
             credential_exists=row["credential"] is not None,
+            groups=frozenset(split(row["groups"])),
+            role_groups=RoleGroups(row["admin_group"] or "", row["auditor_group"] or ""),
+            connection_tags=row["connection_tags"] or {},
         )

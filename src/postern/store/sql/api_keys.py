@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, bindparam, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.api_key import ApiKey
@@ -14,6 +14,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.principal import Account, GroupSource
 from postern.errors import Conflict
 from postern.store.database import Database
+from postern.store.prepared import Prepared, Row
 from postern.store.schema import api_keys, orgs, users
 from postern.store.sql.principals import add_account, change_account
 from postern.store.sql.rows import account_of, as_uuid, count_of, groups_column, prefixed, role_groups_columns
@@ -28,8 +29,8 @@ _KEY = (
     .join(users, users.c.id == api_keys.c.principal_id)
     .join(orgs, orgs.c.id == users.c.org_id)
 )
-# Built once: every request that carries a key runs it.
-_BY_DIGEST = _KEY.where(api_keys.c.digest == bindparam("digest"))
+# Every request that carries a key runs it.
+_BY_DIGEST = Prepared(_KEY.where(api_keys.c.digest == bindparam("digest")))
 
 
 class SqlApiKeys:
@@ -47,8 +48,8 @@ class SqlApiKeys:
 
     async def by_digest(self, digest: bytes) -> tuple[ApiKey, Account] | None:
         async with self._database.statement() as connection:
-            row = (await connection.execute(_BY_DIGEST, {"digest": digest})).mappings().one_or_none()
-        return None if row is None else _pair_of(row)
+            rows = await connection.run_sync(lambda connection: _BY_DIGEST.rows(connection, {"digest": digest}))
+        return _pair_of(rows[0]) if rows else None
 
     async def get(self, org_id: UUID, name_or_id: str) -> tuple[ApiKey, Account] | None:
         key = as_uuid(name_or_id)
@@ -88,7 +89,7 @@ def _values(key: ApiKey, names: list[str] | tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(key, name) for name in names} | {"allowed_networks": list(key.allowed_networks)}
 
 
-def _pair_of(row: RowMapping) -> tuple[ApiKey, Account]:
+def _pair_of(row: Row) -> tuple[ApiKey, Account]:
     values: dict[str, Any] = {name: row["key_" + name] for name in _FIELDS}
     key = ApiKey(**values | {"allowed_networks": tuple(values["allowed_networks"])})
     return key, account_of(row, "user_")

@@ -14,6 +14,7 @@ from postern.domain.principal import Group, GroupSource, Principal, PrincipalKin
 from postern.errors import Conflict, Invalid, NotFound
 from postern.store.database import Database
 from postern.store.schema import groups, user_groups, users
+from postern.store.sql.access_rules import remove_from_rules, rename_in_rules
 from postern.store.sql.admins import keeping_an_admin
 from postern.store.sql.principals import ACCOUNT
 from postern.store.sql.rows import as_uuid, count_of, principal_of
@@ -70,12 +71,14 @@ class SqlGroups:
                 changed = update(groups).where(groups.c.id == group.id).values(name=name, external_id=external_id)
                 await transaction.execute(changed)
                 await transaction.execute(update(user_groups).where(*_of(group)).values(name=name))
+                await rename_in_rules(transaction, group, name)
         except IntegrityError:
             raise _taken(name) from None
 
     async def remove(self, group: Group) -> None:
         async with self._database.transaction() as transaction:
             await transaction.execute(delete(user_groups).where(*_of(group)))
+            await remove_from_rules(transaction, group)
             await transaction.execute(delete(groups).where(groups.c.id == group.id))
 
     async def members(self, group: Group, source: GroupSource | None = None) -> list[Principal]:

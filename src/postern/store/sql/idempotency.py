@@ -17,8 +17,10 @@ from postern.store.encryption import Encryption
 from postern.store.ports import KeptAnswer
 from postern.store.schema import idempotency_keys as kept
 from postern.store.sql.rows import count_of
+from postern.store.threaded import Executor
 
-MOST = 10_000  # keys that one principal may have outstanding
+MOST = 10_000  # keys that are kept of one principal
+FORGOTTEN_AT_ONCE = 100  # of the oldest, when there are that many
 LOST_AFTER = timedelta(minutes=2)
 
 
@@ -40,7 +42,7 @@ class SqlIdempotency:
                 await transaction.execute(delete(kept).where(kept.c.principal_id == principal.id, old))
                 held = count_of(kept, kept.c.principal_id == principal.id, kept.c.digest != digest)
                 if (await transaction.execute(held)).scalar_one() >= MOST:
-                    raise TooMany(f"more than {MOST} idempotency keys in a day; send requests without")
+                    await _make_room(transaction, principal.id, at)
                 await transaction.execute(insert(kept).values(**row, status=0, body=b""))
         except IntegrityError:
             async with self._database.statement() as connection:
@@ -70,6 +72,15 @@ class SqlIdempotency:
     async def prune(self, before: datetime) -> None:
         async with self._database.statement() as connection:
             await connection.execute(delete(kept).where(kept.c.created_at < before))
+
+
+async def _make_room(transaction: Executor, principal_id: UUID, at: datetime) -> None:
+    """Retries come soon: the oldest answers are those that nobody asks for. Raises TooMany when all are under way."""
+    mine = kept.c.principal_id == principal_id
+    done = or_(kept.c.status != 0, _is_lost(at))
+    oldest = select(kept.c.digest).where(mine, done).order_by(kept.c.created_at).limit(FORGOTTEN_AT_ONCE)
+    if (await transaction.execute(delete(kept).where(mine, kept.c.digest.in_(oldest)))).rowcount == 0:
+        raise TooMany(f"{MOST} requests with an idempotency key are under way; wait for some of them")
 
 
 def _is(principal_id: UUID, digest: bytes) -> ColumnElement[bool]:

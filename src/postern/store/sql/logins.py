@@ -6,13 +6,14 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import RowMapping, bindparam, delete, insert, or_, select, update
+from sqlalchemy import bindparam, delete, insert, or_, select, update
 
 from postern.domain.login import ClientKind, Login, LoginMethod, Provided
 from postern.domain.principal import Account
 from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption
+from postern.store.prepared import Prepared, Row
 from postern.store.schema import logins, orgs, users
 from postern.store.sql.rows import account_of, groups_column, prefixed, role_groups_columns
 
@@ -20,8 +21,8 @@ _PLAIN = (
     *("id", "org_id", "user_id", "source", "user_agent", "created_at", "expires_at", "ends_at", "ended_at"),
     *("method", "client"),
 )
-# Built once: every request of the API runs it.
-_STANDING = (
+# Every request of the API runs it.
+_STANDING = Prepared(
     select(
         *prefixed(logins, "login_"),
         *prefixed(users, "user_"),
@@ -49,8 +50,10 @@ class SqlLogins:
 
     async def standing(self, login_id: UUID) -> tuple[Login, Account] | None:
         async with self._database.statement() as connection:
-            row = (await connection.execute(_STANDING, {"login_id": login_id})).mappings().one_or_none()
-        return None if row is None else (await self._login_of(row, "login_"), account_of(row, "user_"))
+            rows = await connection.run_sync(lambda connection: _STANDING.rows(connection, {"login_id": login_id}))
+        if not rows:
+            return None
+        return await self._login_of(rows[0], "login_"), account_of(rows[0], "user_")
 
     async def extend(self, login_id: UUID, expires_at: datetime, provided: Provided | None) -> None:
         async with self._database.statement() as connection:
@@ -94,7 +97,7 @@ class SqlLogins:
             sealed = await self._encryption.seal(clear, row=f"logins/{login_id}", org_id=org_id)
         return {"provider_expires_at": provided.expires_at, "provider_refresh": sealed}
 
-    async def _login_of(self, row: RowMapping, prefix: str = "") -> Login:
+    async def _login_of(self, row: Row, prefix: str = "") -> Login:
         plain: dict[str, Any] = {name: row[prefix + name] for name in _PLAIN}
         plain |= {"method": LoginMethod(plain["method"]), "client": ClientKind(plain["client"])}
         expires_at, sealed = row[f"{prefix}provider_expires_at"], row[f"{prefix}provider_refresh"]

@@ -53,14 +53,11 @@ class SqlOrganisations:
         return Listed([_organisation_of(row) for row in rows], total)
 
     async def add(self, organisation: Organisation) -> None:
-        values = {"id": organisation.id, "created_at": organisation.created_at} | _changeable(organisation)
         try:
             async with self._database.transaction() as transaction:
-                await transaction.execute(insert(orgs).values(values))
-                roles = frozenset({organisation.role_groups.admin, organisation.role_groups.auditor})
-                await ensure_groups(transaction, organisation.id, roles, organisation.created_at)
+                await add_organisation(transaction, organisation)
         except IntegrityError:
-            raise _taken(organisation) from None
+            raise organisation_taken(organisation) from None
 
     async def update(self, organisation: Organisation) -> None:
         own = orgs.c.id == organisation.id
@@ -74,7 +71,7 @@ class SqlOrganisations:
                     if old != new:
                         await _succeed(transaction, organisation.id, old, new, organisation.created_at)
         except IntegrityError:
-            raise _taken(organisation) from None
+            raise organisation_taken(organisation) from None
 
 
 class SqlSettings:
@@ -102,6 +99,14 @@ class SqlSettings:
                 await transaction.execute(
                     insert(org_settings).values(org_id=org_id, name=name, value=sealed, updated_at=at)
                 )
+
+
+async def add_organisation(transaction: Executor, organisation: Organisation) -> None:
+    """With the groups that give its roles. Raises IntegrityError."""
+    values = {"id": organisation.id, "created_at": organisation.created_at} | _changeable(organisation)
+    await transaction.execute(insert(orgs).values(values))
+    roles = frozenset({organisation.role_groups.admin, organisation.role_groups.auditor})
+    await ensure_groups(transaction, organisation.id, roles, organisation.created_at)
 
 
 async def _succeed(transaction: Executor, org_id: UUID, old: str, new: str, at: datetime) -> None:
@@ -139,5 +144,5 @@ def _changeable(organisation: Organisation) -> dict[str, str]:
     return {"name": organisation.name, "admin_group": roles.admin, "auditor_group": roles.auditor}
 
 
-def _taken(organisation: Organisation) -> Conflict:
+def organisation_taken(organisation: Organisation) -> Conflict:
     return Conflict(f"name: there is an organisation {organisation.name!r} already", field="name")

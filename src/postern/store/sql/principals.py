@@ -8,15 +8,17 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
+from postern.domain.organisation import Organisation
 from postern.domain.principal import Account, GroupSource, PrincipalKind, PrincipalStatus
 from postern.domain.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports import PrincipalFilter
+from postern.store.prepared import Prepared
 from postern.store.schema import groups, orgs, sessions, user_groups, users
 from postern.store.sql.admins import keeping_an_admin
 from postern.store.sql.locking import one_at_a_time
@@ -24,6 +26,14 @@ from postern.store.sql.rows import account_of, count_of, groups_column, role_gro
 from postern.store.threaded import Executor
 
 ACCOUNT = select(*users.c, groups_column(), *role_groups_columns()).join(orgs, orgs.c.id == users.c.org_id)
+# Clients ask it all the time, to see whether their token is still good.
+_PROFILE = Prepared(
+    ACCOUNT.add_columns(
+        orgs.c.name.label("org_name"),
+        orgs.c.created_at.label("org_created_at"),
+        select(func.count()).select_from(orgs.alias()).scalar_subquery().label("organisations"),
+    ).where(users.c.org_id == bindparam("org"), users.c.id == bindparam("principal"))
+)
 _KEPT = ("id", "org_id", "kind", "created_at")  # what never changes
 
 
@@ -33,6 +43,16 @@ class SqlPrincipals:
 
     async def get(self, org_id: UUID, principal_id: UUID) -> Account | None:
         return await self._one(users.c.org_id == org_id, users.c.id == principal_id)
+
+    async def profile(self, org_id: UUID, principal_id: UUID) -> tuple[Account, Organisation, int] | None:
+        values = {"org": org_id, "principal": principal_id}
+        async with self._database.statement() as connection:
+            rows = await connection.run_sync(lambda connection: _PROFILE.rows(connection, values))
+        if not rows:
+            return None
+        row, account = rows[0], account_of(rows[0])
+        organisation = Organisation(org_id, row["org_name"], row["org_created_at"], account.principal.role_groups)
+        return account, organisation, row["organisations"]
 
     async def by_email(self, org_id: UUID, email: str) -> Account | None:
         return await self._one(

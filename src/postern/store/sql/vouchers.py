@@ -15,7 +15,9 @@ from postern.domain.login import VoucherPurpose
 from postern.errors import Conflict, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
+from postern.store.ports import NewVoucher
 from postern.store.schema import vouchers
+from postern.store.threaded import Executor
 
 MOST = 10_000  # outstanding vouchers of one purpose; strangers can ask for some of them
 
@@ -25,24 +27,11 @@ class SqlVouchers:
         self._database = database
         self._encryption = encryption
 
-    async def add(
-        self,
-        purpose: VoucherPurpose,
-        digest: bytes,
-        payload: Mapping[str, Any],
-        at: datetime,
-        expires_at: datetime,
-        user_id: UUID | None = None,
-    ) -> None:
-        outstanding = select(func.count()).where(vouchers.c.purpose == purpose, vouchers.c.expires_at > at)
-        values = {"digest": digest, "purpose": purpose, "payload": await self._seal(digest, payload)} | {
-            "user_id": user_id
-        }
+    async def add(self, voucher: NewVoucher) -> None:
+        payload = await sealed(self._encryption, voucher.digest, voucher.payload)
         try:
             async with self._database.transaction() as transaction:
-                if (await transaction.execute(outstanding)).scalar_one() >= MOST:
-                    raise TooMany("too many logins are under way; try again in a few minutes")
-                await transaction.execute(insert(vouchers).values(**values, created_at=at, expires_at=expires_at))
+                await add_voucher(transaction, voucher, payload)
         except IntegrityError:
             raise Conflict("this code is in use already; try again") from None
 
@@ -53,22 +42,20 @@ class SqlVouchers:
             .returning(vouchers.c.payload)
         )
         async with self._database.transaction() as transaction:
-            sealed = (await transaction.execute(taken)).scalar_one_or_none()
-        return await self._open(digest, sealed)
+            payload = (await transaction.execute(taken)).scalar_one_or_none()
+        return await self._open(digest, payload)
 
     async def peek(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
         wanted = select(vouchers.c.payload).where(
             vouchers.c.digest == digest, vouchers.c.purpose == purpose, vouchers.c.expires_at > now
         )
         async with self._database.statement() as connection:
-            sealed = (await connection.execute(wanted)).scalar_one_or_none()
-        return await self._open(digest, sealed)
+            payload = (await connection.execute(wanted)).scalar_one_or_none()
+        return await self._open(digest, payload)
 
     async def change(self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any]) -> bool:
-        sealed = await self._seal(digest, payload)
-        changed = (
-            update(vouchers).where(vouchers.c.digest == digest, vouchers.c.purpose == purpose).values(payload=sealed)
-        )
+        own = (vouchers.c.digest == digest, vouchers.c.purpose == purpose)
+        changed = update(vouchers).where(*own).values(payload=await sealed(self._encryption, digest, payload))
         async with self._database.statement() as connection:
             return (await connection.execute(changed)).rowcount == 1
 
@@ -82,13 +69,35 @@ class SqlVouchers:
         async with self._database.statement() as connection:
             await connection.execute(delete(vouchers).where(vouchers.c.expires_at <= now))
 
-    async def _seal(self, digest: bytes, payload: Mapping[str, Any]) -> bytes:
-        clear = json.dumps(dict(payload)).encode()
-        return await self._encryption.seal(clear, row=f"vouchers/{digest.hex()}", org_id=None)
-
-    async def _open(self, digest: bytes, sealed: bytes | None) -> Mapping[str, Any] | None:
-        if sealed is None:
+    async def _open(self, digest: bytes, kept: bytes | None) -> Mapping[str, Any] | None:
+        if kept is None:
             return None
-        clear = await self._encryption.open(sealed, row=f"vouchers/{digest.hex()}", org_id=None)
+        clear = await self._encryption.open(kept, row=_row(digest), org_id=None)
         payload: dict[str, Any] = json.loads(clear)
         return payload
+
+
+async def sealed(encryption: Encryption, digest: bytes, payload: Mapping[str, Any]) -> bytes:
+    """As it is kept. Asks for a data key, so not inside a transaction."""
+    return await encryption.seal(json.dumps(dict(payload)).encode(), row=_row(digest), org_id=None)
+
+
+async def add_voucher(transaction: Executor, voucher: NewVoucher, payload: bytes) -> None:
+    """`payload` is what `sealed` made. Raises TooMany, IntegrityError."""
+    outstanding = select(func.count()).where(vouchers.c.purpose == voucher.purpose, vouchers.c.expires_at > voucher.at)
+    if (await transaction.execute(outstanding)).scalar_one() >= MOST:
+        raise TooMany("too many logins are under way; try again in a few minutes")
+    await transaction.execute(
+        insert(vouchers).values(
+            digest=voucher.digest,
+            purpose=voucher.purpose,
+            payload=payload,
+            user_id=voucher.user_id,
+            created_at=voucher.at,
+            expires_at=voucher.expires_at,
+        )
+    )
+
+
+def _row(digest: bytes) -> str:
+    return f"vouchers/{digest.hex()}"

@@ -1,4 +1,4 @@
-"""`postern admin`: users, groups, programs, logins, organisations and the server. Needs an administrator."""
+"""`postern admin`: users, groups, access rules, programs, logins, organisations, the server. Needs an administrator."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from postern.cli.lazy import Lazy, LazyGroup
 
 _AT = "postern.cli.commands.admin"
 GROUPS = {
+    "agents": Lazy(f"{_AT}.agents:agents", "List and manage agents and their keys."),
     "users": Lazy(f"{_AT}.users:users", "List and manage users."),
     "groups": Lazy(f"{_AT}.groups:groups", "List and manage groups."),
+    "access-rules": Lazy(f"{_AT}.access_rules:access_rules", "Choose which groups see and use which connections."),
     "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
     "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),
     "machines": Lazy(f"{_AT}.machines:machines", "List and manage machine identities and their credentials."),
@@ -25,11 +27,13 @@ GROUPS = {
 
 @click.group(cls=LazyGroup, lazy=GROUPS)
 def admin() -> None:
-    """Manage users, groups, keys, login and the server.
+    """Manage users, groups, access rules, keys, login and the server.
 
     \b
     postern admin users create ann@example.com --group dba
     postern admin users setup-link ann@example.com
+    postern admin agents create edge
+    postern admin access-rules create shop --group dba --connection shop
     postern admin apikeys create nightly --service-account reports
     postern admin auth set-oidc https://id.example.com --client-id postern --client-secret-stdin
     postern admin audit list --since 2026-01-01

@@ -6,7 +6,7 @@ from postern.cli.api import client
 from postern.cli.output import json_option
 from postern.cli.rows import page_of, paging_options, show_page, told
 
-_COLUMNS = [("name", "name"), ("on", "enabled"), ("what is possible while it is on", "description")]
+_COLUMNS = [("name", "name"), ("on", "enabled"), ("what holds while it is on", "description")]
 _PATH = "feature-flags"
 
 
@@ -33,7 +33,7 @@ def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
 @click.argument("name")
 @json_option
 def enable(name: str, as_json: bool) -> None:
-    """Switch a feature on."""
+    """Switch a feature on; sessions that it does not allow are ended."""
     _switch(name, True, as_json)
 
 
@@ -41,7 +41,7 @@ def enable(name: str, as_json: bool) -> None:
 @click.argument("name")
 @json_option
 def disable(name: str, as_json: bool) -> None:
-    """Switch a feature off; what is open by it is ended."""
+    """Switch a feature off; what was open by it is ended."""
     _switch(name, False, as_json)
 
 

@@ -50,7 +50,7 @@ def get(as_json: bool) -> None:
 @click.option("--embedded-agent", is_flag=True, help="It may reach targets from the server's own network.")
 @json_option
 def create(name: str, admin_email: str, embedded_agent: bool, as_json: bool) -> None:
-    """Create an organisation, and a setup token for its first administrator."""
+    """Create an organisation, and a set-up link for its first administrator."""
     body = {"name": name, "admin_email": admin_email, "embedded_agent": embedded_agent}
     with client() as api:
         made = api.collection("orgs").create(body)
@@ -58,10 +58,10 @@ def create(name: str, admin_email: str, embedded_agent: bool, as_json: bool) -> 
 
 
 def _show_made(made: Row) -> None:
-    click.echo(made["setup_token"])
+    click.echo(made["setup_url"])
     click.echo(
-        f"Created {made['name']}. With this token {made['admin_email']} sets a password, once, until "
-        f"{local_time(made['setup_expires_at'])}; it is shown this once.",
+        f"Created {made['name']}. {made['admin_email']} sets a password by `postern setup` with this link in quotes, "
+        f"once, until {local_time(made['setup_expires_at'])}; it is shown this once.",
         err=True,
     )
 

@@ -130,7 +130,11 @@ def setup_link(user: str, as_json: bool) -> None:
 
 def _show_link(link: Row) -> None:
     click.echo(link["url"])
-    click.echo(f"For {link['email']}, once, until {local_time(link['expires_at'])}; send it to nobody else.", err=True)
+    click.echo(
+        f"For {link['email']}, who runs `postern setup` with it in quotes, once, until "
+        f"{local_time(link['expires_at'])}; send it to nobody else.",
+        err=True,
+    )
 
 
 @users.command("reset-second-factors")

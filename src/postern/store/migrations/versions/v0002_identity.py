@@ -1,4 +1,5 @@
-"""Logins, vouchers, API keys, machine identities, second factors, groups with sources, settings, data keys."""
+"""Logins, vouchers, API keys, machine identities, second factors, groups with sources, access rules, settings, data
+keys."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ def upgrade() -> None:
     _groups()
     _logins()
     _programs()
+    _access()
     _server()
 
 
@@ -182,6 +184,47 @@ def _programs() -> None:
         sa.PrimaryKeyConstraint("principal_id", "digest", name=op.f("pk_idempotency_keys")),
     )
     op.create_index(op.f("ix_idempotency_keys_created_at"), "idempotency_keys", ["created_at"])
+
+
+def _access() -> None:
+    op.create_table(
+        "access_rules",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("name", sa.String(128), nullable=False),
+        sa.Column("description", sa.Text(), nullable=False),
+        sa.Column("connection_tags", sa.JSON(), nullable=False),
+        sa.Column("created_at", _MOMENT, nullable=False),
+        sa.Column("updated_at", _MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name=op.f("fk_access_rules_org_id")),
+        sa.PrimaryKeyConstraint("id", name=op.f("pk_access_rules")),
+        sa.UniqueConstraint("org_id", "name", name=op.f("uq_access_rules_org_id_name")),
+    )
+    op.create_table(
+        "access_rule_groups",
+        sa.Column("rule_id", sa.Uuid(), nullable=False),
+        sa.Column("name", sa.String(128), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["rule_id"], ["access_rules.id"], name=op.f("fk_access_rule_groups_rule_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("rule_id", "name", name=op.f("pk_access_rule_groups")),
+    )
+    op.create_table(
+        "access_rule_connections",
+        sa.Column("rule_id", sa.Uuid(), nullable=False),
+        sa.Column("connection_id", sa.Uuid(), nullable=False),
+        sa.ForeignKeyConstraint(
+            ["rule_id"], ["access_rules.id"], name=op.f("fk_access_rule_connections_rule_id"), ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(
+            ["connection_id"],
+            ["connections.id"],
+            name=op.f("fk_access_rule_connections_connection_id"),
+            ondelete="CASCADE",
+        ),
+        sa.PrimaryKeyConstraint("rule_id", "connection_id", name=op.f("pk_access_rule_connections")),
+    )
+    op.create_index(op.f("ix_access_rule_connections_connection_id"), "access_rule_connections", ["connection_id"])
 
 
 def _server() -> None:

@@ -1,0 +1,1 @@
+"""The control service (gRPC): who may attend, and what they are told. Bytes of sessions never travel here."""

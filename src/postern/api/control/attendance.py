@@ -1,0 +1,222 @@
+"""The service Control: agents attend, and hear what has become of the relay workers and of their own key."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import grpc
+
+from postern.api.control.calls import Context, Room, address_of, bearer_of, code_of
+from postern.domain.agent import Agent
+from postern.domain.control import HEARTBEAT, SILENCE
+from postern.domain.secret import Secret
+from postern.errors import Malformed, PosternError, TooMany, Unavailable
+from postern.services.agents import AgentChange, Agents
+from postern.services.relay_workers import RelayWorkers
+from postern.transport.control import control_pb2 as messages
+from postern.transport.control.control_pb2_grpc import ControlServicer
+
+log = logging.getLogger(__name__)
+
+FIRST_REPORT = 10.0  # seconds
+_WRITING = 10.0  # seconds that one order may take to leave
+_MOST_WAITING, _MOST_WAITING_PER_ADDRESS = 256, 32
+_MOST_INSTANCES = 64  # streams of one agent
+_MOST_REPORTS = 50  # between two heart-beats of ours
+_REASONS = {
+    AgentChange.RENEWED: "this agent's key was renewed; start it with the new one",
+    AgentChange.DELETED: "this agent was deleted",
+}
+_SOME_REASON = "this agent's key was renewed, or the agent was deleted"
+
+
+@dataclass(eq=False, slots=True)
+class _Stream:
+    """One agent that attends; what it is still to be told waits here as its newest state, never as a queue."""
+
+    agent: Agent
+    instance: UUID
+    heard_at: float
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    workers: frozenset[UUID] | None = None
+    revoked: str | None = None
+    replaced: bool = False
+    left: bool = False
+    reports: int = 0
+
+
+class Control(ControlServicer):
+    """`tunnel_url` is what agents are told. `watch` must run beside."""
+
+    def __init__(self, agents: Agents, relay_workers: RelayWorkers, *, tunnel_url: str) -> None:
+        self._agents = agents
+        self._relay_workers = relay_workers
+        self._tunnel_url = tunnel_url
+        self._room = Room(_MOST_WAITING, _MOST_WAITING_PER_ADDRESS)
+        self._streams: dict[UUID, dict[UUID, _Stream]] = {}
+        self._changes: dict[UUID, AgentChange] = {}
+        self._changed = asyncio.Event()
+        agents.listen(self._on_agent)
+        relay_workers.listen(self._changed.set)
+
+    async def Attend(  # noqa: N802 - the proto's name
+        self, _requests: object, context: Context
+    ) -> None:
+        try:
+            secret, address = bearer_of(context), address_of(context)
+            with self._room.one(address):
+                workers = await self._workers()
+                stream = await self._enrolled(context, secret, address)
+                self._admit(stream)
+        except PosternError as error:
+            await context.abort(code_of(error), error.message)
+        reading = asyncio.create_task(_read(context, stream))
+        try:
+            welcome = messages.Welcome(
+                agent_id=str(stream.agent.id), tunnel_url=self._tunnel_url, worker_ids=_texts(workers)
+            )
+            await _write(context, messages.AgentOrder(welcome=welcome))
+            await self._attend(context, stream, workers)
+        finally:
+            self._forget(stream)
+            reading.cancel()
+
+    async def watch(self) -> None:
+        """Tells streams what changed: upon signals, and every few seconds, since a worker that is killed sends none.
+        Until cancelled."""
+        while True:
+            try:
+                async with asyncio.timeout(HEARTBEAT):
+                    await self._changed.wait()
+            except TimeoutError:
+                pass
+            self._changed.clear()
+            try:
+                await self._look()
+            except PosternError as error:  # the store does not answer: the next round does it
+                log.warning("agents are not told what changed: %s", error)
+
+    async def _look(self) -> None:
+        streams = [stream for of_one in self._streams.values() for stream in of_one.values()]
+        if not streams:
+            self._changes.clear()
+            return
+        changes, self._changes = self._changes, {}
+        workers = await self._workers()
+        enrolled = {(stream.agent.id, stream.agent.digest): stream.agent for stream in streams}
+        good = await self._good(list(enrolled.values()))
+        for stream in streams:
+            if (stream.agent.id, stream.agent.digest) not in good:
+                stream.revoked = _REASONS.get(changes.get(stream.agent.id, AgentChange.CAME), _SOME_REASON)
+                stream.wake.set()
+            elif stream.workers != workers:
+                stream.workers = workers
+                stream.wake.set()
+
+    async def _good(self, agents: list[Agent]) -> set[tuple[UUID, bytes | None]]:
+        """One agent may be here by two keys for a moment, the one before and the one after; each is asked about."""
+        good: set[tuple[UUID, bytes | None]] = set()
+        waiting = agents
+        while waiting:
+            once = {agent.id: agent for agent in waiting}
+            found = await self._agents.still_good(list(once.values()))
+            good |= {(key, once[key].digest) for key in found}
+            waiting = [agent for agent in waiting if agent is not once[agent.id]]
+        return good
+
+    async def _enrolled(self, context: Context, secret: Secret, address: str) -> _Stream:
+        """Raises Unauthenticated, TooMany, Malformed, Unavailable."""
+        try:
+            async with asyncio.timeout(FIRST_REPORT):
+                report = await context.read()
+        except TimeoutError:
+            raise Unavailable(f"nothing was said for {FIRST_REPORT:.0f} s; the first report has the name") from None
+        if report is grpc.aio.EOF or report.WhichOneof("report") != "hello":
+            raise Malformed("the first report must be a Hello")
+        hello = report.hello
+        try:
+            instance = UUID(hello.instance)
+        except ValueError:
+            raise Malformed("instance: must be a UUID") from None
+        agent = await self._agents.enrol(secret, name=hello.name, address=address)
+        await self._agents.tell(agent, dict(hello.facts))
+        return _Stream(agent, instance, asyncio.get_running_loop().time())
+
+    def _admit(self, stream: _Stream) -> None:
+        """Raises TooMany."""
+        of_one = self._streams.setdefault(stream.agent.id, {})
+        older = of_one.get(stream.instance)
+        if older is None and len(of_one) >= _MOST_INSTANCES:
+            raise TooMany(f"{_MOST_INSTANCES} instances of this agent attend already; end one, or make another agent")
+        of_one[stream.instance] = stream
+        if older is not None:  # half-open, most likely: it must not block the one that lives
+            older.replaced = True
+            older.wake.set()
+
+    def _forget(self, stream: _Stream) -> None:
+        of_one = self._streams.get(stream.agent.id, {})
+        if of_one.get(stream.instance) is stream:
+            del of_one[stream.instance]
+            if not of_one:
+                del self._streams[stream.agent.id]
+
+    async def _attend(self, context: Context, stream: _Stream, told: frozenset[UUID]) -> None:
+        clock = asyncio.get_running_loop().time
+        beat_at = clock()
+        while not stream.left:
+            try:
+                async with asyncio.timeout_at(beat_at + HEARTBEAT):
+                    await stream.wake.wait()
+            except TimeoutError:
+                await _write(context, messages.AgentOrder(heart_beat=messages.HeartBeat()))
+                beat_at, stream.reports = clock(), 0
+            stream.wake.clear()
+            if stream.revoked is not None:
+                await _write(context, messages.AgentOrder(revoked=messages.Revoked(reason=stream.revoked)))
+                await context.abort(grpc.StatusCode.UNAUTHENTICATED, stream.revoked)
+            if stream.replaced:
+                await context.abort(grpc.StatusCode.ABORTED, "a newer stream of this instance took its place")
+            if stream.reports > _MOST_REPORTS:
+                await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "more is reported than there can be to say")
+            if clock() - stream.heard_at > SILENCE:
+                await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"nothing was heard for {SILENCE:.0f} s")
+            if stream.workers is not None and stream.workers != told:
+                told = stream.workers
+                changed = messages.WorkersChanged(worker_ids=_texts(told))
+                await _write(context, messages.AgentOrder(workers_changed=changed))
+
+    async def _workers(self) -> frozenset[UUID]:
+        return frozenset(worker.id for worker in await self._relay_workers.living())
+
+    def _on_agent(self, agent_id: UUID, change: AgentChange) -> None:
+        if change in _REASONS and agent_id in self._streams:
+            self._changes[agent_id] = change
+            self._changed.set()
+
+
+async def _read(context: Context, stream: _Stream) -> None:
+    """All reports after the first are heart-beats; what this version does not know is passed over."""
+    clock = asyncio.get_running_loop().time
+    try:
+        while stream.reports <= _MOST_REPORTS and await context.read() is not grpc.aio.EOF:
+            stream.heard_at = clock()
+            stream.reports += 1
+    except grpc.aio.BaseError as error:  # the call has ended meanwhile
+        log.debug("no more reports of agent %s: %s", stream.agent.name, error)
+    stream.left = stream.reports <= _MOST_REPORTS
+    stream.wake.set()
+
+
+async def _write(context: Context, order: messages.AgentOrder) -> None:
+    try:
+        async with asyncio.timeout(_WRITING):
+            await context.write(order)
+    except TimeoutError:
+        await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "what is written is not read")
+
+
+def _texts(workers: frozenset[UUID]) -> list[str]:
+    return sorted(map(str, workers))

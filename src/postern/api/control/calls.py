@@ -1,0 +1,86 @@
+"""What all calls of the control service share: whose they are, where they come from, how errors are said."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import unquote
+
+import grpc
+
+from postern.domain.secret import Secret
+from postern.errors import (
+    Conflict,
+    Denied,
+    Invalid,
+    Malformed,
+    NotFound,
+    PosternError,
+    TooMany,
+    Unauthenticated,
+    Unavailable,
+)
+from postern.services.identity.tries import neighbourhood
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+# UNAUTHENTICATED is final for who hears it; the others are tried again.
+CODES = {
+    Malformed: grpc.StatusCode.INVALID_ARGUMENT,
+    Invalid: grpc.StatusCode.INVALID_ARGUMENT,
+    Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
+    Denied: grpc.StatusCode.PERMISSION_DENIED,
+    NotFound: grpc.StatusCode.NOT_FOUND,
+    Conflict: grpc.StatusCode.ABORTED,
+    TooMany: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Unavailable: grpc.StatusCode.UNAVAILABLE,
+}
+_MAX_BEARER = 8 * 1024  # characters
+
+
+def code_of(error: PosternError) -> grpc.StatusCode:
+    return next((code for kind, code in CODES.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
+
+
+def bearer_of(context: Context) -> Secret:
+    """Raises Unauthenticated."""
+    given = [value for name, value in context.invocation_metadata() or () if name == "authorization"]
+    kind, _, text = str(given[0]).partition(" ") if len(given) == 1 else ("", "", "")
+    if kind.lower() != "bearer" or not 0 < len(text) <= _MAX_BEARER:
+        raise Unauthenticated("send the metadata `authorization: Bearer …`, once")
+    return Secret(text)
+
+
+def address_of(context: Context) -> str:
+    """The peer's IP address; gRPC writes `ipv4:192.0.2.1:4711`, `ipv6:%5B2001:db8::1%5D:4711`."""
+    host = unquote(context.peer()).partition(":")[2].rpartition(":")[0].strip("[]")
+    try:
+        return str(ipaddress.ip_address(host.partition("%")[0]))
+    except ValueError:
+        return host
+
+
+class Room:
+    """Few may wait to be let in, and fewer from one address: strangers with patience take no room from others."""
+
+    def __init__(self, most: int, most_per_address: int) -> None:
+        self._most = most
+        self._most_per_address = most_per_address
+        self._waiting: Counter[str] = Counter()
+
+    @contextmanager
+    def one(self, address: str) -> Iterator[None]:
+        """Raises TooMany."""
+        place = neighbourhood(address)
+        if self._waiting.total() >= self._most or self._waiting[place] >= self._most_per_address:
+            raise TooMany("too many are being let in at this moment; try again in a few seconds")
+        self._waiting[place] += 1
+        try:
+            yield
+        finally:
+            self._waiting[place] -= 1
+            if not self._waiting[place]:
+                del self._waiting[place]

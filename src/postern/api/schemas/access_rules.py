@@ -1,0 +1,105 @@
+"""Access rules (spec 1 and 2.6), and why somebody may use a connection or not."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from postern.api.schemas.common import Answer, Body
+from postern.domain.access import Ground
+from postern.domain.access_rule import AccessRule
+from postern.services.access_rules import AccessRuleFields, Explained, NamedRule
+
+
+class AccessRuleChange(Body):
+    """The body of PUT: what is left out or null stays as it is."""
+
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at"})
+
+    name: str | None = None
+    description: str | None = None
+    groups: list[str] | None = Field(None, description="Members of any of these may see and use the connections")
+    connection_names: list[str] | None = Field(None, description="Names or identifiers; answers have names")
+    connection_tags: dict[str, str] | None = Field(
+        None, description="Also every connection that carries all of these; an empty map stands for none"
+    )
+
+    def fields(self) -> AccessRuleFields:
+        return AccessRuleFields(
+            name=self.name,
+            description=self.description,
+            groups=None if self.groups is None else tuple(self.groups),
+            connections=None if self.connection_names is None else tuple(self.connection_names),
+            connection_tags=self.connection_tags,
+        )
+
+
+class AccessRuleRequest(AccessRuleChange):
+    name: str
+    groups: list[str]
+
+
+class AccessRuleAnswer(Answer):
+    id: UUID
+    name: str
+    description: str
+    groups: list[str]
+    connection_names: list[str]
+    connection_tags: dict[str, str]
+    created_at: datetime | None
+    updated_at: datetime | None
+
+    @classmethod
+    def of(cls, found: NamedRule) -> AccessRuleAnswer:
+        rule = found.rule
+        return cls(
+            id=rule.id,
+            name=rule.name,
+            description=rule.description,
+            groups=sorted(rule.groups),
+            connection_names=list(found.connection_names),
+            connection_tags=dict(rule.connection_tags),
+            created_at=rule.created_at,
+            updated_at=rule.updated_at,
+        )
+
+
+class OtherRuleAnswer(Answer):
+    rule: str
+    groups: list[str]
+
+    @classmethod
+    def of(cls, rule: AccessRule) -> OtherRuleAnswer:
+        return cls(rule=rule.name, groups=sorted(rule.groups))
+
+
+class ConnectionAccessAnswer(Answer):
+    connection: str
+    user: str = Field(description="The e-mail address; the name of one that has none")
+    allowed: bool = Field(description="Whether they may use it; which ways in are open is in its access modes")
+    visible: bool = Field(description="Whether they may see it")
+    reason: str
+    ground: Ground
+    rule: str | None = Field(description="The access rule that allows it, if it is one")
+    group: str | None = Field(description="Their group that this rule is for")
+    would_allow: list[OtherRuleAnswer] = Field(
+        description="When refused: the rules that allow it to other groups; for administrators and auditors only"
+    )
+
+    @classmethod
+    def of(cls, found: Explained) -> ConnectionAccessAnswer:
+        decision = found.decision
+        return cls(
+            connection=found.connection.name,
+            user=found.account.principal.email,
+            allowed=found.allowed,
+            visible=decision.visible and found.account.principal.is_active,
+            reason=found.reason,
+            ground=decision.ground,
+            rule=decision.rule.name if decision.rule else None,
+            group=decision.group,
+            would_allow=[OtherRuleAnswer.of(rule) for rule in found.others],
+        )

@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.api import client
+from postern.cli.output import emit, fields, json_option
+from postern.client.shapes import Row
+
+
+@click.command()
+@click.argument("connection")
+@click.option("--user", help="Somebody else, by e-mail or identifier; for administrators and auditors.")
+@json_option
+def access(connection: str, user: str | None, as_json: bool) -> None:
+    """Explain who may use a connection, and why: you, unless --user says otherwise.
+
+    \b
+    postern access shop
+    postern access shop --user ann@example.com
+    """
+    with client() as api:
+        found = api.connections.access(connection, user)
+    emit(found, as_json, _show)
+
+
+def _show(found: Row) -> None:
+    fields(
+        [
+            ("connection", found["connection"]),
+            ("user", found["user"]),
+            ("may use it", found["allowed"]),
+            ("may see it", found["visible"]),
+            ("why", found["reason"]),
+            ("rule", found["rule"]),
+            ("group", found["group"]),
+        ]
+    )
+    for other in found["would_allow"]:
+        click.echo(f"would allow it: {other['rule']}, for {', '.join(other['groups']) or 'no group'}")

@@ -1,0 +1,88 @@
+"""Tells all others what lives here: this worker, the gateway's own agents, and those that hold a tunnel. Ends the
+tunnels of agents whose key is good no more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from contextlib import suppress
+from typing import Any
+from uuid import UUID
+
+from postern.domain.worker import RelayWorker
+from postern.errors import PosternError
+from postern.gateway.tunnels import Tunnels
+from postern.services.agents import AgentChange, Agents
+from postern.services.relay_workers import RelayWorkers
+from postern.store.ports import Signals, Topic
+
+log = logging.getLogger(__name__)
+
+HEARTBEAT = 5.0  # seconds
+
+_ENDED = {
+    AgentChange.RENEWED: "this agent has a new key; start it with that one",
+    AgentChange.DELETED: "this agent was deleted",
+}
+
+
+class Presence:
+    """`worker` is this one."""
+
+    def __init__(
+        self, worker: RelayWorker, agents: Agents, relay_workers: RelayWorkers, tunnels: Tunnels, signals: Signals
+    ) -> None:
+        self._worker = worker
+        self._agents = agents
+        self._relay_workers = relay_workers
+        self._tunnels = tunnels
+        self._tasks: set[asyncio.Task[None]] = set()
+        tunnels.on_change = lambda agent_id, came: self._start(self._announce(agent_id, came))
+        signals.subscribe(Topic.AGENT_CHANGED, self._on_changed)
+
+    async def start(self) -> None:
+        """Raises Unavailable."""
+        await self._agents.ensure_embedded()
+        await self._beat()
+
+    async def keep(self) -> None:
+        """For ever. What the store does not take now it is told again after HEARTBEAT seconds."""
+        while True:
+            await asyncio.sleep(HEARTBEAT)
+            with suppress(PosternError):
+                await self._beat()
+                await self._drop_bad()
+
+    async def stop(self) -> None:
+        with suppress(PosternError):
+            await self._relay_workers.stopped(self._worker.id)
+
+    async def _beat(self) -> None:
+        await self._relay_workers.beat(self._worker)
+        await self._agents.beat()
+        await self._agents.beat_for([agent.id for agent in self._tunnels.agents])
+
+    async def _drop_bad(self) -> None:
+        """Should the signal that says so have been lost."""
+        agents = self._tunnels.agents
+        good = await self._agents.still_good(agents)
+        for agent in agents:
+            if agent.id not in good:
+                self._tunnels.drop(agent.id, "this agent's key is good no more")
+
+    async def _announce(self, agent_id: UUID, came: bool) -> None:
+        with suppress(PosternError):
+            if came:
+                await self._agents.beat_for([agent_id])
+            await self._agents.announce(agent_id, AgentChange.CAME if came else AgentChange.WENT)
+
+    def _on_changed(self, payload: Mapping[str, str]) -> None:
+        reason = _ENDED.get(AgentChange(payload["change"]))
+        if reason is not None:
+            self._tunnels.drop(UUID(payload["agent_id"]), reason)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)

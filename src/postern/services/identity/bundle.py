@@ -1,0 +1,106 @@
+"""The services that are about who asks and how they log in, built together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.services.identity.accounts import Accounts
+from postern.services.identity.api_keys import ApiKeys
+from postern.services.identity.authentication import Authentication
+from postern.services.identity.authenticators import Authenticators
+from postern.services.identity.device_login import DeviceLogin
+from postern.services.identity.factor_check import FactorCheck
+from postern.services.identity.groups import Groups
+from postern.services.identity.handover import Handover
+from postern.services.identity.local_login import LocalLogin
+from postern.services.identity.logins import Logins
+from postern.services.identity.oidc_login import OidcLogin
+from postern.services.identity.openid import OpenId
+from postern.services.identity.own_logins import OwnLogins
+from postern.services.identity.passwords import Passwords
+from postern.services.identity.provider_door import OidcDoor
+from postern.services.identity.provisioning import Provisioning
+from postern.services.identity.renewal import OidcRenewal
+from postern.services.identity.saml import Saml
+from postern.services.identity.saml_login import SamlLogin
+from postern.services.identity.second_factors import RequiredFactors, SecondFactors
+from postern.services.identity.service_accounts import ServiceAccounts
+from postern.services.identity.setup_links import SetupLinks
+from postern.services.identity.sign_in import SignIn
+from postern.services.identity.tokens import Tokens
+from postern.services.identity.users import Users
+from postern.services.identity.vouchers import Vouchers
+from postern.services.server.bundle import ServerServices
+from postern.store.ports import Clock, Signals, Stores
+
+
+@dataclass(frozen=True)
+class IdentityServices:
+    accounts: Accounts
+    api_keys: ApiKeys
+    authentication: Authentication
+    device_login: DeviceLogin
+    groups: Groups
+    handover: Handover
+    local_login: LocalLogin
+    logins: Logins
+    oidc_login: OidcLogin
+    own_logins: OwnLogins
+    provisioning: Provisioning
+    saml_login: SamlLogin
+    second_factors: SecondFactors
+    service_accounts: ServiceAccounts
+    setup_links: SetupLinks
+    sign_in: SignIn
+    tokens: Tokens
+    users: Users
+    vouchers: Vouchers
+
+
+def build_identity(
+    stores: Stores,
+    signals: Signals,
+    now: Clock,
+    server: ServerServices,
+    *,
+    passwords: Passwords | None,
+    openid: OpenId | None,
+    saml: Saml | None,
+) -> IdentityServices:
+    """`passwords`, `openid` and `saml`: see `build_services`."""
+    principals, organisations, auth_configs = stores.principals, stores.organisations, server.auth_configs
+    vouchers = Vouchers(stores.vouchers, now)
+    tokens = Tokens(stores.signing_keys, signals, now)
+    sign_in = SignIn(principals, organisations, signals, now)
+    logins = Logins(stores.logins, tokens, now, OidcRenewal(openid, auth_configs, sign_in) if openid else None)
+    accounts = Accounts(principals, organisations, auth_configs, logins, vouchers, now, passwords or Passwords())
+    api_keys = ApiKeys(stores.api_keys, principals, signals, now)
+    handover = Handover(principals, logins, vouchers)
+    door = OidcDoor(openid, auth_configs, organisations, principals, signals, now) if openid else None
+    authenticators = Authenticators(server.server_configs)
+    check = FactorCheck(stores.second_factors, authenticators, now)
+    required = RequiredFactors(check, auth_configs)
+    users = Users(principals, accounts, logins, signals, now)
+    return IdentityServices(
+        accounts=accounts,
+        api_keys=api_keys,
+        authentication=Authentication(tokens, logins, server.features, required, api_keys, door),
+        device_login=DeviceLogin(handover, vouchers, now),
+        groups=Groups(stores.groups, signals, now),
+        handover=handover,
+        local_login=LocalLogin(principals, accounts, logins, vouchers, check, authenticators, now),
+        logins=logins,
+        oidc_login=OidcLogin(openid, auth_configs, organisations, vouchers, sign_in, handover),
+        own_logins=OwnLogins(principals, organisations, accounts, logins, tokens),
+        provisioning=Provisioning(principals, stores.groups, users, signals, now),
+        saml_login=SamlLogin(saml, auth_configs, organisations, vouchers, sign_in, handover, now),
+        second_factors=SecondFactors(
+            stores.second_factors, principals, accounts, logins, check, required, authenticators, now
+        ),
+        service_accounts=ServiceAccounts(principals, signals, now),
+        setup_links=SetupLinks(principals, vouchers, server.server_configs, now),
+        sign_in=sign_in,
+        tokens=tokens,
+        users=users,
+        vouchers=vouchers,
+    )

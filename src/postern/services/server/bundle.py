@@ -1,0 +1,45 @@
+"""The services that are about the server and its organisations, built together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.services.server.audit import Audit
+from postern.services.server.auth_configs import AuthConfigs
+from postern.services.server.auth_settings import AuthSettings
+from postern.services.server.features import Features
+from postern.services.server.idempotency import Idempotency
+from postern.services.server.machine import Machine
+from postern.services.server.operators import Operators
+from postern.services.server.server_configs import ServerConfigs
+from postern.services.server.server_logs import ServerLogs
+from postern.store.ports import Clock, Signals, Stores
+
+
+@dataclass(frozen=True)
+class ServerServices:
+    audit: Audit
+    auth_configs: AuthConfigs
+    auth_settings: AuthSettings
+    features: Features
+    idempotency: Idempotency
+    operators: Operators
+    server_configs: ServerConfigs
+    server_logs: ServerLogs
+
+
+def build_server(stores: Stores, signals: Signals, now: Clock, machine: Machine) -> ServerServices:
+    auth_configs = AuthConfigs(stores.settings, stores.organisations, signals, now, machine.auth)
+    operators = Operators(stores.organisations)
+    return ServerServices(
+        audit=Audit(stores.audit, stores.organisations, now),
+        auth_configs=auth_configs,
+        auth_settings=AuthSettings(
+            auth_configs, stores.organisations, stores.principals, stores.api_keys, signals, now, machine.provider
+        ),
+        features=Features(stores.settings, signals, now),
+        idempotency=Idempotency(stores.idempotency, now),
+        operators=operators,
+        server_configs=ServerConfigs(stores.settings, stores.organisations, operators, signals, now, machine),
+        server_logs=ServerLogs(machine.journal, operators),
+    )

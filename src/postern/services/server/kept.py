@@ -1,0 +1,40 @@
+"""What was read of one setting, kept in this process until a signal says that it changed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Generic, TypeVar
+from uuid import UUID
+
+from postern.store.ports import Signals, Topic
+
+T = TypeVar("T")
+
+
+class Kept(Generic[T]):
+    """By organisation, so that asking costs nothing once it is known. There are as many as organisations."""
+
+    def __init__(self, signals: Signals, setting: str) -> None:
+        self._setting = setting
+        self._known: dict[UUID, T] = {}
+        self._generation = 0
+        signals.subscribe(Topic.SETTINGS_CHANGED, self._on_changed)
+        signals.subscribe(Topic.RESUMED, lambda _: self.forget())
+
+    async def get(self, org_id: UUID, read: Callable[[UUID], Awaitable[T]]) -> T:
+        """`read` asks the store."""
+        if org_id in self._known:
+            return self._known[org_id]
+        generation = self._generation
+        found = await read(org_id)
+        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
+            self._known[org_id] = found
+        return found
+
+    def forget(self) -> None:
+        self._generation += 1
+        self._known.clear()
+
+    def _on_changed(self, payload: Mapping[str, str]) -> None:
+        if payload.get("name") == self._setting:
+            self.forget()

@@ -1,0 +1,60 @@
+"""The services that are about targets and the way to them, built together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from postern.services.access import Access
+from postern.services.access_control import AccessControl
+from postern.services.access_rules import AccessRules
+from postern.services.agents import Agents
+from postern.services.connections import Connections
+from postern.services.credentials import Credentials
+from postern.services.guardrails import GuardRails
+from postern.services.relay_workers import RelayWorkers
+from postern.services.server.features import Features
+from postern.services.sessions import Sessions
+from postern.store.ports import Clock, Recordings, Signals, Stores
+
+
+@dataclass(frozen=True)
+class TargetServices:
+    access: Access
+    access_rules: AccessRules
+    agents: Agents
+    connections: Connections
+    credentials: Credentials
+    guardrails: GuardRails
+    relay_workers: RelayWorkers
+    sessions: Sessions
+
+
+def build_targets(
+    stores: Stores,
+    signals: Signals,
+    recordings: Recordings,
+    now: Clock,
+    features: Features,
+    *,
+    compiles: Callable[[str], str | None],
+    enforceable: frozenset[str],
+) -> TargetServices:
+    """`compiles` and `enforceable`: see `build_services`."""
+    connections, guardrails = stores.connections, stores.guardrails
+    control = AccessControl(stores.access_rules, connections, features, signals, now)
+    access = Access(stores.access, connections, control, features, signals, now)
+    return TargetServices(
+        access=access,
+        access_rules=AccessRules(stores.access_rules, stores.principals, control, signals, now),
+        agents=Agents(stores.agents, stores.organisations, signals, now),
+        connections=Connections(
+            connections, control, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
+        ),
+        credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
+        guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
+        relay_workers=RelayWorkers(stores.workers, signals, now),
+        sessions=Sessions(
+            stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
+        ),
+    )

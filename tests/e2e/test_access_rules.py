@@ -1,0 +1,146 @@
+"""Access rules and live sessions: who loses access is cut within two seconds, on every path."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+import pytest
+from tests.e2e.test_limits import cut
+from tests.support import wire
+from tests.support.gateway import Gateway, running, wait_until
+from tests.support.postgres import PostgresServer
+from tests.support.world import CLIENT
+
+from postern.cli.forward import Forward, Reached
+from postern.domain.login import LoginMethod
+from postern.domain.principal import Principal, PrincipalStatus
+from postern.services.access import REFUSED_LOGIN
+from postern.services.access_rules import AccessRuleFields
+from postern.services.identity.users import UserFields
+from postern.wiring import tls
+
+
+@pytest.fixture(scope="module")
+def ruled(target: PostgresServer) -> Iterator[Gateway]:
+    """A gateway of its own, with the connections `target` and `other`."""
+    running = Gateway()
+    try:
+        running.start()
+        running.connection("target", target)
+        running.connection("other", target)
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture
+def ann(ruled: Gateway) -> Iterator[Principal]:
+    """Of the group dba, which a rule lets use `target`; the feature is on."""
+    services, admin = ruled.services, ruled.admin
+    fields = UserFields(email="ann@example.com", groups=("dba",), status=PrincipalStatus.ACTIVE)
+    made = ruled.call(services.users.create(admin, fields)).principal
+    rule = AccessRuleFields(name="for dba", groups=("dba",), connections=("target",))
+    ruled.call(services.access_rules.create(admin, rule))
+    ruled.call(services.features.put(admin, "access-control", enabled=True))
+    yield made
+    ruled.call(services.features.put(admin, "access-control", enabled=False))
+    ruled.call(services.access_rules.remove(admin, "for dba"))
+    ruled.call(services.users.remove(admin, "ann@example.com"))
+
+
+def connected(gateway: Gateway, who: Principal, connection: str = "target") -> psycopg.Connection:
+    made = psycopg.connect(gateway.url(issued=gateway.credential(connection, principal=who)), autocommit=True)
+    made.execute("select 1")
+    return made
+
+
+def test_a_changed_rule_cuts_who_it_no_longer_names_and_nobody_else(ruled: Gateway, ann: Principal) -> None:
+    with connected(ruled, ann) as mine, connected(ruled, ruled.admin) as other:
+        change = AccessRuleFields(groups=("sre",))
+        ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", change))
+        assert "your access to connection 'target' has ended" in cut(mine)
+        assert other.execute("select 1").fetchone() == (1,)
+
+
+def test_groups_that_are_taken_away_cut_the_session(ruled: Gateway, ann: Principal) -> None:
+    with connected(ruled, ann) as mine:
+        ruled.call(ruled.services.users.update(ruled.admin, ann.email, UserFields(groups=("sre",))))
+        assert "has ended" in cut(mine)
+
+
+def test_a_deleted_group_cuts_the_session(ruled: Gateway, ann: Principal) -> None:
+    with connected(ruled, ann) as mine:
+        ruled.call(ruled.services.groups.remove(ruled.admin, "dba"))
+        assert "has ended" in cut(mine)
+
+
+def test_switching_the_feature_on_cuts_what_no_rule_names(ruled: Gateway, ann: Principal) -> None:
+    services = ruled.services
+    ruled.call(services.features.put(ruled.admin, "access-control", enabled=False))
+    with connected(ruled, ann, "other") as mine, connected(ruled, ann) as allowed:
+        ruled.call(services.features.put(ruled.admin, "access-control", enabled=True))
+        assert "has ended" in cut(mine)
+        assert allowed.execute("select 1").fetchone() == (1,)
+
+
+def test_a_login_whose_connection_is_hidden_is_told_what_a_wrong_password_is_told(
+    ruled: Gateway, ann: Principal
+) -> None:
+    issued = ruled.credential("target", principal=ann)
+    ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", AccessRuleFields(connections=())))
+    with pytest.raises(psycopg.OperationalError, match=REFUSED_LOGIN) as refused:
+        psycopg.connect(ruled.url(issued=issued))
+    assert "target" not in str(refused.value).replace("target_session", "")
+
+
+@contextmanager
+def tunnelled(gateway: Gateway, who: Principal) -> Iterator[int]:
+    """A local port whose clients are carried to `target`, as somebody who is logged in."""
+    services = gateway.services
+    account = gateway.call(services.users.get(gateway.admin, who.email))
+    login = gateway.call(services.logins.open(account, LoginMethod.LOCAL, CLIENT))
+    authority = tls.authority(gateway.settings)
+    assert authority is not None
+    url = f"wss://localhost:{gateway.settings.tunnel_port}"
+    forward = Forward(Reached(url, login.token, "target", authority.read_text()), lambda _: None)
+    port = gateway.call(forward.start(0))
+    yield port
+    gateway.call(forward.stop())
+
+
+def test_a_session_through_the_tunnel_is_cut(ruled: Gateway, ann: Principal) -> None:
+    with tunnelled(ruled, ann) as port:
+        url = f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable"
+        with psycopg.connect(url, autocommit=True) as mine:
+            mine.execute("select 1")
+            ruled.call(ruled.services.access_rules.update(ruled.admin, "for dba", AccessRuleFields(groups=("sre",))))
+            assert "has ended" in cut(mine)
+
+
+def test_a_script_that_runs_is_cut(ruled: Gateway, ann: Principal, direct: psycopg.Connection) -> None:
+    text = "select 'access rules', pg_sleep(60)"
+    session = ruled.call(ruled.services.sessions.submit(ann, "target", text, source="::1"))
+    wait_until(lambda: running(direct, "access rules"))
+    began = time.monotonic()
+    ruled.call(ruled.services.access_rules.remove(ruled.admin, "for dba"))
+    found = ruled.finished(session.id)
+    assert time.monotonic() - began < 2
+    assert found.metadata["end_reason"] == "revoked"
+    rule = AccessRuleFields(name="for dba", groups=("dba",), connections=("target",))
+    ruled.call(ruled.services.access_rules.create(ruled.admin, rule))
+
+
+def test_a_tunnel_that_was_opened_before_and_speaks_afterwards(ruled: Gateway, ann: Principal) -> None:
+    """Who is carried is known before their client says a word: it must not keep rights by keeping silent."""
+    with tunnelled(ruled, ann) as port, wire.connect(port) as stream:
+        time.sleep(0.7)  # until the tunnel is there, and the caller known
+        ruled.call(ruled.services.users.update(ruled.admin, ann.email, UserFields(groups=("sre",))))
+        time.sleep(0.2)
+        began = time.monotonic()
+        stream.sendall(wire.startup(user="ann", database="postgres"))
+        received = wire.closed_by_peer(stream)
+        assert time.monotonic() - began < 2
+        assert b"has ended" in received

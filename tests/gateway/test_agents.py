@@ -1,0 +1,281 @@
+"""An agent and a worker's door, joined by a real tunnel over TLS, in front of a real PostgreSQL."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+from uuid import uuid4
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding
+from tests.support.postgres import PostgresServer
+
+from postern.agent.policy import LocalPolicy
+from postern.agent.reach import Reach
+from postern.agent.serve import Orders
+from postern.agent.tunnels import Tunnels as Held
+from postern.domain.agent import Agent, AgentMode
+from postern.domain.connection import Connection, ConnectionType
+from postern.domain.permit import Permit, seal
+from postern.domain.policy import Policy
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.domain.session import Verb
+from postern.errors import Denied, Unauthenticated, Unavailable
+from postern.gateway.agents import RemoteAgents
+from postern.gateway.door import Carry, TunnelDoor
+from postern.gateway.listener import Logins
+from postern.gateway.live import LiveLinks
+from postern.gateway.tunnels import Tunnels
+from postern.protocols.postgres.login import TargetRefused
+from postern.relay.target import Start, Target
+from postern.services.identity.authentication import Authentication
+from postern.transport import certificates, websocket
+from postern.transport.certificates import Material
+
+ORG, AGENT = uuid4(), uuid4()
+SECRET = Secret("xagt-" + "a" * 43)
+
+
+class Enrolment:
+    """Knows one agent."""
+
+    async def enrol(self, secret: Secret, *, name: str | None, address: str) -> Agent:
+        if secret != SECRET:
+            raise Unauthenticated("this agent key is not known here")
+        return Agent(AGENT, ORG, "edge", AgentMode.STANDARD, None, datetime.now(UTC))
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not true():  # noqa: ASYNC110 - what is waited for has no event to set
+            await asyncio.sleep(0.01)
+
+
+@dataclass
+class Worker:
+    """One relay worker's door on a port of its own."""
+
+    name: str
+    material: Material
+    tunnels: Tunnels = field(default_factory=lambda: Tunnels(wait=1))
+
+    async def start(self, port: int = 0) -> None:
+        logins = Logins(timeout=5, most=100, most_per_address=100)
+        nobody, nothing, links = cast("Authentication", None), cast("Carry", None), cast("LiveLinks", None)
+        self.door = TunnelDoor(self.name, nobody, Enrolment(), self.tunnels, nothing, links, logins)
+        context = self.material.server_context()
+        self.server = await websocket.serve(self.door.opened, "127.0.0.1", port, context)
+        self.port = int(self.server.sockets[0].getsockname()[1])
+
+    async def stop(self) -> None:
+        self.server.close()
+        self.door.close("the gateway is stopping")
+
+    async def until_there(self, instances: int = 1) -> None:
+        await until(lambda: len(self.tunnels._instances.get(AGENT, {})) == instances)
+
+
+class AgentHere:
+    def __init__(self, material: Material, policy: LocalPolicy | None = None, secret: Secret = SECRET) -> None:
+        self.orders = Orders(Reach({}, policy or LocalPolicy()))
+        authority = x509.load_pem_x509_certificate(material.authority.read_bytes()).public_bytes(Encoding.DER)
+        self.held = Held(secret, authority, {"instance": str(uuid4())}, self.orders)
+
+    def want(self, *workers: Worker) -> None:
+        self.held.want(f"wss://127.0.0.1:{workers[0].port}", frozenset(worker.name for worker in workers))
+
+
+@pytest.fixture
+def material(tmp_path: Path) -> Material:
+    return certificates.ensure(tmp_path / "tls", ["127.0.0.1"])
+
+
+@pytest.fixture
+async def worker(material: Material) -> AsyncIterator[Worker]:
+    worker = Worker("one", material)
+    await worker.start()
+    yield worker
+    await worker.stop()
+
+
+def permit_for(server: PostgresServer, **secret: str) -> Permit:
+    given = {"HOST": "127.0.0.1", "PORT": str(server.port), "USER": "postgres", "DB": "postgres"} | secret
+    stored = {f"envvar:{name}": Secret(base64.b64encode(value.encode()).decode()) for name, value in given.items()}
+    connection = Connection(uuid4(), ORG, "shop", ConnectionType.DATABASE, "postgres", AGENT, secret=stored)
+    ann = Principal(uuid4(), ORG, "ann", "ann@example.com", "Ann")
+    return Permit(ann, connection, Policy(), Verb.CONNECT, "192.0.2.1", None, None, seal())
+
+
+async def dial(worker: Worker, permit: Permit, timeout: float = 5) -> Target:
+    start = Start(parameters={"application_name": "through the tunnel"})
+    return await RemoteAgents(worker.tunnels, timeout=timeout).dial(permit, start, uuid4())
+
+
+async def query(target: Target, text: bytes = b"select 'it is me'") -> bytes:
+    """The first bytes of the answer, up to ReadyForQuery."""
+    body = text + b"\0"
+    target.stream.write(b"Q" + (len(body) + 4).to_bytes(4, "big") + body)
+    heard = b""
+    async with asyncio.timeout(10):
+        while not heard.endswith(b"Z\0\0\0\x05I"):
+            heard += await target.stream.read(1)
+    return heard
+
+
+async def test_a_target_is_logged_in_to_by_the_agent_and_then_piped(
+    worker: Worker, material: Material, postgres_server: PostgresServer
+) -> None:
+    agent = AgentHere(material)
+    agent.want(worker)
+    await worker.until_there()
+    target = await dial(worker, permit_for(postgres_server))
+    assert target.parameters["application_name"] == "through the tunnel"
+    assert target.process > 0
+    assert b"it is me" in await query(target)
+    assert agent.orders.running == 1
+    target.stream.close()
+    async with asyncio.timeout(5):
+        await agent.orders.idle.wait()
+    await agent.held.close("done")
+
+
+async def test_a_running_request_is_cancelled_through_the_agent(
+    worker: Worker, material: Material, postgres_server: PostgresServer
+) -> None:
+    agent = AgentHere(material)
+    agent.want(worker)
+    await worker.until_there()
+    permit = permit_for(postgres_server)
+    target = await dial(worker, permit)
+    running = asyncio.ensure_future(query(target, b"select pg_sleep(60)"))
+    await asyncio.sleep(0.2)
+    await RemoteAgents(worker.tunnels, timeout=5).cancel(permit, target)
+    assert b"canceling statement" in await running
+    target.stream.close()
+    await agent.held.close("done")
+
+
+async def test_what_the_target_says_of_the_login_comes_back_as_it_was(
+    worker: Worker, material: Material, postgres_server: PostgresServer
+) -> None:
+    agent = AgentHere(material)
+    agent.want(worker)
+    await worker.until_there()
+    with pytest.raises(TargetRefused, match="nowhere") as refused:
+        await dial(worker, permit_for(postgres_server, DB="nowhere"))
+    assert refused.value.report.code == "3D000"
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        await dial(worker, permit_for(postgres_server, PORT="1"))
+    with pytest.raises(Unavailable, match="no secret 'envvar:USER'"):
+        await dial(worker, permit_for(postgres_server, USER=""))
+    await agent.held.close("done")
+
+
+async def test_the_agents_own_policy_is_the_last_word(
+    worker: Worker, material: Material, postgres_server: PostgresServer
+) -> None:
+    agent = AgentHere(material, LocalPolicy(connections=("billing",)))
+    agent.want(worker)
+    await worker.until_there()
+    with pytest.raises(Denied, match="own policy"):
+        await dial(worker, permit_for(postgres_server))
+    await agent.held.close("done")
+
+
+async def test_a_target_that_accepts_and_never_answers_is_given_up_in_time(worker: Worker, material: Material) -> None:
+    silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
+    agent = AgentHere(material)
+    agent.want(worker)
+    await worker.until_there()
+    server = PostgresServer(port=silent.sockets[0].getsockname()[1])
+    with pytest.raises(Unavailable, match=r"did not answer within 0\.3 seconds"):
+        await dial(worker, permit_for(server), timeout=0.3)
+    await agent.held.close("done")
+    silent.close()
+
+
+async def test_an_agent_that_is_not_there_is_waited_for_and_then_said_to_be_offline(
+    worker: Worker, material: Material, postgres_server: PostgresServer
+) -> None:
+    with pytest.raises(Unavailable, match="offline"):
+        await dial(worker, permit_for(postgres_server))
+    waiting = asyncio.ensure_future(dial(worker, permit_for(postgres_server)))
+    await asyncio.sleep(0.1)
+    agent = AgentHere(material)
+    agent.want(worker)
+    (await waiting).stream.close()
+    await agent.held.close("done")
+
+
+async def test_an_unknown_key_gets_no_tunnel(worker: Worker, material: Material) -> None:
+    agent = AgentHere(material, secret=Secret("xagt-" + "b" * 43))
+    agent.want(worker)
+    await asyncio.sleep(0.5)
+    assert not worker.tunnels.agents
+    assert not agent.held.held
+    await agent.held.close("done")
+
+
+async def test_the_newest_tunnel_of_an_instance_wins_and_other_instances_stay(
+    worker: Worker, material: Material, postgres_server: PostgresServer
+) -> None:
+    first, second = AgentHere(material), AgentHere(material)
+    for agent in (first, second):
+        agent.want(worker)
+    await worker.until_there(2)
+    again = Held(SECRET, first.held._authority, first.held._hello, first.orders)
+    again.want(f"wss://127.0.0.1:{worker.port}", frozenset({"one"}))
+    await until(lambda: not first.held.held and bool(again.held))
+    await first.held.close("it was replaced")
+    await worker.until_there(2)
+    (await dial(worker, permit_for(postgres_server))).stream.close()
+    for held in (again, second.held):
+        await held.close("done")
+
+
+async def test_one_tunnel_to_each_of_several_workers_behind_one_address(
+    material: Material, postgres_server: PostgresServer
+) -> None:
+    workers = [Worker("one", material), Worker("two", material), Worker("three", material)]
+    await workers[0].start()
+    for worker in workers[1:]:
+        await worker.start(workers[0].port)
+    agent = AgentHere(material)
+    agent.want(*workers)
+    for worker in workers:
+        await worker.until_there()
+        (await dial(worker, permit_for(postgres_server))).stream.close()
+    assert agent.held.held == {"one", "two", "three"}
+    await workers[1].stop()
+    workers[1] = Worker("four", material)
+    await workers[1].start(workers[0].port)
+    agent.want(*workers)
+    await workers[1].until_there()
+    await agent.held.close("done")
+    for worker in workers:
+        await worker.stop()
+
+
+async def test_draining_takes_nothing_new_and_lets_what_runs_end(
+    worker: Worker, material: Material, postgres_server: PostgresServer
+) -> None:
+    agent = AgentHere(material)
+    agent.want(worker)
+    await worker.until_there()
+    target = await dial(worker, permit_for(postgres_server))
+    closing = asyncio.ensure_future(agent.held.close("the agent is stopping", grace=10))
+    await asyncio.sleep(0.1)
+    with pytest.raises(Unavailable, match="offline"):
+        await dial(worker, permit_for(postgres_server))
+    assert b"it is me" in await query(target)
+    assert not closing.done()
+    target.stream.close()
+    async with asyncio.timeout(5):
+        await closing
