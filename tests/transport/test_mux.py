@@ -186,6 +186,10 @@ def test_data_before_a_stream_was_accepted_ends_the_tunnel() -> None:
 
 
 def test_a_wish_taken_back_while_its_answer_arrives_harms_nobody() -> None:
+    def greet(sink: Sink) -> None:
+        sink.stream.write(b"welcome")
+        sink.stream.write_eof()
+
     async def work() -> None:
         asked: list[Incoming] = []
         pair = Pair(on_open=asked.append)
@@ -197,7 +201,7 @@ def test_a_wish_taken_back_while_its_answer_arrives_harms_nobody() -> None:
             await settle()
             pair.down.frozen = True
             if answer == "accept":
-                asked[-1].accept({}, Sink())
+                asked[-1].accept({}, Sink(made=greet))
             else:
                 asked[-1].refuse("No", "no")
             await settle()

@@ -275,7 +275,9 @@ class Mux(asyncio.Protocol):
             raise ProtocolViolation("a stream was answered a second time, or not asked for")
         opening.answered = True
         if opening.answer.cancelled():
-            return  # nobody waits for it any more; the peer hears so in a moment
+            # Whoever asked is told so in a moment; what follows in this read is for nobody.
+            lane.reset("nobody waits for it any more")
+            return
         if kind == frames.ACCEPT:
             message = decode(payload)
             lane.open(opening.protocol, opening.stream)
