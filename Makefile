@@ -13,7 +13,7 @@ PYTEST := $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-load
 SELECT := not slow and not huge
 
 .DEFAULT_GOAL := help
-.PHONY: help up test test-all bench lint format services docs clean test-compiled
+.PHONY: help up test test-all bench lint format services proto docs clean test-compiled
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -49,6 +49,9 @@ services: $(VENV)/.installed-dev ## install the servers and tools that tests use
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer
 	@$(BIN)/python -m bench $(ARGS)
+
+proto: $(VENV)/.installed-dev ## generate the control service's code from proto/
+	@$(BIN)/python scripts/generate_control.py
 
 docs: $(VENV)/.installed ## write the generated pages anew
 	@$(BIN)/python scripts/generate_docs.py

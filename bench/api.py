@@ -111,6 +111,7 @@ def _gateway() -> Iterator[list[Route]]:
             "POSTERN_API_PORT": str(port),
             "POSTERN_POSTGRES_PORT": str(free_port()),
             "POSTERN_TUNNEL_PORT": str(free_port()),
+            "POSTERN_CONTROL_PORT": str(free_port()),
             "POSTERN_DEMO": "no",
             "POSTERN_LOG_LEVEL": "warning",
             "XDG_CONFIG_HOME": f"{folder}/config",

@@ -40,7 +40,14 @@ def test_commands_variables_and_make_targets_exist(page: Path) -> None:
     for command in re.findall(r"`postern ([a-z-]+)", text):
         assert command in COMMANDS, f"{page.name} names `postern {command}`"
     known = {f"POSTERN_{name.upper()}" for name in Settings.__dataclass_fields__}
-    known |= {"POSTERN_API_URL", "POSTERN_TOKEN", "POSTERN_PROFILE", "POSTERN_COMPILE", "POSTERN_TEST_INSTALLED"}
+    known |= {
+        "POSTERN_API_URL",
+        "POSTERN_KEY",
+        "POSTERN_TOKEN",
+        "POSTERN_PROFILE",
+        "POSTERN_COMPILE",
+        "POSTERN_TEST_INSTALLED",
+    }
     for variable in re.findall(r"POSTERN_[A-Z_]+[A-Z]", text):
         assert variable in known, f"{page.name} names {variable}"
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -113,6 +113,21 @@ class Settings:
         return {f"POSTERN_{spec.name.upper()}": _as_text(getattr(self, spec.name)) for spec in fields(self)}
 
 
+@dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """Of an agent outside the gateway. Only `key` is needed; durations are in seconds."""
+
+    key: Secret = _setting(  # noqa: RUF009 - a Secret never changes
+        _NO_SECRET, "the agent's key, as it was shown once; by environment only"
+    )
+    agent_policy: str = _setting(
+        "", "TOML file of what this agent may serve and reach; not limited when empty"
+    )
+    agent_grace: float = _setting(30.0, "seconds that sessions have to end when the agent is told to stop")
+    log_level: str = _setting("info", "debug, info, warning or error")
+    log_format: str = _setting("text", "text or json, one line for each event")
+
+
 def _as_text(value: object) -> str:
     return value.reveal() if isinstance(value, Secret) else str(value)
 
@@ -132,17 +147,32 @@ def secret_names() -> frozenset[str]:
 
 def load(environ: Mapping[str, str], **flags: object) -> Settings:
     """Flags that are not None win over the environment, which wins over the defaults."""
-    hints = get_type_hints(Settings)
-    values: dict[str, object] = {"home": default_home(environ)}
-    for spec in fields(Settings):
+    values = {"home": default_home(environ), **_given(Settings, environ, flags)}
+    values["home"] = Path(str(values["home"])).expanduser().resolve()
+    return Settings(**values)
+
+
+def load_agent(environ: Mapping[str, str], **flags: object) -> AgentSettings:
+    """As `load`. Raises Misconfigured without a key."""
+    found = AgentSettings(**_given(AgentSettings, environ, flags))
+    if not found.key:
+        raise Misconfigured(
+            "POSTERN_KEY is not set; an administrator makes a key with `postern admin agents create NAME`", field="key"
+        )
+    return found
+
+
+def _given(settings: type, environ: Mapping[str, str], flags: Mapping[str, object]) -> dict[str, Any]:
+    hints = get_type_hints(settings)
+    values: dict[str, Any] = {}
+    for spec in fields(settings):
         given = flags.get(spec.name)
         if given is None:
             given = environ.get(f"POSTERN_{spec.name.upper()}")
         if given is None or given == "":
             continue
         values[spec.name] = _convert(spec.name, given, hints[spec.name])
-    values["home"] = Path(str(values["home"])).expanduser().resolve()
-    return Settings(**values)  # type: ignore[arg-type]
+    return values
 
 
 def _convert(name: str, given: object, kind: type) -> object:

@@ -17,7 +17,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.errors import Unavailable
 from postern.relay.target import Start
-from postern.wiring.worker import _referable
+from postern.wiring.worker import referable
 
 # The port is a reference: where it can be resolved the target is dialled, and is not there.
 ENVIRON = {"SHOP": '{"PORT": "1"}', "POSTERN_OIDC_CLIENT_SECRET": '{"PORT": "1"}'}
@@ -46,6 +46,6 @@ def test_attack_049_references_are_for_the_machines_own_organisation() -> None:
 
 def test_the_gateways_own_settings_are_not_referred_to() -> None:
     owner = uuid4()
-    agent = EmbeddedAgent(_referable(ENVIRON), timeout=1, owner=owner)
+    agent = EmbeddedAgent(referable(ENVIRON), timeout=1, owner=owner)
     with pytest.raises(Unavailable, match="has no 'POSTERN_OIDC_CLIENT_SECRET'"):
         dial(agent, owner, "POSTERN_OIDC_CLIENT_SECRET")

@@ -104,6 +104,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/agents"):                                                    "403 403 403 201 403 403 201 201",
     ("DELETE", "/agents/{nameOrID}"):                                       "403 403 403 204 403 403 204 404",
     ("GET", "/agents/{nameOrID}"):                                          "200 200 200 200 200 200 200 404",
+    ("POST", "/agents/{nameOrID}/drain"):                                   "403 403 403 204 403 403 204 404",
     ("POST", "/agents/{nameOrID}/key"):                                     "403 403 403 200 403 403 200 404",
     ("GET", "/api-keys"):                                                   "403 403 200 200 403 200 200 200",
     ("POST", "/api-keys"):                                                  "403 403 403 201 403 403 403 201",

@@ -102,6 +102,7 @@ def test_agents_show_their_key_once(root: Served) -> None:
     assert root.cli("admin", "agents", "renew-key", "edge", stdin="n\n").exit_code == 1
     renewed = AgentKey.read(Secret(root.ok("admin", "agents", "renew-key", "edge", "--yes").stdout.strip()))
     assert root.run(root.services.agents.enrol(renewed.secret, name="edge", address="::1")).id == agent.id
+    assert "takes no new sessions" in root.ok("admin", "agents", "drain", "edge", "--yes").stdout
     root.run(root.world.add_connection("orders", agent))
     refused = root.cli("admin", "agents", "delete", "edge", "--yes")
     assert refused.exit_code != 0

@@ -75,6 +75,8 @@ async def test_the_gateways_own_agents_are_not_managed(world: World, services: S
         await services.agent_keys.renew(admin, "embedded")
     with pytest.raises(Invalid, match="the gateway's own"):
         await services.agent_keys.remove(admin, "embedded")
+    with pytest.raises(Invalid, match="the gateway's own"):
+        await services.agent_keys.drain(admin, "embedded")
 
 
 async def test_a_renewed_key_ends_the_one_before_at_once(world: World, services: Services, admin: Principal) -> None:
@@ -152,6 +154,7 @@ async def test_only_administrators_write(world: World, services: Services, admin
             services.agent_keys.create(who, "another"),
             services.agent_keys.renew(who, "edge"),
             services.agent_keys.remove(who, "edge"),
+            services.agent_keys.drain(who, "edge"),
         ):
             with pytest.raises(Denied):
                 await work
@@ -196,6 +199,7 @@ async def test_another_organisations_agents_are_not_there(world: World, services
         services.agents.get(elsewhere, "edge"),
         services.agent_keys.renew(elsewhere, "edge"),
         services.agent_keys.remove(elsewhere, "edge"),
+        services.agent_keys.drain(elsewhere, "edge"),
     ):
         with pytest.raises(NotFound):
             await work

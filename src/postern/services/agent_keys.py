@@ -97,6 +97,13 @@ class AgentKeys:
         note(_noted(agent), None)
         await self._agents.announce(agent.id, AgentChange.DELETED)
 
+    async def drain(self, principal: Principal, name_or_id: str) -> None:
+        """Whoever attends now by its key takes no new work, and ends when what it has is done; who starts it again
+        brings it back. Raises Denied, NotFound, Invalid for the gateway's own."""
+        require_admin(principal, "drain agents")
+        agent = await self._own(principal, name_or_id, "is drained with the gateway")
+        await self._agents.announce(agent.id, AgentChange.DRAINED)
+
     async def _remove_declared(self, connection: Connection) -> None:
         live = await self._connections.remove(connection.id)
         await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id))

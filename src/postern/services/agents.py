@@ -30,12 +30,14 @@ _V = TypeVar("_V")
 
 
 class AgentChange(StrEnum):
-    """What `Topic.AGENT_CHANGED` says of an agent. After RENEWED and DELETED the key that it holds is good no more."""
+    """What `Topic.AGENT_CHANGED` says of an agent. After RENEWED and DELETED the key that it holds is good no more;
+    after DRAINED its instances of that moment take no new work, and end when what they have is done."""
 
     CAME = "came"
     WENT = "went"
     RENEWED = "renewed"
     DELETED = "deleted"
+    DRAINED = "drained"
 
 
 class Agents:

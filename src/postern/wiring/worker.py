@@ -129,7 +129,7 @@ def build_worker(
         await _recover(settings, name, made)
 
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
-    own = EmbeddedAgent(_referable(os.environ), timeout=settings.dial_timeout, owner=owner)
+    own = EmbeddedAgent(referable(os.environ), timeout=settings.dial_timeout, owner=owner)
     tunnels = Tunnels(wait=AGENT_WAIT)
     agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
     parts = Parts(pipeline=pipeline, recording=recording, wire=wire)
@@ -164,7 +164,7 @@ def build_worker(
     )
 
 
-def _referable(environ: Mapping[str, str]) -> Mapping[str, str]:
+def referable(environ: Mapping[str, str]) -> Mapping[str, str]:
     """What connections may refer to: never our own settings, some of which are secrets."""
     return {name: value for name, value in environ.items() if not name.startswith("POSTERN_")}
 

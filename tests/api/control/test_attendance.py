@@ -19,7 +19,7 @@ from postern.api.control import attendance
 from postern.api.control.calls import Room, address_of
 from postern.client import control as client
 from postern.domain.agent import AgentKey
-from postern.domain.control import SILENCE, Welcome, WorkersChanged
+from postern.domain.control import SILENCE, Drain, Welcome, WorkersChanged
 from postern.domain.worker import RelayWorker
 from postern.errors import TooMany, Unauthenticated, Unavailable
 from postern.services.agent_keys import make_secret
@@ -128,6 +128,29 @@ async def test_a_deleted_agent_is_told_so(place: Place, attend: Attend) -> None:
     await place.services.agent_keys.remove(place.admin, "edge")
     with pytest.raises(Unauthenticated, match="this agent was deleted"):
         await agent.ended(2)
+
+
+async def test_one_that_is_drained_hears_it_once_and_who_comes_later_does_not(place: Place, attend: Attend) -> None:
+    key = await place.key()
+    agent, other = attend(key), attend(await place.key("other"))
+    await agent.next()
+    await other.next()
+    await place.services.agent_keys.drain(place.admin, "edge")
+    assert await agent.next(2) == Drain("an administrator wants it to end when its sessions are over")
+    again = attend(key)
+    assert isinstance(await again.next(), Welcome)
+    for one in (agent, other, again):
+        with pytest.raises(TimeoutError):
+            await one.next(0.5)
+
+
+async def test_an_end_of_the_key_is_not_forgotten_over_a_drain(place: Place, attend: Attend) -> None:
+    agent = attend(await place.key())
+    await agent.next()
+    await place.services.agent_keys.renew(place.admin, "edge")
+    await place.services.agent_keys.drain(place.admin, "edge")
+    with pytest.raises(Unauthenticated, match="key was renewed"):
+        await agent.next(2)
 
 
 async def test_a_revocation_whose_signal_was_lost_is_noticed(place: Place, attend: Attend) -> None:

@@ -13,7 +13,8 @@ from postern.api.control.calls import Context, Room, address_of, bearer_of, code
 from postern.domain.agent import Agent
 from postern.domain.control import HEARTBEAT, SILENCE
 from postern.domain.secret import Secret
-from postern.errors import Malformed, PosternError, TooMany, Unavailable
+from postern.domain.text import one_line
+from postern.errors import Malformed, PosternError, TooMany, Unauthenticated, Unavailable
 from postern.services.agents import AgentChange, Agents
 from postern.services.relay_workers import RelayWorkers
 from postern.transport.control import control_pb2 as messages
@@ -30,6 +31,7 @@ _REASONS = {
     AgentChange.RENEWED: "this agent's key was renewed; start it with the new one",
     AgentChange.DELETED: "this agent was deleted",
 }
+_DRAINED = "an administrator wants it to end when its sessions are over"
 _SOME_REASON = "this agent's key was renewed, or the agent was deleted"
 
 
@@ -43,6 +45,7 @@ class _Stream:
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     workers: frozenset[UUID] | None = None
     revoked: str | None = None
+    drain: bool = False
     replaced: bool = False
     left: bool = False
     reports: int = 0
@@ -72,8 +75,11 @@ class Control(ControlServicer):
                 stream = await self._enrolled(context, secret, address)
                 self._admit(stream)
         except PosternError as error:
+            if isinstance(error, Unauthenticated):  # few, by the limits of `enrol`
+                log.warning("an agent was refused from %s: %s", one_line(context.peer()), error.message)
             await context.abort(code_of(error), error.message)
         reading = asyncio.create_task(_read(context, stream))
+        log.info("agent %s attends from %s", stream.agent.name, address)
         try:
             welcome = messages.Welcome(
                 agent_id=str(stream.agent.id), tunnel_url=self._tunnel_url, worker_ids=_texts(workers)
@@ -83,6 +89,7 @@ class Control(ControlServicer):
         finally:
             self._forget(stream)
             reading.cancel()
+            log.info("agent %s from %s attends no more", stream.agent.name, address)
 
     async def watch(self) -> None:
         """Tells streams what changed: upon signals, and every few seconds, since a worker that is killed sends none.
@@ -109,6 +116,9 @@ class Control(ControlServicer):
         enrolled = {(stream.agent.id, stream.agent.digest): stream.agent for stream in streams}
         good = await self._good(list(enrolled.values()))
         for stream in streams:
+            if changes.get(stream.agent.id) is AgentChange.DRAINED:
+                stream.drain = True
+                stream.wake.set()
             if (stream.agent.id, stream.agent.digest) not in good:
                 stream.revoked = _REASONS.get(changes.get(stream.agent.id, AgentChange.CAME), _SOME_REASON)
                 stream.wake.set()
@@ -183,6 +193,9 @@ class Control(ControlServicer):
                 await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "more is reported than there can be to say")
             if clock() - stream.heard_at > SILENCE:
                 await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"nothing was heard for {SILENCE:.0f} s")
+            if stream.drain:
+                stream.drain = False
+                await _write(context, messages.AgentOrder(drain=messages.Drain(reason=_DRAINED)))
             if stream.workers is not None and stream.workers != told:
                 told = stream.workers
                 changed = messages.WorkersChanged(worker_ids=_texts(told))
@@ -192,8 +205,10 @@ class Control(ControlServicer):
         return frozenset(worker.id for worker in await self._relay_workers.living())
 
     def _on_agent(self, agent_id: UUID, change: AgentChange) -> None:
-        if change in _REASONS and agent_id in self._streams:
-            self._changes[agent_id] = change
+        heard = change in _REASONS or change is AgentChange.DRAINED
+        if heard and agent_id in self._streams:
+            if self._changes.get(agent_id) not in _REASONS:  # that its key has ended is never forgotten
+                self._changes[agent_id] = change
             self._changed.set()
 
 

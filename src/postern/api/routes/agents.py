@@ -58,6 +58,13 @@ async def renew_agent_key(key: Key, caller: Caller, services: Use) -> IssuedAgen
     return _issued(await services.agent_keys.renew(caller, key), services)
 
 
+@router.post("/{nameOrID}/drain", status_code=204, responses=errors(403, 404))
+async def drain_agent(key: Key, caller: Caller, services: Use) -> None:
+    """Its processes take no new sessions, and end when those that they have are over: before an update, or before its
+    host goes down. Whoever starts it again brings it back."""
+    await services.agent_keys.drain(caller, key)
+
+
 def _answer(agent: Agent, services: Services) -> AgentAnswer:
     return AgentAnswer.of(agent, online=services.agents.is_online(agent))
 

@@ -88,6 +88,18 @@ def renew_key(agent: str, yes: bool, as_json: bool) -> None:
 @click.argument("agent")
 @yes_option
 @json_option
+def drain(agent: str, yes: bool, as_json: bool) -> None:
+    """Let it take no new sessions, and end when those that it has are over."""
+    confirm(f"Drain {agent}? It ends then, and whatever starts it has to start it again", yes)
+    with client() as api:
+        api.collection(_PATH).act(agent, "drain")
+    told({"drained": agent}, as_json, f"{agent} takes no new sessions.")
+
+
+@agents.command()
+@click.argument("agent")
+@yes_option
+@json_option
 def delete(agent: str, yes: bool, as_json: bool) -> None:
     """Delete an agent that no connection names."""
     confirm(f"Delete {agent}? Its key stops working", yes)

@@ -1,0 +1,30 @@
+"""What is committed of the control service is what its proto says."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from postern.transport import control
+from postern.transport.control import control_pb2 as messages
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMITTED = ROOT / "src" / "postern" / "transport" / "control"
+
+
+def test_the_generated_code_is_of_this_proto(tmp_path: Path) -> None:
+    subprocess.run([sys.executable, ROOT / "scripts" / "generate_control.py", tmp_path], check=True, timeout=60)
+    made = sorted(path.name for path in tmp_path.iterdir())
+    assert made == sorted(path.name for path in COMMITTED.glob("control_pb2*"))
+    assert control.__doc__
+    for name in made:
+        assert (tmp_path / name).read_text() == (COMMITTED / name).read_text(), f"{name}: run `make proto`"
+
+
+@pytest.mark.parametrize("kind", [messages.AgentReport, messages.AgentOrder, messages.ProxyReport, messages.ProxyOrder])
+def test_a_message_of_a_later_version_is_read_without_what_is_new(kind: type[messages.AgentReport]) -> None:
+    later = kind.FromString(b"\xfa\x07\x03new")  # field 127, which nobody has yet
+    assert later.WhichOneof(kind.DESCRIPTOR.oneofs[0].name) is None
