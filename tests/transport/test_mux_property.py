@@ -148,7 +148,11 @@ class Play:
         self.ends.append(end)
 
         async def opening(index: int) -> tuple[Stream, Any]:
-            return await mux.open({"index": index}, end)
+            try:
+                return await mux.open({"index": index}, end)
+            except asyncio.CancelledError:
+                end.aborted = True
+                raise
 
         self.openings.append(asyncio.get_running_loop().create_task(opening(len(self.ends) - 1)))
 
