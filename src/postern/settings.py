@@ -120,9 +120,7 @@ class AgentSettings:
     key: Secret = _setting(  # noqa: RUF009 - a Secret never changes
         _NO_SECRET, "the agent's key, as it was shown once; by environment only"
     )
-    agent_policy: str = _setting(
-        "", "TOML file of what this agent may serve and reach; not limited when empty"
-    )
+    agent_policy: str = _setting("", "TOML file of what this agent may serve and reach; not limited when empty")
     agent_grace: float = _setting(30.0, "seconds that sessions have to end when the agent is told to stop")
     log_level: str = _setting("info", "debug, info, warning or error")
     log_format: str = _setting("text", "text or json, one line for each event")

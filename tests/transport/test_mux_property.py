@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.examples import examples
 from tests.support.muxes import Pair, Sink, run, settle
 
 from postern.errors import Unavailable
@@ -287,7 +288,7 @@ def _was_reset(end: End) -> bool:
     return end.lost.done() and end.lost.result() is not None
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(240), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_two_sides_do_anything(seed: int) -> None:
     async def work() -> None:

@@ -405,7 +405,9 @@ asyncio.run(main())
 @pytest.mark.slow
 async def test_a_process_that_stops_is_noticed_within_fifteen_seconds(gateway: Gateway, issued: Issued) -> None:
     child = subprocess.Popen(  # noqa: ASYNC220
-        [sys.executable, "-c", _CHILD, gateway.url], stdin=subprocess.PIPE
+        [sys.executable, "-c", _CHILD, gateway.url],
+        stdin=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     try:
         assert child.stdin is not None
