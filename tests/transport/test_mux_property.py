@@ -236,6 +236,8 @@ class Play:
 
     async def _end(self) -> None:
         pair = self.pair
+        for end in self.ends:
+            end.habit = "" if end.habit == "echoes" else end.habit  # two of them would never come to rest
         pair.up.thaw()
         pair.down.thaw()
         await self._until_quiet()
