@@ -21,7 +21,7 @@ def test_a_connection_gets_the_gateways_own_agent_or_the_only_one_and_never_any(
     found = answering(("edge", "standard"), ("embedded", "gateway")).agents.default()
     assert found == "id of embedded"
     assert answering(("edge", "standard")).agents.default() == "id of edge"
-    with pytest.raises(Conflict, match="a1, b1; choose one by --agent-id"):
+    with pytest.raises(Conflict, match="a1, b1; choose one by --agent"):
         answering(("a1", "standard"), ("b1", "standard")).agents.default()
     with pytest.raises(NotFound, match="no agent yet"):
         answering().agents.default()

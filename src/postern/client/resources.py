@@ -64,6 +64,12 @@ class Agents:
     def list(self) -> list[Agent]:
         return cast("list[Agent]", self._http.all("/agents"))
 
+    def id_of(self, name_or_id: str | None) -> str:
+        """None is `default`. Raises NotFound, Conflict."""
+        if name_or_id is None:
+            return self.default()
+        return str(cast("Agent", self._http.call("GET", _path("agents", name_or_id)))["id"])
+
     def default(self) -> str:
         """The id of the agent that a connection gets when none is named: the gateway's own, or the only one.
 
@@ -74,7 +80,7 @@ class Agents:
             raise NotFound("this gateway has no agent yet, so nothing can reach a target")
         if len(own) > 1:
             names = ", ".join(agent["name"] for agent in own)
-            raise Conflict(f"several agents could serve it: {names}; choose one by --agent-id")
+            raise Conflict(f"several agents could serve it: {names}; choose one by --agent")
         return own[0]["id"]
 
 

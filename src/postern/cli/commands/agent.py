@@ -23,5 +23,5 @@ def agent(policy: str | None, grace: float | None) -> None:
     POSTERN_KEY='grpcs://edge:xagt-...' postern agent --policy /etc/postern/agent.toml
     """
     settings = load_agent(os.environ, agent_policy=policy, agent_grace=grace)
-    logs.configure("agent", settings.log_level, settings.log_format)
+    logs.configure(settings.log_level, settings.log_format, "agent")
     wiring.run(settings, os.environ)

@@ -71,10 +71,10 @@ def _shown(key: str, value: Any) -> Any:
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
 @click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
 @click.option("--guardrail", "guardrails", multiple=True, metavar="ID", help="A guard rail to apply; repeatable.")
-@click.option("--agent-id", help="The agent that reaches the target; the gateway's own, or the only one, when missing.")
+@click.option("--agent", help="The agent that reaches the target; the gateway's own, or the only one, when missing.")
 @click.option("--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin).")
 @json_option
-def create(name: str | None, file: IO[str] | None, agent_id: str | None, as_json: bool, **given: Any) -> None:
+def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **given: Any) -> None:
     """Create a connection.
 
     Values of --env are kept encrypted and are shown to nobody who connects. A KEY without a value takes it from the
@@ -83,7 +83,7 @@ def create(name: str | None, file: IO[str] | None, agent_id: str | None, as_json
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
     with client() as api:
-        body = _read(file) if file else _body(str(name), agent_id or api.agents.default(), given)
+        body = _read(file) if file else _body(str(name), api.agents.id_of(agent), given)
         created = api.connections.create(body)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
 
