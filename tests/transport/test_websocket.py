@@ -200,6 +200,24 @@ async def test_the_wrong_authority_is_refused(gateway: Gateway) -> None:
     assert not gateway.tokens
 
 
+async def test_strangers_who_break_off_the_handshake_leave_no_tracebacks(
+    gateway: Gateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    other = issue("localhost")
+    for _ in range(3):
+        with pytest.raises(Unavailable):
+            await dial(gateway.url, other)
+    reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+    writer.write(b"GET / HTTP/1.1\r\n\r\n")
+    with contextlib.suppress(ConnectionError):
+        await reader.read()
+    writer.close()
+    await asyncio.sleep(0.1)
+    assert not [record for record in caplog.records if record.levelname in ("ERROR", "WARNING")]
+    assert [record for record in caplog.records if "broke off the TLS handshake" in record.message]
+
+
 async def test_the_wrong_host_name_is_refused(tmp_path: Path) -> None:
     gateway, other = Gateway(), issue("elsewhere.example")
     context = context_of(other, tmp_path)

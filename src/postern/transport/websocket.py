@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import Callable
@@ -28,6 +29,8 @@ from picows import (
 from postern.errors import Unavailable
 from postern.transport.carrier import Carrier
 from postern.transport.outbox import HEADROOM
+
+log = logging.getLogger(__name__)
 
 PATH = "/tunnel"
 CONNECT = 15.0  # seconds until the WebSocket is there
@@ -205,6 +208,26 @@ class _Listener(WSListener):
             self.transport.throttled(False)
 
 
+def _hush_strangers() -> None:
+    """A stranger who breaks off the TLS handshake is one line in the log, and not a traceback each time.
+
+    aiofastnet (1.2) reports it to the loop's handler with an exception's class in place of an exception, which the
+    handler of asyncio fails to print.
+    """
+    loop = asyncio.get_running_loop()
+    others = loop.get_exception_handler()
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if context.get("message") == "SSL handshake failed":
+            log.info("somebody broke off the TLS handshake of a tunnel: %s", context.get("exception"))
+        elif others is not None:
+            others(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
+
+
 async def serve(
     opened: Callable[[WebSocketTransport, str], None], host: str, port: int, context: ssl.SSLContext
 ) -> asyncio.Server:
@@ -216,6 +239,7 @@ async def serve(
             return None
         return _Listener(lambda transport: opened(transport, token.strip()))
 
+    _hush_strangers()
     return await ws_create_server(
         upgrade,
         host,
