@@ -52,12 +52,17 @@ class Settings:
         "", "what wraps the data keys: file:PATH, env:NAME or aws-kms:KEY_ARN; keys/encryption.key when empty"
     )
     master_key_old: str = _setting("", "the master key before it, while `postern keys rotate` is not finished")
-    handshake_timeout: float = _setting(30.0, "seconds that a client has to log in")
+    cloud_provider: str = _setting("aws", "where `_cloudprov` references lead to: aws, gcp or azure")
+    handshake_timeout: float = _setting(
+        30.0, "seconds that a client has to log in, and one of the API for a request's head"
+    )
     dial_timeout: float = _setting(10.0, "seconds that a target has to answer")
     idle_timeout: float = _setting(0.0, "seconds without traffic or work that end a session; 0 for no limit")
     max_duration: float = _setting(48 * 3600.0, "seconds that a session may last")
-    max_handshakes: int = _setting(1000, "connections not yet logged in, over all addresses")
-    max_handshakes_per_address: int = _setting(200, "connections not yet logged in, from one address")
+    max_handshakes: int = _setting(
+        1000, "connections not yet logged in (at the API: whose request is not whole), over all addresses"
+    )
+    max_handshakes_per_address: int = _setting(200, "the same, from one address")
     max_statement: int = _setting(32 * 1024 * 1024, "bytes of the largest statement or value that is judged")
     recording_output_limit: int = _setting(16 * 1024 * 1024, "bytes of output that are kept of one session")
     recording_sync_interval: float = _setting(0.05, "seconds between two writes of recordings to disk")
@@ -121,6 +126,7 @@ class AgentSettings:
         _NO_SECRET, "the agent's key, as it was shown once; by environment only"
     )
     agent_policy: str = _setting("", "TOML file of what this agent may serve and reach; not limited when empty")
+    cloud_provider: str = _setting("aws", "where `_cloudprov` references lead to: aws, gcp or azure")
     agent_grace: float = _setting(30.0, "seconds that sessions have to end when the agent is told to stop")
     log_level: str = _setting("info", "debug, info, warning or error")
     log_format: str = _setting("text", "text or json, one line for each event")

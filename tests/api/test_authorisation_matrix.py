@@ -136,6 +136,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/login/refresh"):                                             "200 200 200 200 422 422 422 200",
     ("GET", "/login/session"):                                              "200 200 200 200 200 200 200 200",
     ("GET", "/logins"):                                                     "200 200 200 200 200 200 200 200",
+    ("DELETE", "/logins"):                                                  "200 200 200 200 200 200 200 200",
     ("DELETE", "/logins/{login_id}"):                                       "404 204 404 204 404 404 204 404",
     ("POST", "/logout"):                                                    "204 204 204 204 422 422 422 204",
     ("GET", "/machineidentities"):                                          "403 403 200 200 403 200 200 200",
@@ -204,6 +205,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/users/{emailOrID}"):                                          "200 404 200 200 404 200 200 404",
     ("PUT", "/users/{emailOrID}"):                                          "403 403 403 200 403 403 200 404",
     ("GET", "/users/{emailOrID}/logins"):                                   "403 403 200 200 403 200 200 404",
+    ("DELETE", "/users/{emailOrID}/logins"):                                "403 403 403 200 403 403 200 404",
     ("DELETE", "/users/{emailOrID}/second-factors"):                        "403 403 403 204 403 403 403 404",
     ("POST", "/users/{emailOrID}/setup-link"):                              "403 403 403 201 403 403 403 404",
 }

@@ -38,6 +38,33 @@ async def test_admins_see_and_end_the_logins_of_others(api: Api) -> None:
     message(await api.as_ann.get("/userinfo"), 401)
 
 
+async def test_a_stolen_session_is_out_when_all_of_one_s_own_are_ended(api: Api) -> None:
+    page = await browser(api)
+    message(await page.delete("/logins"), 403)  # another site's page has no CSRF token
+    assert (await api.as_ann.delete("/logins?keep_current=true")).json() == {"ended": 1}
+    message(await page.get("/userinfo"), 401)
+    assert (await api.as_ann.delete("/logins")).json() == {"ended": 1}
+    message(await api.as_ann.get("/userinfo"), 401)
+    assert (await api.as_bob.get("/userinfo")).status_code == 200
+
+
+async def test_a_browser_that_ends_all_its_logins_forgets_its_cookie(api: Api) -> None:
+    page = await browser(api)
+    assert (await page.delete("/logins", headers=await csrf(page))).json() == {"ended": 2}
+    assert PLAIN_NAME not in page.cookies
+
+
+async def test_admins_end_all_logins_of_others_and_the_audit_log_says_so(api: Api) -> None:
+    for other in (api.as_bob, api.as_auditor):
+        message(await other.delete("/users/ann@example.com/logins"), 403)
+    message(await api.as_admin.delete("/users/nobody@example.com/logins"), 404)
+    assert (await api.as_admin.delete("/users/ann@example.com/logins")).json() == {"ended": 1}
+    message(await api.as_ann.get("/userinfo"), 401)
+    entry = (await api.as_admin.get("/audit/logs?outcome=success&resource_type=users/logins")).json()["data"][0]
+    assert (entry["action"], entry["resource_type"], entry["resource"]) == ("delete", "users/logins", "ann@example.com")
+    assert (entry["before"]["live"], entry["after"]["live"]) == (1, 0)
+
+
 async def test_logging_out_ends_the_login_everywhere(api: Api) -> None:
     page = await browser(api)
     kept = page.cookies[PLAIN_NAME]

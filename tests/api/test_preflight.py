@@ -13,6 +13,7 @@ from postern.errors import Invalid, Unavailable
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.services.server.auth_settings import AuthFields, AuthSettings, OidcFields
+from postern.services.server.operators import Operators
 
 
 def fields(issuer: str) -> AuthFields:
@@ -23,7 +24,14 @@ async def test_a_provider_that_is_there_is_taken_and_others_change_nothing(site:
     world, stores, configs = site.world, site.world.stores, site.services.auth_configs
     provider = OpenIdClient(Fetcher(), world.clock)
     settings = AuthSettings(
-        configs, stores.organisations, stores.principals, stores.api_keys, world.signals, world.clock, provider
+        configs,
+        stores.organisations,
+        stores.principals,
+        stores.api_keys,
+        Operators(stores.organisations),
+        world.signals,
+        world.clock,
+        provider,
     )
     admin = await site.world.add_user("root", "admin")
     config, _ = await settings.put(admin, fields(site.provider.issuer))

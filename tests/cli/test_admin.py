@@ -148,6 +148,9 @@ def test_logins_are_listed_and_ended(root: Served) -> None:
     for one in hers:
         root.ok("admin", "logins", "end", one["id"])
     assert root.cli("whoami", "--profile", "ann").exit_code == 3
+    root.log_in("ann@example.com", "--profile", "ann")
+    assert root.json("admin", "logins", "end-all", "ann@example.com") == {"user": "ann@example.com", "ended": 1}
+    assert root.cli("whoami", "--profile", "ann").exit_code == 3
 
 
 def test_organisations(root: Served) -> None:

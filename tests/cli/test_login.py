@@ -65,6 +65,15 @@ def test_logout_ends_the_login_at_the_gateway(gate: Served) -> None:
     assert gate.ok("logout").stdout == "Nobody was logged in.\n"
 
 
+def test_logging_out_everywhere_ends_the_logins_of_other_machines(gate: Served) -> None:
+    gate.log_in()
+    other = gate.config.profiles["default"].token
+    assert other is not None
+    gate.log_in()
+    assert gate.ok("logout", "--everywhere").stdout == "Logged out.\n"
+    assert gate.cli("whoami", POSTERN_API_URL=gate.url, POSTERN_TOKEN=other.reveal()).exit_code == 3
+
+
 def test_logout_without_a_gateway_forgets_the_token_and_says_so(gate: Served) -> None:
     profile.save(gate.environment, Profile("http://127.0.0.1:9", Secret("t0ken"), ROOT))
     done = gate.ok("logout")

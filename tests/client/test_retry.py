@@ -50,7 +50,8 @@ class Cut:
             upstream.sendall(request)
             answer = _whole(upstream)
         if not cut:
-            client.sendall(answer)
+            # One request on each connection, and the client knows it: it does not meet our end of it half way.
+            client.sendall(answer.replace(b"\r\n", b"\r\nConnection: close\r\n", 1))
 
     @property
     def keys(self) -> list[bytes]:

@@ -75,11 +75,12 @@ async def _record(request: Request, route: str, status: int, trail: Trail) -> No
     parts = [part for part in route.split("/") if part and part != "api" and not part.startswith("{")]
     body = await _body(request)
     given = request.path_params
-    email = body.get("email")
+    email, organisation = body.get("email"), body.get("organization")
     resource = next((str(given[key]) for key in reversed(_IN_PATH) if key in given), str(body.get("name", "")))
     await services_of(request).audit.record(
         actor,
         claimed=email if isinstance(email, str) else "",
+        organisation=organisation if isinstance(organisation, str) else None,
         action=_CALLED.get(parts[-1], parts[-1]) if parts[-1] in _NAMED else _ACTIONS[request.method],
         resource_type="/".join(part for part in parts if part not in _NAMED) or "logins",
         resource=resource,

@@ -8,6 +8,7 @@ import time
 from urllib.parse import unquote
 from uuid import uuid4
 
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 log = logging.getLogger("postern.api")
@@ -41,13 +42,15 @@ class Envelope:
         try:
             problem = _unreadable(scope)
             if problem is not None:
-                await exchange.answer(400, problem)
+                await exchange.answer(400, problem, close=True)
             elif exchange.announced > MAX_BODY:
                 raise BodyTooLarge
             else:
                 await self._app(scope, exchange.receive, exchange.send)
         except BodyTooLarge:
             await exchange.answer(413, f"the body is larger than {MAX_BODY} bytes")
+        except ClientDisconnect:
+            log.info("the client of request %s left before its end", exchange.id)
         except Exception:
             log.exception("request %s failed", exchange.id)
             await exchange.answer(500, f"something went wrong here; the gateway's log says more under {exchange.id}")
@@ -87,12 +90,14 @@ class _Exchange:
             message = {**message, "headers": [*message.get("headers", []), *own]}
         await self._send(message)
 
-    async def answer(self, status: int, message: str) -> None:
+    async def answer(self, status: int, message: str, *, close: bool = False) -> None:
         if self._status is not None:
             return  # the answer has begun: the server cuts the connection, which is all that is left to say
         self._too_large = False
         body = json.dumps({"message": message}).encode()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+        if close:
+            headers.append((b"connection", b"close"))
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
 
@@ -111,8 +116,12 @@ class _Exchange:
 
 
 def _unreadable(scope: Scope) -> str | None:
-    """NUL cannot be stored or looked up anywhere, and no honest request has one."""
+    """Two lengths are how requests are smuggled past proxies (RFC 9112 section 6.1). NUL cannot be stored or looked up
+    anywhere, and no honest request has one."""
     query = scope.get("query_string", b"").decode("latin-1")
+    headers = {name for name, _ in scope["headers"]}
+    if b"content-length" in headers and b"transfer-encoding" in headers:
+        return "a request has Content-Length or Transfer-Encoding, never both: a proxy may go by the other one"
     if "\0" in scope["path"] or "\0" in unquote(query, errors="replace"):
         return "path or query: contains a NUL character"
     return None

@@ -92,6 +92,10 @@ class Authentication:
     def logout(self) -> None:
         self._http.call("POST", "/logout")
 
+    def end_all(self) -> int:
+        """All logins of whoever this is, this one too. Answers how many there were."""
+        return int(self._http.call("DELETE", "/logins")["ended"])
+
     def change_password(self, current: Secret, new: Secret) -> Secret:
         """Ends all other logins; answers the new token."""
         body = {"current_password": current.reveal(), "new_password": new.reveal()}

@@ -138,6 +138,7 @@ vouchers = Table(
     Column("digest", LargeBinary(32), primary_key=True),
     Column("purpose", String(32), nullable=False, index=True),
     Column("user_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), index=True),
+    Column("source", String(64), index=True),  # the network of a stranger who asked for it
     Column("payload", LargeBinary, nullable=False),  # sealed
     Column("created_at", Utc, nullable=False),
     Column("expires_at", Utc, nullable=False, index=True),

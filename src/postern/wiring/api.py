@@ -20,6 +20,7 @@ from postern.domain.server import Endpoint
 from postern.process import announce_ready
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
+from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
 from postern.wiring.app import App, open_app
 
@@ -58,6 +59,14 @@ def _tunnel_url(settings: Settings) -> str:
     return f"wss://{settings.authority_of(settings.tunnel_port)}"
 
 
+def _limits(settings: Settings) -> HttpLimits:
+    return HttpLimits(
+        head=settings.handshake_timeout,
+        most=settings.max_handshakes,
+        most_per_address=settings.max_handshakes_per_address,
+    )
+
+
 async def _serve(settings: Settings) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
@@ -66,7 +75,8 @@ async def _serve(settings: Settings) -> None:
             host=settings.host,
             port=settings.api_port,
             loop="none",
-            http="h11",  # bounds what a stranger may send before a request is whole; uvicorn's faster one does not
+            http=bounded_http(_limits(settings)),
+            ws="none",
             log_config=None,
             access_log=False,
             server_header=False,

@@ -17,7 +17,7 @@ from postern.api.schemas.access_rules import (
     ConnectionAccessAnswer,
 )
 
-router = APIRouter(tags=["Access Rules"], route_class=AuditedRoute)
+router = APIRouter(tags=["Connections"], route_class=AuditedRoute)
 
 Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
 

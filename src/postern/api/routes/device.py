@@ -102,7 +102,7 @@ async def device_page(
     try:
         account, _, held = await _browser(request, services, info)
     except Unauthenticated:
-        return await _to_login(services, info, user_code, organization)
+        return await _to_login(request, services, info, user_code, organization)
     if not user_code:
         return pages.enter_code()
     try:
@@ -146,11 +146,15 @@ async def _browser(request: Request, services: Services, info: Told) -> tuple[Ac
     return await services.users.own(caller.principal), caller.login, held
 
 
-async def _to_login(services: Services, info: Told, user_code: str, organization: str | None) -> Response:
+async def _to_login(
+    request: Request, services: Services, info: Told, user_code: str, organization: str | None
+) -> Response:
     query = {"user_code": user_code} if user_code else {}
     back = f"{_PAGE}?{urlencode(query | ({'organization': organization} if organization else {}))}".rstrip("?")
     try:
-        started = await services.oidc_login.begin(Wish(back, organization=organization), api_url=info.api_url)
+        started = await services.oidc_login.begin(
+            Wish(back, organization=organization), api_url=info.api_url, address=address_of(request)
+        )
     except Malformed:
         return pages.told("Log in first", f"Log in at {info.api_url}/ in this browser, then open this page again.")
     response = RedirectResponse(started.login_url, status_code=303)

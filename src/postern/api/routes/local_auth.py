@@ -33,11 +33,15 @@ async def register(_body: RegisterRequest) -> StatusAnswer:
 
 
 @router.post("/localauth/login", response_model_exclude_none=True, responses=open_errors(401, 403, 413, 429))
-async def local_login(body: LoginRequest, services: Use, facts: Facts, hand_over: GivesLogin) -> LoginAnswer:
+async def local_login(
+    body: LoginRequest, request: Request, services: Use, facts: Facts, hand_over: GivesLogin
+) -> LoginAnswer:
     """Answers the access token in the header `Token`, or with `session=cookie` in a cookie; it is good for 12 hours.
     With a second factor it answers a ticket instead."""
     client = hand_over.client(facts)
     step = await services.local_login.login(body.email, Secret(body.password), client, organisation=body.organization)
+    if step.account is not None:
+        request.state.principal = step.account.principal  # for the audit log of their own organisation
     return _answer(step, hand_over)
 
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from postern.api.audited import AuditedRoute, record_login
-from postern.api.auth import Facts, Use
+from postern.api.auth import Address, Facts, Use
 from postern.api.cookies import set_login_cookie
 from postern.api.info import Info
 from postern.api.responses import open_errors
@@ -27,6 +27,7 @@ _LONG = 4_096  # characters of a code; providers put whole tokens into them
 async def login(
     services: Use,
     info: Info,
+    address: Address,
     response: Response,
     redirect: Redirect = None,
     code_challenge: CodeChallenge = None,
@@ -36,7 +37,7 @@ async def login(
 ) -> LoginUrlAnswer:
     """Where to go to log in at the organisation's OpenID provider. 400 where people log in otherwise."""
     wish = Wish(redirect, code_challenge, organization, prompt, screen_hint)
-    started = await services.oidc_login.begin(wish, api_url=info.api_url)
+    started = await services.oidc_login.begin(wish, api_url=info.api_url, address=address)
     set_state_cookie(response, started, info)
     return LoginUrlAnswer(login_url=started.login_url)
 

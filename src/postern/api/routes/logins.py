@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, CallerInFull, EnrollingCaller, Use, session_token_of
@@ -13,7 +14,7 @@ from postern.api.hand_over import RenewsLogin
 from postern.api.info import Info
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
-from postern.api.schemas.logins import LoginShown, RotateRequest, SessionAnswer
+from postern.api.schemas.logins import EndedAnswer, LoginShown, RotateRequest, SessionAnswer
 from postern.api.schemas.users import StatusAnswer
 
 router = APIRouter(tags=["Authentication"], route_class=AuditedRoute)
@@ -48,6 +49,22 @@ async def list_logins(caller: CallerInFull, services: Use, page: Paging) -> List
     return listed([LoginShown.of(login, caller) for login in found.items], found, page)
 
 
+@router.delete("/logins", responses=errors())
+async def end_logins(
+    request: Request,
+    caller: CallerInFull,
+    services: Use,
+    info: Info,
+    response: Response,
+    keep_current: Annotated[bool, Query(description="All but the one that asks")] = False,
+) -> EndedAnswer:
+    """Ends all one's own, at once and everywhere, with what is under way to become one, such as an approved device."""
+    ended = await services.own_logins.end_all(caller, keep_current=keep_current)
+    if session_token_of(request) is not None and not keep_current:
+        clear_login_cookie(response, info)
+    return EndedAnswer(ended=ended)
+
+
 @router.delete("/logins/{login_id}", status_code=204, responses=errors(404))
 async def end_login(login_id: UUID, caller: Caller, services: Use) -> None:
     """One's own; administrators end anybody's. Ending one that has ended is fine."""
@@ -64,6 +81,12 @@ async def list_logins_of(
     """A user's that are live, for administrators and auditors."""
     found = await services.own_logins.live_of(caller.principal, emailOrID, page)
     return listed([LoginShown.of(login, caller) for login in found.items], found, page)
+
+
+@router.delete("/users/{emailOrID}/logins", responses=errors(404))
+async def end_logins_of(emailOrID: str, caller: Caller, services: Use) -> EndedAnswer:  # noqa: N803
+    """Ends all of a user's, at once and everywhere. For administrators."""
+    return EndedAnswer(ended=await services.own_logins.end_all_of(caller, emailOrID))
 
 
 @router.post("/serverconfig/token-keys/rotate", responses=errors(413))

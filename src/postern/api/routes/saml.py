@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from postern.api.audited import AuditedRoute, record_login
-from postern.api.auth import Facts, Use
+from postern.api.auth import Address, Facts, Use
 from postern.api.cookies import set_login_cookie
 from postern.api.info import Info
 from postern.api.responses import open_errors
@@ -36,6 +36,7 @@ _FORM_SCHEMA = {
 async def saml_login(
     services: Use,
     info: Info,
+    address: Address,
     response: Response,
     redirect: Redirect = None,
     code_challenge: CodeChallenge = None,
@@ -44,7 +45,7 @@ async def saml_login(
 ) -> LoginUrlAnswer:
     """Where to go to log in at the organisation's SAML provider. 400 where people log in otherwise."""
     wish = SamlWish(redirect, code_challenge, organization, force_authn)
-    started = await services.saml_login.begin(wish, api_url=info.api_url)
+    started = await services.saml_login.begin(wish, api_url=info.api_url, address=address)
     set_saml_cookie(response, started, info)
     return LoginUrlAnswer(login_url=started.login_url)
 

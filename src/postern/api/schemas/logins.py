@@ -33,6 +33,10 @@ class SessionAnswer(Answer):
         )
 
 
+class EndedAnswer(Answer):
+    ended: int = Field(description="How many were live")
+
+
 class LoginShown(Answer):
     id: str
     method: LoginMethod

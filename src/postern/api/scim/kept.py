@@ -116,11 +116,11 @@ class KeptGroups(Kept[Group]):
         return self.shape(changed)
 
 
-def _users(caller: Caller, services: Use, info: Info) -> KeptUsers:
+async def _users(caller: Caller, services: Use, info: Info) -> KeptUsers:
     return KeptUsers(services.provisioning, caller, info)
 
 
-def _groups(caller: Caller, services: Use, info: Info) -> KeptGroups:
+async def _groups(caller: Caller, services: Use, info: Info) -> KeptGroups:
     return KeptGroups(services.provisioning, caller, info)
 
 

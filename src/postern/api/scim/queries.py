@@ -17,6 +17,7 @@ from scim2_models import (
 )
 from scim2_models.path import CompareOperator, Comparison
 
+from postern.api.schemas.common import storable
 from postern.api.scim.shaped import ScimResponse
 from postern.domain.lists import MAX_LIMIT, MAX_OFFSET, Page
 from postern.errors import NotFound
@@ -63,6 +64,8 @@ def equal_to(model: type[Model], text: str | None, known: dict[str, str]) -> dic
     name = known.get(".".join(filter(None, (path.attr, path.sub_attr))).lower())
     if name is None:
         raise InvalidFilterException(detail=f"filters compare one attribute by eq: {', '.join(sorted(known))}")
+    if not storable(parsed.value):
+        raise InvalidFilterException(detail="the filter's value has a NUL character or half of a surrogate pair")
     return {name: parsed.value}
 
 

@@ -161,8 +161,11 @@ def _ask(what: str) -> Secret:
 
 @click.command()
 @click.option("--all", "every", is_flag=True, help="Those of all profiles.")
+@click.option(
+    "--everywhere", is_flag=True, help="With all other logins of the same user, on every machine and browser."
+)
 @json_option
-def logout(every: bool, as_json: bool) -> None:
+def logout(every: bool, everywhere: bool, as_json: bool) -> None:
     """End the login.
 
     Ends it at the gateway, and removes the token from this machine; the profile stays. An API key is only removed
@@ -172,26 +175,30 @@ def logout(every: bool, as_json: bool) -> None:
     known = profile.config(environ)
     names = sorted(known.profiles) if every else [profile.name_in_force(environ, known)]
     ended = [
-        {"profile": name, "ended_at_gateway": _log_out(environ, name, known.profiles[name])}
+        {"profile": name, "ended_at_gateway": _log_out(environ, name, known.profiles[name], everywhere)}
         for name in names
         if name in known.profiles and known.profiles[name].token is not None
     ]
     emit({"logged_out": bool(ended), "logins": ended}, as_json, lambda _: _show_ended(ended))
 
 
-def _log_out(environ: Mapping[str, str], name: str, used: Profile) -> bool:
+def _log_out(environ: Mapping[str, str], name: str, used: Profile, everywhere: bool) -> bool:
     """Whether the gateway knows of it. The token goes from here in any case."""
-    ended = used.kind is TokenKind.LOGIN and _end(name, used)
+    ended = used.kind is TokenKind.LOGIN and _end(name, used, everywhere)
     kept = profile.config(environ).profiles.get(name)
     if kept is not None:  # another command may have refreshed its token meanwhile
         profile.forget_token(environ, name, kept)
     return ended
 
 
-def _end(name: str, used: Profile) -> bool:
+def _end(name: str, used: Profile, everywhere: bool) -> bool:
     try:
         with Gateway(used.api_url, used.authority).http(used.token) as http:
-            Authentication(http).logout()
+            authentication = Authentication(http)
+            if everywhere:
+                authentication.end_all()
+            else:
+                authentication.logout()
     except Unauthenticated:
         return True  # it had ended already
     except PosternError as error:

@@ -46,7 +46,7 @@ def checked_url(url: str, *, loopback: bool) -> SplitResult:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise Invalid("the address of the identity provider cannot be read; check issuer_url") from None
+        raise Invalid("the address of the identity provider cannot be read; check how it is written") from None
     plain = parts.scheme == "http" and loopback and host is not None and is_loopback_host(host)
     if not host or (parts.scheme != "https" and not plain):
         raise Invalid("the address of an identity provider must begin with https:// (http:// on loopback only)")

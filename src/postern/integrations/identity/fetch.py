@@ -132,7 +132,9 @@ class Fetcher:
 
     async def _read(self, answer: httpx.Response) -> Answer:
         if answer.is_redirect:
-            raise Unavailable("the identity provider answered with a redirect, which is not followed; check issuer_url")
+            raise Unavailable(
+                "the identity provider answered with a redirect, which is not followed; set the address where it leads"
+            )
         if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
             raise Unavailable("the identity provider compressed its answer, which was not asked for")
         received = bytearray()

@@ -9,8 +9,8 @@ import hmac
 import logging
 import math
 import secrets
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
+from typing import Any, TypeGuard
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from postern.domain.auth_config import AuthConfig, OidcConfig
@@ -202,10 +202,10 @@ class OpenIdClient:
         seconds = given.get("expires_in")
         if isinstance(seconds, str) and seconds.isdigit():
             seconds = int(seconds[:9])
-        if isinstance(seconds, int | float) and not isinstance(seconds, bool) and math.isfinite(seconds):
+        if _is_number(seconds):
             life = timedelta(seconds=max(0, min(seconds, 10**8)))
-        elif isinstance(id_expires, int | float):
-            life = datetime.fromtimestamp(min(id_expires, now.timestamp() + 10**8), now.tzinfo) - now
+        elif _is_number(id_expires):
+            life = timedelta(seconds=max(0, min(id_expires - now.timestamp(), 10**8)))
         else:
             life = ASKED_AGAIN
         life = max(life, _SHORTEST)
@@ -224,5 +224,12 @@ def _subject(claims: dict[str, Any]) -> str:
     return subject
 
 
+def _is_number(given: object) -> TypeGuard[int | float]:
+    """JSON as Python reads it has NaN, infinities and integers that no float can hold."""
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        return False
+    return abs(given) < 10**15 if isinstance(given, int) else math.isfinite(given)
+
+
 def _same(given: object, expected: str) -> bool:
-    return isinstance(given, str) and hmac.compare_digest(given.encode(), expected.encode())
+    return isinstance(given, str) and hmac.compare_digest(given.encode(errors="surrogatepass"), expected.encode())

@@ -105,8 +105,7 @@ class Accounts:
         """As `set_password`, for a hash of `hashed`."""
         await self._store.set_password(principal.id, password_hash, self._now())
         await self._logins.end_all(principal.id)
-        for purpose in (VoucherPurpose.SETUP, VoucherPurpose.SECOND_FACTOR):
-            await self._vouchers.forget(purpose, principal.id)
+        await self._vouchers.forget(VoucherPurpose.SETUP, principal.id)
         changed(None, {"id": principal.id, "email": principal.email, "changed": "how to log in"})
 
     async def _org_id(self, name: str | None) -> UUID | None:

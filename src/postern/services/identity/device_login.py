@@ -21,6 +21,7 @@ from postern.errors import Conflict, Denied, NotFound, TooMany, Unauthenticated
 from postern.services.identity.handover import Handover, packed
 from postern.services.identity.logins import TOKEN_LIFE, ClientFacts, Opened
 from postern.services.identity.passwords import Throttle
+from postern.services.identity.tries import neighbourhood
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.trail import changed
 from postern.store.ports import Clock
@@ -61,16 +62,20 @@ class DeviceLogin:
         self._vouchers = vouchers
         self._now = now
         self._asked: OrderedDict[bytes, datetime] = OrderedDict()
-        self._begun = Throttle(now, failures=30, window=_WINDOW)  # for each address
+        self._begun = Throttle(now, failures=30, window=_WINDOW)  # for each network
         self._tries = Throttle(now, failures=10, window=_WINDOW)  # for each person
 
     async def begin(self, client: ClientFacts) -> Device:
         """Raises TooMany."""
-        self._begun.check(client.source)
-        self._begun.fail(client.source)
+        network = neighbourhood(client.source)
+        self._begun.check(network)
+        self._begun.fail(network)
         device_code = Secret(secrets.token_urlsafe(32))
         user_code = await self._user_code(device_code, client)
-        await self._vouchers.make(VoucherPurpose.DEVICE, {"answer": ""}, LIFE, secret=_device(device_code))
+        waiting = {"answer": ""}
+        await self._vouchers.make(
+            VoucherPurpose.DEVICE, waiting, LIFE, secret=_device(device_code), source=client.source
+        )
         return Device(device_code, f"{user_code[:4]}-{user_code[4:]}", LIFE)
 
     async def look(self, principal: Principal, user_code: str) -> Asking:
@@ -122,7 +127,9 @@ class DeviceLogin:
                 "since": self._now().isoformat(),
             }
             try:
-                await self._vouchers.make(VoucherPurpose.DEVICE, payload, LIFE, secret=_person(code))
+                await self._vouchers.make(
+                    VoucherPurpose.DEVICE, payload, LIFE, secret=_person(code), source=client.source
+                )
             except Conflict:
                 continue
             return code

@@ -37,8 +37,11 @@ class ClientFacts:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
+    """`account` is whose login it is; None where only its token is another."""
+
     login: Login
     token: Secret
+    account: Account | None = None
 
 
 class Renewal(Protocol):
@@ -82,7 +85,7 @@ class Logins:
             provided=provided,
         )
         await self._store.add(login)
-        return Opened(login, await self._tokens.issue(login.user_id, login.id, login.expires_at))
+        return Opened(login, await self._tokens.issue(login.user_id, login.id, login.expires_at), account)
 
     async def authenticate(self, token: Secret) -> tuple[Login, Account]:
         """Whose token it is, as the store knows them now. Raises Unauthenticated, Unavailable. One statement."""
@@ -98,7 +101,7 @@ class Logins:
     async def refresh(self, login: Login) -> Opened:
         """A token that is good for longer, for the same login, until the login's own end."""
         expires_at = min(self._now() + TOKEN_LIFE, login.ends_at)
-        await self._store.extend(login.id, expires_at, login.provided)
+        await self._store.extend(login.id, expires_at)
         return Opened(
             replace(login, expires_at=expires_at), await self._tokens.issue(login.user_id, login.id, expires_at)
         )
@@ -118,7 +121,8 @@ class Logins:
             changed({"id": login.id, "user_id": login.user_id, "ended": False}, {"id": login.id, "ended": True})
 
     async def end_all(self, user_id: UUID, *, but: UUID | None = None) -> int:
-        """When a password changed, or somebody may not be here any more."""
+        """When a password changed, or somebody may not be here any more. What is under way to become a login (an
+        approved device, a code on its way to a command line, a second step) is void, too."""
         return await self._store.end_all(user_id, self._now(), but=but)
 
     async def prune(self) -> None:
@@ -147,7 +151,7 @@ class Logins:
                 except Unauthenticated:
                     await self._store.end(login_id, self._now())
                     raise
-                await self._store.extend(login_id, login.expires_at, renewed)
+                await self._store.renewed(login_id, renewed)
                 return await self._standing(login_id)
         finally:
             if not lock.locked():

@@ -93,8 +93,9 @@ class OidcLogin:
         self._sign_in = sign_in
         self._handover = handover
 
-    async def begin(self, wish: Wish, *, api_url: str) -> Started:
-        """Raises Malformed where people do not log in this way, Invalid, TooMany, Unavailable."""
+    async def begin(self, wish: Wish, *, api_url: str, address: str) -> Started:
+        """`address` is the client's. Raises Malformed where people do not log in this way, Invalid, TooMany,
+        Unavailable."""
         landing = landing_of(wish.redirect, wish.code_challenge, api_url)
         _check_hints(wish)
         org_id, config = await self._provider(wish.organization)
@@ -114,7 +115,7 @@ class OidcLogin:
             "code_challenge": landing.code_challenge,
             "binding": binding.reveal() if binding else "",
         }
-        await self._vouchers.make(VoucherPurpose.OIDC_STATE, payload, STATE_LIFE, secret=state)
+        await self._vouchers.make(VoucherPurpose.OIDC_STATE, payload, STATE_LIFE, secret=state, source=address)
         return Started(begun.url, state, binding)
 
     async def finish(self, returned: Returned, client: ClientFacts, *, api_url: str) -> Landed:

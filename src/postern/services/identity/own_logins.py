@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 from postern.domain.lists import Listed, Page
 from postern.domain.login import Login, LoginMethod
 from postern.domain.principal import Principal, PrincipalKind
@@ -34,14 +36,23 @@ class OwnLogins:
         found = await self._logins.live(principal)
         return Listed(found[page.offset : page.offset + page.limit], len(found))
 
+    async def end_all(self, caller: Caller, *, keep_current: bool = False) -> int:
+        """One's own, everywhere, with what is under way to become one; but the one that asks with `keep_current`.
+        Answers how many were live."""
+        kept = caller.login.id if keep_current and caller.login else None
+        return await self._end_all(caller.principal, kept)
+
+    async def end_all_of(self, principal: Principal, key: str) -> int:
+        """Somebody's, by administrators. Answers how many were live. Raises Denied, NotFound."""
+        if not principal.is_admin:
+            raise Denied("only administrators may end the logins of others")
+        return await self._end_all(await self._user(principal, key), None)
+
     async def live_of(self, principal: Principal, key: str, page: Page) -> Listed[Login]:
         """Somebody's, for administrators and auditors. Raises Denied, NotFound."""
         if not principal.sees_all:
             raise Denied("only administrators and auditors may see the logins of others")
-        account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
-        if account is None:
-            raise NotFound(f"there is no user {key!r}")
-        return await self.live(account.principal, page)
+        return await self.live(await self._user(principal, key), page)
 
     async def refresh(self, caller: Caller) -> Opened:
         """Raises Invalid without a login; Unauthenticated for a local login where people must now log in at an
@@ -65,6 +76,19 @@ class OwnLogins:
             raise Denied("only administrators of the default organisation may rotate the keys of tokens")
         await self._tokens.rotate(revoke=revoke)
         changed(None, {"changed": "the keys that sign tokens", "revoked": revoke})
+
+    async def _end_all(self, user: Principal, kept: UUID | None) -> int:
+        live = await self._logins.live(user)
+        await self._logins.end_all(user.id, but=kept)
+        ended = sum(login.id != kept for login in live)
+        changed({"email": user.email, "live": len(live)}, {"email": user.email, "live": len(live) - ended})
+        return ended
+
+    async def _user(self, principal: Principal, key: str) -> Principal:
+        account = await self._principals.by_subject_or_email(principal.org_id, PrincipalKind.USER, key)
+        if account is None:
+            raise NotFound(f"there is no user {key!r}")
+        return account.principal
 
 
 def _login_of(caller: Caller) -> Login:

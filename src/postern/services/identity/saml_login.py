@@ -97,8 +97,9 @@ class SamlLogin:
         """For whoever sets up the identity provider. Raises Unavailable."""
         return self._client().metadata(service_provider(api_url))
 
-    async def begin(self, wish: SamlWish, *, api_url: str) -> SamlStarted:
-        """Raises Malformed where people do not log in this way, Invalid, TooMany, Unavailable."""
+    async def begin(self, wish: SamlWish, *, api_url: str, address: str) -> SamlStarted:
+        """`address` is the client's. Raises Malformed where people do not log in this way, Invalid, TooMany,
+        Unavailable."""
         landing = landing_of(wish.redirect, wish.code_challenge, api_url)
         org_id, config = await self._provider(wish.organization)
         # An id must not begin with a digit, nor be guessed (Core 1.3.4).
@@ -114,7 +115,7 @@ class SamlLogin:
             "binding": binding.reveal() if binding else "",
         }
         await self._vouchers.make(
-            VoucherPurpose.SAML_REQUEST, payload, REQUEST_LIFE, secret=Secret(request.relay_state)
+            VoucherPurpose.SAML_REQUEST, payload, REQUEST_LIFE, secret=Secret(request.relay_state), source=address
         )
         return SamlStarted(login_url, request.relay_state, binding)
 

@@ -16,6 +16,7 @@ from uuid import UUID
 from postern.domain.login import VoucherPurpose
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
+from postern.services.identity.tries import neighbourhood
 from postern.store.ports import Clock, NewVoucher, VoucherStore
 
 _BYTES = 32
@@ -27,22 +28,36 @@ class Vouchers:
         self._now = now
 
     async def make(
-        self, purpose: VoucherPurpose, payload: Mapping[str, Any], life: timedelta, *, secret: Secret | None = None
+        self,
+        purpose: VoucherPurpose,
+        payload: Mapping[str, Any],
+        life: timedelta,
+        *,
+        secret: Secret | None = None,
+        source: str | None = None,
     ) -> Secret:
         """`payload` is JSON; a `user_id` in it says whose it is, and it goes with them. `secret` is made here unless
-        something else must be the voucher's text; it must then be as hard to guess. Raises TooMany, Conflict."""
-        secret, voucher = self.draft(purpose, payload, life, secret=secret)
+        something else must be the voucher's text; it must then be as hard to guess. `source` is the address of a
+        stranger who asks, and may so ask without end: the oldest of the same network makes room. Raises TooMany,
+        Conflict."""
+        secret, voucher = self.draft(purpose, payload, life, secret=secret, source=source)
         await self._store.add(voucher)
         return secret
 
     def draft(
-        self, purpose: VoucherPurpose, payload: Mapping[str, Any], life: timedelta, *, secret: Secret | None = None
+        self,
+        purpose: VoucherPurpose,
+        payload: Mapping[str, Any],
+        life: timedelta,
+        *,
+        secret: Secret | None = None,
+        source: str | None = None,
     ) -> tuple[Secret, NewVoucher]:
         """As `make`, for whoever stores it together with something else: good only then."""
         secret = secret or Secret(secrets.token_urlsafe(_BYTES))
         now = self._now()
-        owner = UUID(payload["user_id"]) if "user_id" in payload else None
-        return secret, NewVoucher(purpose, _digest(secret), payload, now, now + life, owner)
+        network = None if source is None else neighbourhood(source)
+        return secret, NewVoucher(purpose, _digest(secret), payload, now, now + life, _owner(payload), network)
 
     async def take(self, purpose: VoucherPurpose, secret: Secret) -> Mapping[str, Any]:
         """The payload, this once. Raises Unauthenticated when it was used, has expired, or never was."""
@@ -60,7 +75,7 @@ class Vouchers:
 
     async def change(self, purpose: VoucherPurpose, secret: Secret, payload: Mapping[str, Any]) -> None:
         """Raises Unauthenticated when it is gone."""
-        if not await self._store.change(purpose, _digest(secret), payload):
+        if not await self._store.change(purpose, _digest(secret), payload, _owner(payload)):
             raise _gone(purpose)
 
     async def forget(self, purpose: VoucherPurpose, user_id: UUID) -> None:
@@ -69,6 +84,10 @@ class Vouchers:
 
     async def prune(self) -> None:
         await self._store.prune(self._now())
+
+
+def _owner(payload: Mapping[str, Any]) -> UUID | None:
+    return UUID(payload["user_id"]) if "user_id" in payload else None
 
 
 def _digest(secret: Secret) -> bytes:

@@ -37,6 +37,7 @@ class Audit:
         actor: Principal | None,
         *,
         claimed: str,
+        organisation: str | None = None,
         action: str,
         resource_type: str,
         resource: str,
@@ -48,10 +49,11 @@ class Audit:
         body: object,
         trail: Trail | None = None,
     ) -> None:
-        """`claimed` is the e-mail that was given when nobody is known (`actor` is None)."""
+        """`claimed` is the e-mail that was given when nobody is known (`actor` is None), and `organisation` the name
+        of where: that one has the entry, where it exists."""
         entry = AuditEntry(
             id=uuid4(),
-            org_id=actor.org_id if actor else (await self._organisations.default()).id,
+            org_id=actor.org_id if actor else await self._org_id(organisation),
             at=self._now(),
             actor_id=actor.id if actor else None,
             actor_subject=actor.subject if actor else "",
@@ -70,6 +72,10 @@ class Audit:
             after=_shown(trail.after) if trail else None,
         )
         await self._store.add(entry)
+
+    async def _org_id(self, name: str | None) -> UUID:
+        found = await self._organisations.by_name(name) if name is not None else None
+        return (found or await self._organisations.default()).id
 
     async def on_host(
         self, command: str, *, action: str, resource_type: str, resource: str = "", trail: Trail | None = None
@@ -149,7 +155,13 @@ def _clean(value: Any, depth: int) -> Any:
         return "[…]"
     if isinstance(value, Mapping):
         items = list(value.items())[:_MAX_ITEMS]
-        return {_storable(str(key))[:_MAX_TEXT]: _value(str(key), one, depth) for key, one in items}
+        hidden = _names_secret(value)
+        return {
+            _storable(str(key))[:_MAX_TEXT]: _REDACTED
+            if hidden and str(key).lower() == "value"
+            else _value(str(key), one, depth)
+            for key, one in items
+        }
     if is_dataclass(value) and not isinstance(value, type):
         return _clean({spec.name: getattr(value, spec.name) for spec in fields(value)}, depth)
     if isinstance(value, set | frozenset):
@@ -164,9 +176,20 @@ def _clean(value: Any, depth: int) -> Any:
     return _REDACTED if isinstance(value, Secret | bytes) else _clean(str(value), depth)
 
 
+def _names_secret(pair: Mapping[Any, Any]) -> bool:
+    """Whether this says in one field what its field `value` is, as a SCIM patch does by `path`, and that is secret."""
+    named = (one for key, one in pair.items() if str(key).lower() in ("path", "name") and isinstance(one, str))
+    return any(_is_secret(one) for one in named)
+
+
+def _is_secret(name: str) -> bool:
+    lowered = name.lower()
+    return lowered in _SECRET_NAMES or any(word in lowered for word in _SECRET_WORDS)
+
+
 def _value(key: str, value: Any, depth: int) -> Any:
     lowered = key.lower()
-    if lowered in _SECRET_NAMES or any(word in lowered for word in _SECRET_WORDS):
+    if _is_secret(key):
         return _REDACTED
     if lowered in _BULKY and isinstance(value, str):
         return f"[{len(value.encode(errors='replace'))} bytes]"

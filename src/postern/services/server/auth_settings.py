@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Protocol
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from postern.domain.auth_config import DEFAULT_SCOPES, AuthConfig, OidcConfig, SamlConfig
 from postern.domain.lists import MAX_LIMIT, Page
 from postern.domain.login import LoginMethod
-from postern.domain.organisation import Organisation
+from postern.domain.organisation import DEFAULT, Organisation
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, NotFound
-from postern.services.server.addresses import checked_url
+from postern.services.server.addresses import checked_url, is_loopback
 from postern.services.server.auth_configs import AuthConfigs
+from postern.services.server.operators import Operators
 from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
 from postern.store.ports import ApiKeyStore, Clock, OrganisationStore, PrincipalFilter, PrincipalStore, Signals
@@ -68,10 +70,12 @@ class AuthSettings:
         organisations: OrganisationStore,
         principals: PrincipalStore,
         api_keys: ApiKeyStore,
+        operators: Operators,
         signals: Signals,
         now: Clock,
         provider: ProviderCheck | None = None,
     ) -> None:
+        self._operators = operators
         self._configs = configs
         self._organisations = organisations
         self._principals = principals
@@ -102,6 +106,8 @@ class AuthSettings:
         before, current = await self._configs.of(principal.org_id), await self._own(principal.org_id)
         roles = checked_roles(current.role_groups, given.admin_role_name, given.auditor_role_name)
         config = _merged(before, given)
+        if not await self._operators.include(principal):
+            _check_machine(before, config)
         issuer = await self._preflight(config)
         if issuer is not None and not given.confirm and _leads_elsewhere(before, config):
             await self._require_way_back(current, issuer)
@@ -177,8 +183,27 @@ def _leads_elsewhere(before: AuthConfig, after: AuthConfig) -> bool:
     """Whether who could log in before may not be able to any more."""
     if before.method is not after.method:
         return True
-    issuers = [config.oidc.issuer_url if config.oidc else "" for config in (before, after)]
-    return issuers[0] != issuers[1] if after.method is LoginMethod.OIDC else before.saml != after.saml
+    return _issuer(before) != _issuer(after) if after.method is LoginMethod.OIDC else before.saml != after.saml
+
+
+def _check_machine(before: AuthConfig, after: AuthConfig) -> None:
+    """Who does not run the server must not have its own ports asked. Raises Invalid."""
+    oidc, saml = ("oidc_config.issuer_url", _issuer(after)), ("saml_config.idp_metadata_url", _metadata_url(after))
+    for (field, url), known in ((oidc, _issuer(before)), (saml, _metadata_url(before))):
+        if url and url != known and is_loopback(urlsplit(url).hostname or ""):
+            raise Invalid(
+                f"{field}: is an address of this machine, which only administrators of the organisation {DEFAULT!r} "
+                "may choose",
+                field=field,
+            )
+
+
+def _issuer(config: AuthConfig) -> str:
+    return config.oidc.issuer_url if config.oidc else ""
+
+
+def _metadata_url(config: AuthConfig) -> str:
+    return config.saml.idp_metadata_url if config.saml else ""
 
 
 def _merged(current: AuthConfig, given: AuthFields) -> AuthConfig:

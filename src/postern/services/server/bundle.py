@@ -35,7 +35,14 @@ def build_server(stores: Stores, signals: Signals, now: Clock, machine: Machine)
         audit=Audit(stores.audit, stores.organisations, now),
         auth_configs=auth_configs,
         auth_settings=AuthSettings(
-            auth_configs, stores.organisations, stores.principals, stores.api_keys, signals, now, machine.provider
+            auth_configs,
+            stores.organisations,
+            stores.principals,
+            stores.api_keys,
+            operators,
+            signals,
+            now,
+            machine.provider,
         ),
         features=Features(stores.settings, signals, now),
         idempotency=Idempotency(stores.idempotency, now),

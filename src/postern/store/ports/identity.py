@@ -133,18 +133,22 @@ class GroupStore(Protocol):
 
 
 class LoginStore(Protocol):
-    async def add(self, login: Login) -> None: ...
+    async def add(self, login: Login) -> None:
+        """Ends the oldest live ones of a user who has more than enough."""
 
     async def standing(self, login_id: UUID) -> tuple[Login, Account] | None:
         """The login and whose it is, whatever their state. One statement: every request of the API asks this."""
 
-    async def extend(self, login_id: UUID, expires_at: datetime, provided: Provided | None) -> None: ...
+    async def extend(self, login_id: UUID, expires_at: datetime) -> None: ...
+
+    async def renewed(self, login_id: UUID, provided: Provided) -> None:
+        """What the provider gave when it was asked again."""
 
     async def end(self, login_id: UUID, at: datetime) -> bool:
         """False when it had ended before."""
 
     async def end_all(self, user_id: UUID, at: datetime, *, but: UUID | None = None) -> int:
-        """All live ones of a user, but one. Answers how many."""
+        """All live ones of a user, but one; and what is under way to become one: its vouchers go. Answers how many."""
 
     async def live(self, user_id: UUID, now: datetime) -> list[Login]:
         """Newest first."""
@@ -155,7 +159,8 @@ class LoginStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NewVoucher:
-    """`digest` is the SHA-256 of its secret; `payload` is JSON. `user_id`: whose it is; it goes with them."""
+    """`digest` is the SHA-256 of its secret; `payload` is JSON. `user_id`: whose it is; it goes with them.
+    `source`: the network of a stranger who asked for it."""
 
     purpose: VoucherPurpose
     digest: bytes
@@ -163,21 +168,25 @@ class NewVoucher:
     at: datetime
     expires_at: datetime
     user_id: UUID | None = None
+    source: str | None = None
 
 
 class VoucherStore(Protocol):
     """Vouchers by the SHA-256 of their secret; payloads are sealed."""
 
     async def add(self, voucher: NewVoucher) -> None:
-        """Raises Conflict when the digest is taken, TooMany when too many of this purpose are outstanding."""
+        """Where there are too many, the oldest of the source that has most makes room. Raises Conflict when the digest
+        is taken, TooMany when too many of this purpose are outstanding that no stranger asked for."""
 
     async def take(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None:
         """The payload, for exactly one caller; None when there is none, or it has expired."""
 
     async def peek(self, purpose: VoucherPurpose, digest: bytes, now: datetime) -> Mapping[str, Any] | None: ...
 
-    async def change(self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any]) -> bool:
-        """False when there is none any more."""
+    async def change(
+        self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any], user_id: UUID | None = None
+    ) -> bool:
+        """False when there is none any more. `user_id` as in `add`."""
 
     async def forget(self, purpose: VoucherPurpose, user_id: UUID) -> None:
         """All of a user's for this purpose."""

@@ -6,21 +6,24 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, insert, or_, select, update
 
-from postern.domain.login import ClientKind, Login, LoginMethod, Provided
+from postern.domain.login import ClientKind, Login, LoginMethod, Provided, VoucherPurpose
 from postern.domain.principal import Account
 from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Prepared, Row
-from postern.store.schema import logins, orgs, users
+from postern.store.schema import logins, orgs, users, vouchers
 from postern.store.sql.rows import account_of, groups_column, prefixed, role_groups_columns
 
+MOST_LIVE = 100  # logins of one user; the oldest make room
 _PLAIN = (
     *("id", "org_id", "user_id", "source", "user_agent", "created_at", "expires_at", "ends_at", "ended_at"),
     *("method", "client"),
 )
+# Vouchers by which a login is opened without a further question to the person.
+_BECOME_LOGINS = (VoucherPurpose.EXCHANGE, VoucherPurpose.DEVICE, VoucherPurpose.SECOND_FACTOR)
 # Every request of the API runs it.
 _STANDING = Prepared(
     select(
@@ -45,8 +48,19 @@ class SqlLogins:
         values = {name: getattr(login, name) for name in _PLAIN} | await self._provided(
             login.org_id, login.id, login.provided
         )
-        async with self._database.statement() as connection:
-            await connection.execute(insert(logins).values(values))
+        others = (
+            select(logins.c.id)
+            .where(*_live(login.user_id, login.created_at), logins.c.id != login.id)
+            .order_by(logins.c.created_at.desc(), logins.c.id)
+            .offset(MOST_LIVE - 1)
+            .limit(MOST_LIVE)
+        )
+        async with self._database.transaction() as transaction:
+            await transaction.execute(insert(logins).values(values))
+            oldest = list((await transaction.execute(others)).scalars())
+            if oldest:
+                ended = update(logins).where(logins.c.id.in_(oldest)).values(ended_at=login.created_at)
+                await transaction.execute(ended)
 
     async def standing(self, login_id: UUID) -> tuple[Login, Account] | None:
         async with self._database.statement() as connection:
@@ -55,12 +69,16 @@ class SqlLogins:
             return None
         return await self._login_of(rows[0], "login_"), account_of(rows[0], "user_")
 
-    async def extend(self, login_id: UUID, expires_at: datetime, provided: Provided | None) -> None:
+    async def extend(self, login_id: UUID, expires_at: datetime) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(update(logins).where(logins.c.id == login_id).values(expires_at=expires_at))
+
+    async def renewed(self, login_id: UUID, provided: Provided) -> None:
         async with self._database.statement() as connection:
             org_id = (await connection.execute(select(logins.c.org_id).where(logins.c.id == login_id))).scalar()
         if org_id is None:
             return
-        values = {"expires_at": expires_at} | await self._provided(org_id, login_id, provided)
+        values = await self._provided(org_id, login_id, provided)
         async with self._database.statement() as connection:
             await connection.execute(update(logins).where(logins.c.id == login_id).values(values))
 
@@ -73,13 +91,13 @@ class SqlLogins:
         ended = update(logins).where(logins.c.user_id == user_id, logins.c.ended_at.is_(None)).values(ended_at=at)
         if but is not None:
             ended = ended.where(logins.c.id != but)
-        async with self._database.statement() as connection:
-            return (await connection.execute(ended)).rowcount
+        under_way = delete(vouchers).where(vouchers.c.user_id == user_id, vouchers.c.purpose.in_(_BECOME_LOGINS))
+        async with self._database.transaction() as transaction:
+            await transaction.execute(under_way)
+            return (await transaction.execute(ended)).rowcount
 
     async def live(self, user_id: UUID, now: datetime) -> list[Login]:
-        wanted = select(*logins.c).where(
-            logins.c.user_id == user_id, logins.c.ended_at.is_(None), logins.c.expires_at > now, logins.c.ends_at > now
-        )
+        wanted = select(*logins.c).where(*_live(user_id, now))
         async with self._database.statement() as connection:
             rows = await connection.execute(wanted.order_by(logins.c.created_at.desc(), logins.c.id))
             return [await self._login_of(row) for row in rows.mappings()]
@@ -108,3 +126,8 @@ class SqlLogins:
             clear = await self._encryption.open(sealed, row=f"logins/{plain['id']}", org_id=plain["org_id"])
             refresh = Secret(clear.decode())
         return Login(**plain, provided=Provided(expires_at, refresh))
+
+
+def _live(user_id: UUID, now: datetime) -> tuple[ColumnElement[bool], ...]:
+    """As `Login.is_live` has it."""
+    return (logins.c.user_id == user_id, logins.c.ended_at.is_(None), logins.c.expires_at > now, logins.c.ends_at > now)

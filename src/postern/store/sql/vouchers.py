@@ -20,6 +20,7 @@ from postern.store.schema import vouchers
 from postern.store.threaded import Executor
 
 MOST = 10_000  # outstanding vouchers of one purpose; strangers can ask for some of them
+MOST_OF_SOURCE = 200  # of these that one network of strangers can have; an office may be behind one address
 
 
 class SqlVouchers:
@@ -53,9 +54,11 @@ class SqlVouchers:
             payload = (await connection.execute(wanted)).scalar_one_or_none()
         return await self._open(digest, payload)
 
-    async def change(self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any]) -> bool:
-        own = (vouchers.c.digest == digest, vouchers.c.purpose == purpose)
-        changed = update(vouchers).where(*own).values(payload=await sealed(self._encryption, digest, payload))
+    async def change(
+        self, purpose: VoucherPurpose, digest: bytes, payload: Mapping[str, Any], user_id: UUID | None = None
+    ) -> bool:
+        values = {"payload": await sealed(self._encryption, digest, payload), "user_id": user_id}
+        changed = update(vouchers).where(vouchers.c.digest == digest, vouchers.c.purpose == purpose).values(values)
         async with self._database.statement() as connection:
             return (await connection.execute(changed)).rowcount == 1
 
@@ -84,19 +87,50 @@ async def sealed(encryption: Encryption, digest: bytes, payload: Mapping[str, An
 
 async def add_voucher(transaction: Executor, voucher: NewVoucher, payload: bytes) -> None:
     """`payload` is what `sealed` made. Raises TooMany, IntegrityError."""
-    outstanding = select(func.count()).where(vouchers.c.purpose == voucher.purpose, vouchers.c.expires_at > voucher.at)
-    if (await transaction.execute(outstanding)).scalar_one() >= MOST:
-        raise TooMany("too many logins are under way; try again in a few minutes")
+    await _make_room(transaction, voucher.purpose, voucher.source, voucher.at)
     await transaction.execute(
         insert(vouchers).values(
             digest=voucher.digest,
             purpose=voucher.purpose,
             payload=payload,
             user_id=voucher.user_id,
+            source=voucher.source,
             created_at=voucher.at,
             expires_at=voucher.expires_at,
         )
     )
+
+
+async def _make_room(transaction: Executor, purpose: VoucherPurpose, source: str | None, at: datetime) -> None:
+    """A stranger who asks without end pushes out their own, so that nobody else's login stops. Raises TooMany."""
+    live = (vouchers.c.purpose == purpose, vouchers.c.expires_at > at)
+    if source is not None:
+        held = select(func.count()).where(*live, vouchers.c.source == source)
+        if (await transaction.execute(held)).scalar_one() >= MOST_OF_SOURCE:
+            await _drop_oldest(transaction, purpose, source)
+    if (await transaction.execute(select(func.count()).where(*live))).scalar_one() < MOST:
+        return
+    most = (
+        select(vouchers.c.source)
+        .where(*live, vouchers.c.source.is_not(None))
+        .group_by(vouchers.c.source)
+        .order_by(func.count().desc(), func.min(vouchers.c.created_at))
+        .limit(1)
+    )
+    greediest = (await transaction.execute(most)).scalar_one_or_none()
+    if greediest is None:
+        raise TooMany("too many logins are under way; try again in a few minutes")
+    await _drop_oldest(transaction, purpose, greediest)
+
+
+async def _drop_oldest(transaction: Executor, purpose: VoucherPurpose, source: str) -> None:
+    oldest = (
+        select(vouchers.c.digest)
+        .where(vouchers.c.purpose == purpose, vouchers.c.source == source)
+        .order_by(vouchers.c.created_at, vouchers.c.digest)
+        .limit(1)
+    )
+    await transaction.execute(delete(vouchers).where(vouchers.c.digest.in_(oldest)))
 
 
 def _row(digest: bytes) -> str:

@@ -26,6 +26,7 @@ def logins() -> None:
     postern admin logins list
     postern admin logins list --user ann@example.com
     postern admin logins end ID
+    postern admin logins end-all ann@example.com
     """
 
 
@@ -48,3 +49,16 @@ def end(login_id: str, as_json: bool) -> None:
     with client() as api:
         api.collection("logins").delete(login_id)
     told({"ended": login_id}, as_json, f"Ended {login_id}.")
+
+
+@logins.command("end-all")
+@click.argument("user")
+@json_option
+def end_all(user: str, as_json: bool) -> None:
+    """End all logins of a user (e-mail or id) at once, everywhere.
+
+    Connection credentials stay; `postern admin users deactivate` keeps somebody out altogether.
+    """
+    with client() as api:
+        ended = api.collection("users").act(user, "logins", method="DELETE")["ended"]
+    told({"user": user, "ended": ended}, as_json, f"Ended {ended} logins of {user}.")

@@ -110,6 +110,7 @@ def _logins() -> None:
         sa.Column("digest", sa.LargeBinary(32), nullable=False),
         sa.Column("purpose", sa.String(32), nullable=False),
         sa.Column("user_id", sa.Uuid()),
+        sa.Column("source", sa.String(64)),
         sa.Column("payload", sa.LargeBinary(), nullable=False),
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.Column("expires_at", _MOMENT, nullable=False),
@@ -118,6 +119,7 @@ def _logins() -> None:
     )
     op.create_index(op.f("ix_vouchers_user_id"), "vouchers", ["user_id"])
     op.create_index(op.f("ix_vouchers_purpose"), "vouchers", ["purpose"])
+    op.create_index(op.f("ix_vouchers_source"), "vouchers", ["source"])
     op.create_index(op.f("ix_vouchers_expires_at"), "vouchers", ["expires_at"])
     op.create_table(
         "second_factors",

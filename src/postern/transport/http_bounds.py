@@ -1,0 +1,162 @@
+"""Bounds on HTTP clients that do not finish: what uvicorn leaves to the proxy that may not be there.
+
+A client has a time to send the head of a request, a time to send its body, and a time to read on when an answer waits
+for it. Clients whose request is not whole yet are counted, over all and for each address; one more pushes out the
+oldest, so that thousands of half-open connections (slow loris) cost nobody else their turn: honest requests are whole
+within moments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+log = logging.getLogger(__name__)
+
+_LATE = (
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nContent-Length: 62\r\nConnection: close\r\n\r\n"
+    b'{"message":"the request was not whole in time; send it anew"}\n'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpLimits:
+    """Seconds for head, body and reading on; and how many connections may have a request that is not whole."""
+
+    head: float = 30.0
+    body: float = 60.0
+    reading: float = 60.0
+    most: int = 1_000
+    most_per_address: int = 200
+
+
+class _Missing(Enum):
+    HEAD = "head"
+    BODY = "body"
+
+
+class _Unfinished:
+    """The connections of one server whose request is not whole, oldest first."""
+
+    def __init__(self, limits: HttpLimits) -> None:
+        self.limits = limits
+        self._all: OrderedDict[BoundedHttp, None] = OrderedDict()
+        self._by_address: dict[str, OrderedDict[BoundedHttp, None]] = {}
+
+    def enter(self, one: BoundedHttp) -> None:
+        same = self._by_address.setdefault(one.address, OrderedDict())
+        self._all[one] = same[one] = None
+        if len(same) > self.limits.most_per_address:
+            next(iter(same)).push_out()
+        elif len(self._all) > self.limits.most:
+            next(iter(self._all)).push_out()
+
+    def leave(self, one: BoundedHttp) -> None:
+        if one not in self._all:
+            return
+        del self._all[one]
+        same = self._by_address[one.address]
+        del same[one]
+        if not same:
+            del self._by_address[one.address]
+
+
+class BoundedHttp(H11Protocol):
+    """HTTP/1.1 as uvicorn speaks it. Make a class for a server with `bounded_http`."""
+
+    unfinished: ClassVar[_Unfinished]
+    address = ""
+    _missing: _Missing | None = None
+    _late: asyncio.TimerHandle | None = None
+    _stuck: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else ""
+        self._wait_for(_Missing.HEAD)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        self._look()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        self._look()  # the next request may have begun to come already
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._stuck is None:
+            self._stuck = self.loop.call_later(self.unfinished.limits.reading, self._on_stuck)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._unstick()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_for(None)
+        self._unstick()
+        super().connection_lost(exc)
+
+    def push_out(self) -> None:
+        """Makes room for another."""
+        log.info("too many requests are not whole; the one from %s is dropped", self.address)
+        self._wait_for(None)
+        self.transport.abort()
+
+    def _look(self) -> None:
+        """What is missing of the request that comes now. A connection that is idle between two requests is
+        uvicorn's to close."""
+        missing: _Missing | None = None
+        if self.conn.their_state is h11.SEND_BODY:
+            missing = _Missing.BODY
+        elif self.conn.their_state is h11.IDLE and (self.cycle is None or self.conn.trailing_data[0]):
+            missing = _Missing.HEAD
+        if self.transport.is_closing():
+            missing = None
+        if missing is not self._missing:
+            self._wait_for(missing)
+
+    def _wait_for(self, missing: _Missing | None) -> None:
+        if self._late is not None:
+            self._late.cancel()
+            self._late = None
+        self._missing = missing
+        self.unfinished.leave(self)
+        if missing is not None:
+            limits = self.unfinished.limits
+            seconds = limits.head if missing is _Missing.HEAD else limits.body
+            self._late = self.loop.call_later(seconds, self._on_late)
+            self.unfinished.enter(self)
+
+    def _on_late(self) -> None:
+        log.info("client %s did not send the %s of a request in time", self.address, self._missing)
+        is_answered = self._missing is _Missing.BODY and self.cycle.response_started
+        self._wait_for(None)
+        if not is_answered:
+            self.transport.write(_LATE)
+        self.transport.close()
+
+    def _on_stuck(self) -> None:
+        log.info("client %s does not read its answer and is cut off", self.address)
+        self.transport.abort()
+
+    def _unstick(self) -> None:
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+
+
+def bounded_http(limits: HttpLimits) -> type[BoundedHttp]:
+    """For one server, whose connections are counted together."""
+
+    class Bounded(BoundedHttp):
+        unfinished = _Unfinished(limits)
+
+    return Bounded

@@ -1,0 +1,164 @@
+"""Slow loris and its kin, against a real server on loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import pytest
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from postern.transport.http_bounds import HttpLimits, bounded_http
+
+HEAD = b"POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
+
+
+async def _echo(request: Request) -> Response:
+    return PlainTextResponse(str(len(await request.body())))
+
+
+async def _flood(_request: Request) -> Response:
+    async def pieces() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65_536
+            await asyncio.sleep(0)
+
+    return StreamingResponse(pieces())
+
+
+@asynccontextmanager
+async def serving(**limits: float) -> AsyncIterator[int]:
+    """Its port."""
+    app = Starlette(routes=[Route("/echo", _echo, methods=["POST", "GET"]), Route("/flood", _flood)])
+    listening = socket.create_server(("127.0.0.1", 0))
+    protocol = bounded_http(HttpLimits(**limits))  # type: ignore[arg-type]
+    config = uvicorn.Config(app, http=protocol, log_config=None, access_log=False, lifespan="off")
+    config.timeout_graceful_shutdown = 1
+    server = uvicorn.Server(config)
+    task = asyncio.create_task(server.serve(sockets=[listening]))
+    async with asyncio.timeout(10):
+        while not server.started:  # noqa: ASYNC110 - uvicorn says it in no other way
+            await asyncio.sleep(0.01)
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        server.should_exit = True
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def connect(port: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    return await asyncio.open_connection("127.0.0.1", port, limit=2**16)
+
+
+async def rest(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await asyncio.wait_for(reader.read(), 5)
+    except ConnectionResetError:
+        return b""
+
+
+async def is_open(reader: asyncio.StreamReader) -> bool:
+    try:
+        await asyncio.wait_for(reader.read(1), 0.1)
+    except TimeoutError:
+        return True
+    except ConnectionResetError:
+        return False
+    return False
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /echo HTTP/1.1\r\nHo"])
+async def test_a_head_that_never_ends_is_cut_off(sent: bytes) -> None:
+    async with serving(head=0.3) as port:
+        reader, writer = await connect(port)
+        writer.write(sent)
+        answer = await rest(reader)
+        assert answer.startswith(b"HTTP/1.1 408 ")
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert f"Content-Length: {len(body)}".encode() in head
+
+
+async def test_a_head_that_comes_byte_by_byte_has_no_more_time() -> None:
+    async with serving(head=0.4) as port:
+        reader, writer = await connect(port)
+
+        async def drip() -> None:
+            for _ in range(60):
+                writer.write(b"X")
+                await asyncio.sleep(0.05)
+
+        dripping = asyncio.create_task(drip())
+        began = time.monotonic()
+        assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 408 ")
+        assert time.monotonic() - began < 2
+        dripping.cancel()
+
+
+async def test_a_body_that_never_ends_is_cut_off() -> None:
+    async with serving(body=0.3) as port:
+        reader, writer = await connect(port)
+        writer.write(HEAD + b"ab")
+        assert (await rest(reader)).startswith(b"HTTP/1.1 408 ")
+
+
+async def test_a_body_that_never_ends_behind_a_whole_request_is_cut_off() -> None:
+    async with serving(body=0.3) as port:
+        reader, writer = await connect(port)
+        writer.write(HEAD + b"abcd" + HEAD + b"ab")
+        answer = await rest(reader)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"HTTP/1.1 408 " in answer
+
+
+async def test_a_second_head_that_never_ends_is_cut_off() -> None:
+    async with serving(head=0.3) as port:
+        reader, writer = await connect(port)
+        writer.write(HEAD + b"abcd")
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"GET /ec")
+        assert b"HTTP/1.1 408 " in await rest(reader)
+
+
+async def test_who_does_not_read_is_cut_off() -> None:
+    async with serving(reading=0.3) as port:
+        reader, writer = await connect(port)
+        writer.write(b"GET /flood HTTP/1.1\r\nHost: a\r\n\r\n")
+        await reader.read(1)
+        await asyncio.sleep(1.0)
+        with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
+            await asyncio.wait_for(reader.readexactly(2**30), 5)
+
+
+async def test_thousands_of_half_open_connections_stop_nobody_else() -> None:
+    async with serving(most=20, most_per_address=10) as port:
+        open_ones = []
+        for _ in range(300):
+            open_ones.append(await connect(port))
+            open_ones[-1][1].write(b"GET /echo HT")
+        for _ in range(10):
+            reader, writer = await connect(port)
+            writer.write(HEAD + b"abcd")
+            assert (await asyncio.wait_for(reader.readline(), 5)).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+        assert sum([await is_open(reader) for reader, _ in open_ones[-30:]]) <= 10
+        for _, writer in open_ones:
+            writer.close()
+
+
+async def test_requests_one_after_the_other_are_served_on_one_connection() -> None:
+    async with serving(head=0.3, body=0.3) as port:
+        reader, writer = await connect(port)
+        for _ in range(3):
+            writer.write(HEAD + b"abcd")
+            answer = await reader.readuntil(b"\r\n\r\n4")
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            await asyncio.sleep(0.4)  # longer than a head may take: between two requests that time does not run
+        writer.close()
