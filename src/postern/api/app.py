@@ -30,6 +30,7 @@ from postern.api.routes import (
     logins,
     machines,
     organisations,
+    resources,
     saml,
     scripts,
     second_factors,
@@ -50,6 +51,7 @@ from postern.services.done import DoneSignals
 _PARTS = (
     *(local_auth.router, logins.router, second_factors.router),
     *(server.router, groups.router, users.router, agents.router, connections.router),
+    *(resources.router, resources.tags_router),
     *(service_accounts.router, api_keys.router, machines.router, scim.router),
     *(status.open_router, status.router, organisations.router, features.router, audit_logs.router),
     *(server_config.router, server_logs.router),

@@ -13,6 +13,7 @@ from postern.services.connections import Connections
 from postern.services.credentials import Credentials
 from postern.services.guardrails import GuardRails
 from postern.services.relay_workers import RelayWorkers
+from postern.services.resources import Resources
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
 from postern.store.ports import Clock, Recordings, Signals, Stores
@@ -27,6 +28,7 @@ class TargetServices:
     credentials: Credentials
     guardrails: GuardRails
     relay_workers: RelayWorkers
+    resources: Resources
     sessions: Sessions
 
 
@@ -54,6 +56,7 @@ def build_targets(
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
         relay_workers=RelayWorkers(stores.workers, signals, now),
+        resources=Resources(stores.resources, control),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),
