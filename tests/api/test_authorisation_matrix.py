@@ -115,6 +115,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/api-keys/{nameOrID}/reactivate"):                            "403 403 403 422 403 403 403 404",
     ("GET", "/audit/logs"):                                                 "403 403 200 200 403 200 200 200",
     ("GET", "/audit/logs/{id}"):                                            "403 403 200 200 403 200 200 404",
+    ("GET", "/connection-tags"):                                            "200 200 200 200 200 200 200 200",
     ("GET", "/connections"):                                                "200 200 200 200 200 200 200 200",
     ("POST", "/connections"):                                               "403 403 403 201 403 403 201 422",
     ("DELETE", "/connections/{nameOrID}"):                                  "403 403 403 204 403 403 204 404",
@@ -154,6 +155,9 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/proxymanager/connect"):                                      "404 404 403 404 404 403 404 404",
     ("POST", "/proxymanager/disconnect"):                                   "404 404 404 404 404 404 404 404",
     ("GET", "/proxymanager/status"):                                        "404 404 404 404 404 404 404 404",
+    ("GET", "/resources"):                                                  "200 200 200 200 200 200 200 200",
+    ("DELETE", "/resources/{nameOrID}"):                                    "403 403 403 409 403 403 409 404",
+    ("GET", "/resources/{nameOrID}"):                                       "200 200 200 200 200 200 200 404",
     ("GET", "/scim/v2/Groups"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/scim/v2/Groups"):                                            "403 403 403 201 403 403 201 201",
     ("DELETE", "/scim/v2/Groups/{id}"):                                     "403 403 403 204 403 403 204 404",
@@ -368,6 +372,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/connections/": "shop",
         "/feature-flags/": "api-keys",
         "/machineidentities/": "backup",
+        "/resources/": "shop",
         "/users/groups/": "crew",
     }
     name = next((value for prefix, value in names.items() if path.startswith(prefix)), "")

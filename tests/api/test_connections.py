@@ -91,6 +91,9 @@ async def test_each_required_field_is_required(api: Api, field: str) -> None:
         ({"connection_tags": {str(n): "x" for n in range(11)}}, 422, "connection_tags: 11 tags"),
         ({"secret": {"HOST": "eA=="}}, 422, "secret: key 'HOST'"),
         ({"secret": {"envvar:HOST": "not base64"}}, 422, "secret: the value"),
+        ({"tags": ["x" * 129]}, 422, "tags: each must be 1 to 128"),
+        ({"tags": [""]}, 422, "tags: each must be 1 to 128"),
+        ({"tracker_issue_template_id": "x" * 256}, 422, "tracker_issue_template_id: at most 255"),
         ({"redact_types": ["SHOE_SIZE"]}, 422, "redact_types: 'SHOE_SIZE' is not known"),
         (
             {"subtype": "mysql", "redact_enabled": True},
@@ -245,16 +248,46 @@ async def test_every_write_tells_the_workers(api: Api) -> None:
         ('tag_selector=a"b=prod', []),
         ('tag_selector=a"b!=prod', ["gate", "shop", "store"]),
         ("type=database&search=shop", ["shop"]),
+        ("tag_selector=env", ["shop"]),
+        ("tag_selector=!env", ["gate", "store"]),
+        ("tag_selector=!env,!kind", ["gate"]),
+        ("tag_selector=a%22b", []),
+        ("managed_by=operator", ["gate"]),
+        ("resource_name=warehouse", ["gate", "shop"]),
+        ("search=WARE", ["gate", "shop"]),
+        ("tags=old", ["gate", "shop"]),
+        ("tags=old,a%22b", ["shop"]),
+        ("tags=ol", []),
+        ("tags=%5B%22old%22", []),
+        ("status=online", ["gate", "shop"]),
+        ("status=offline", ["store"]),
+        ("search=Online", ["gate", "shop"]),
+        ("search=offline", ["store"]),
+        ("search=line", []),
+        ("status=offline&type=application", []),
+        ("connection_ids=", []),
         (f"agent_id={UUID(int=1)}", []),
         ("", ["gate", "shop", "store"]),
     ],
 )
 async def test_filters(api: Api, query: str, names: list[str]) -> None:
-    await api.make_connection("shop", connection_tags={"env": "prod"})
-    await api.make_connection("store", connection_tags={"kind": "x"})
-    await api.make_connection("gate", type="application", subtype="tcp")
-    found = await api.as_bob.get(f"/connections?{query}")
-    assert [one["name"] for one in found.json()["data"]] == names
+    gone = await api.world.add_agent("gone")
+    await api.make_connection("shop", connection_tags={"env": "prod"}, resource_name="warehouse", tags=["old", 'a"b'])
+    await api.make_connection("store", connection_tags={"kind": "x"}, agent_id=str(gone.id))
+    fields = {"resource_name": "warehouse", "tags": ("old",), "managed_by": "operator"}
+    await api.world.add_connection("gate", agent=api.agent, type="application", subtype="tcp", **fields)
+    api.world.clock.forward(seconds=60)
+    await api.world.stores.agents.seen([api.agent.id], api.world.clock())
+    found = (await api.as_bob.get(f"/connections?{query}&limit=1")).json()
+    assert (found["total"], [one["name"] for one in found["data"]]) == (len(names), names[:1])
+    found = (await api.as_bob.get(f"/connections?{query}")).json()
+    assert [one["name"] for one in found["data"]] == names
+
+
+async def test_connections_by_their_ids(api: Api) -> None:
+    ids = [(await api.make_connection(name))["id"] for name in ("one", "two", "three")]
+    found = await api.as_bob.get("/connections", params={"connection_ids": f"{ids[0]},{ids[2]},{uuid4()}"})
+    assert [one["name"] for one in found.json()["data"]] == ["one", "three"]
 
 
 async def test_a_thousand_connections_are_paged_by_the_store(api: Api) -> None:
@@ -278,7 +311,18 @@ async def test_a_thousand_connections_are_paged_by_the_store(api: Api) -> None:
 
 async def test_bad_filters_are_named(api: Api) -> None:
     assert message(await api.as_bob.get("/connections?agent_id=x"), 422).startswith("agent_id: ")
-    assert message(await api.as_bob.get("/connections?tag_selector=x"), 422).startswith("tag_selector: 'x'")
+    for selector in ("=x", "!", "!a=x", "a!!=x"):
+        answer = await api.as_bob.get("/connections", params={"tag_selector": selector})
+        assert message(answer, 422).startswith(f"tag_selector: {selector!r}")
+    for query in ("status=up", "type=table", "connection_ids=x", f"search={'x' * 300}", f"tags={'x,' * 101}"):
+        assert message(await api.as_bob.get(f"/connections?{query}"), 422).startswith(query.partition("=")[0])
+
+
+async def test_patch_removes_by_null_what_there_can_be_none_of(api: Api) -> None:
+    made = await api.make_connection(access_max_duration=60, tracker_issue_template_id="t-1", command=["psql"])
+    changes = {"access_max_duration": None, "tracker_issue_template_id": None, "command": None}
+    patched = (await api.as_admin.patch("/connections/shop", json=changes)).json()
+    assert patched == made | {"access_max_duration": None, "tracker_issue_template_id": None}
 
 
 async def test_only_admins_write(api: Api) -> None:

@@ -31,6 +31,7 @@ from postern.api.routes import (
     machines,
     organisations,
     proxy_managers,
+    resources,
     saml,
     scripts,
     second_factors,
@@ -51,6 +52,7 @@ from postern.services.done import DoneSignals
 _PARTS = (
     *(local_auth.router, logins.router, second_factors.router),
     *(server.router, groups.router, users.router, agents.router, connections.router),
+    *(resources.router, resources.tags_router),
     *(service_accounts.router, api_keys.router, machines.router, scim.router),
     *(status.open_router, status.router, organisations.router, features.router, audit_logs.router),
     *(server_config.router, server_logs.router),

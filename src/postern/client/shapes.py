@@ -25,6 +25,7 @@ class Connection(TypedDict):
     default_database: str | None
     access_mode_connect: str
     access_mode_exec: str
+    secret: dict[str, str | None] | None
     redact_enabled: bool
     redact_types: list[str] | None
     guardrail_rules: list[str] | None

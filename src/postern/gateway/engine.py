@@ -185,8 +185,7 @@ class Engine:
             clock=clock,
             cancel_target=lambda: self._cancel(permit, target),
         )
-        duration = min(self._max_duration, permit.policy.max_duration or self._max_duration)
-        return LiveLink(opened.id, permit, opened.view, driver, opened.started + duration, cancel_key)
+        return LiveLink(opened.id, permit, opened.view, driver, opened.started, self._max_duration, cancel_key)
 
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
         """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""

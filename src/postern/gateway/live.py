@@ -31,14 +31,21 @@ _REASONS = {
 
 @dataclass(slots=True, eq=False)
 class LiveLink:
-    """One running link. `deadline` is on the monotonic clock."""
+    """One running link. `started` is on the monotonic clock; `longest` is how many seconds the gateway lets any session
+    last."""
 
     session_id: UUID
     permit: Permit
     view: SessionView
     driver: Driver
-    deadline: float
+    started: float
+    longest: float
     cancel_key: bytes = b""
+
+    @property
+    def deadline(self) -> float:
+        """Of the permit as it is now: a limit that was changed holds for who is connected already."""
+        return self.started + min(self.longest, self.permit.policy.max_duration or self.longest)
 
 
 class LiveLinks:

@@ -123,11 +123,7 @@ class Access:
         reason = _principal_reason(principal.is_active) or _mode_reason(mode, connection.name, verb)
         if reason is None and principal.is_auditor:
             reason = _AUDITOR
-        if reason is None and connection.reviewers:
-            reason = (
-                f"connection {connection.name!r} asks for a review by {', '.join(connection.reviewers)}, "
-                "and reviews cannot be given yet; ask an administrator to remove its reviewers"
-            )
+        reason = reason or _review_reason(connection)
         if reason is not None:
             raise Denied(reason)
         policy = await self.policy_for(connection)
@@ -197,10 +193,20 @@ class Access:
         return f"your access to connection {permit.connection.name!r} has ended; ask an administrator"
 
     async def renewed(self, permit: Permit) -> Permit:
-        """The same permission under the connection, policy and groups as they are now. Raises Denied, Unavailable."""
+        """The same permission under the connection, policy and groups as they are now. Raises Denied, Unavailable.
+
+        What could not be opened any more does not go on: where a review is asked for, and where the connection has
+        become another protocol's, whose rules are not those of this session. A new agent or secret takes no right
+        away: they are for the next one.
+        """
         connection = await self._connections.get(permit.principal.org_id, str(permit.connection.id))
         if connection is None:
             raise Denied(f"connection {permit.connection.name!r} was deleted")
+        if (connection.type, connection.subtype) != (permit.connection.type, permit.connection.subtype):
+            raise Denied(f"connection {connection.name!r} is of another type now; connect again")
+        review = _review_reason(connection)
+        if review is not None:
+            raise Denied(review)
         standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
         expires_at = permit.expires_at
         if permit.credential_id is not None:  # a credential that is being rotated has a new end
@@ -259,6 +265,15 @@ def _mode_reason(mode: Toggle, connection: str, verb: Verb) -> str | None:
     if mode is Toggle.ENABLED:
         return None
     return f"access mode {verb} is disabled on connection {connection!r}; ask an administrator"
+
+
+def _review_reason(connection: Connection) -> str | None:
+    if not connection.reviewers:
+        return None
+    return (
+        f"connection {connection.name!r} asks for a review by {', '.join(connection.reviewers)}, "
+        "and reviews cannot be given yet; ask an administrator to remove its reviewers"
+    )
 
 
 def _moment(at: datetime) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 from uuid import UUID, uuid4
 
+from postern.domain.agent import ALIVE_FOR
 from postern.domain.connection import (
     SUBTYPES,
     Connection,
@@ -20,17 +21,26 @@ from postern.domain.connection import (
 from postern.domain.lists import Listed, Page
 from postern.domain.masking import InfoType, info_type
 from postern.domain.principal import Principal
+from postern.domain.resource import TagUse
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, Malformed, NotFound
 from postern.services.access_control import AccessControl
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
-from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, GuardRailStore, Signals, Topic
+from postern.store.ports import (
+    AgentStore,
+    Clock,
+    ConnectionFilter,
+    ConnectionStore,
+    GuardRailStore,
+    Signals,
+    Topic,
+)
 
 __all__ = ["ConnectionFields", "ConnectionFilter", "ConnectionView", "Connections"]
 
 MAX_DURATION = 10 * 366 * 24 * 3600  # seconds
-MAX_LIST, MAX_TEXT = 100, 1_000
+MAX_LIST, MAX_TEXT, MAX_LABEL, MAX_TEMPLATE_ID = 100, 1_000, 128, 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +103,15 @@ class Connections:
 
     async def find(self, principal: Principal, wanted: ConnectionFilter, page: Page) -> Listed[ConnectionView]:
         """Those that the principal may see, by name, with their secrets; who shows them leaves the values out."""
-        seen = replace(wanted, reach=await self._control.reach(principal))
+        reach = await self._control.reach(principal)
+        seen = replace(wanted, reach=reach, alive_after=self._now() - ALIVE_FOR)
         found = await self._store.find(principal.org_id, seen, page)
         online = await self._online(principal.org_id)
         return Listed([_view(connection, online) for connection in found.items], found.total)
+
+    async def tags(self, principal: Principal, page: Page) -> Listed[TagUse]:
+        """By key and value, of the connections that the principal may see."""
+        return await self._store.tags(principal.org_id, await self._control.reach(principal), page)
 
     async def get(self, principal: Principal, name_or_id: str) -> ConnectionView:
         """With its secrets; who shows it leaves their values out. Raises NotFound, also when it is hidden from them."""
@@ -224,6 +239,12 @@ def _check_fields(given: ConnectionFields) -> None:
         values: tuple[str, ...] = getattr(given, listed) or ()
         if len(values) > MAX_LIST or any(len(value) > MAX_TEXT for value in values):
             raise Invalid(f"{listed}: at most {MAX_LIST} entries of {MAX_TEXT} characters", field=listed)
+    if not all(1 <= len(label) <= MAX_LABEL for label in given.tags):
+        raise Invalid(f"tags: each must be 1 to {MAX_LABEL} characters", field="tags")
+    if given.issue_template_id is not None and len(given.issue_template_id) > MAX_TEMPLATE_ID:
+        raise Invalid(
+            f"tracker_issue_template_id: at most {MAX_TEMPLATE_ID} characters", field="tracker_issue_template_id"
+        )
 
 
 def _kept_values(stored: Mapping[str, Secret], given: Mapping[str, Secret | None]) -> dict[str, Secret]:

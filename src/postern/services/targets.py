@@ -14,6 +14,7 @@ from postern.services.credentials import Credentials
 from postern.services.guardrails import GuardRails
 from postern.services.proxy_managers import ProxyManagers
 from postern.services.relay_workers import RelayWorkers
+from postern.services.resources import Resources
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
 from postern.store.ports import Clock, Recordings, Signals, Stores
@@ -29,6 +30,7 @@ class TargetServices:
     guardrails: GuardRails
     proxy_managers: ProxyManagers
     relay_workers: RelayWorkers
+    resources: Resources
     sessions: Sessions
 
 
@@ -57,6 +59,7 @@ def build_targets(
         guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
         proxy_managers=ProxyManagers(access, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
+        resources=Resources(stores.resources, control),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
         ),

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from typing import Annotated
-from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Path
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
+from postern.api.connection_filters import Filters
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
 from postern.api.schemas.connections import ConnectionAnswer, ConnectionPatch, ConnectionRequest
 from postern.domain.principal import Principal
-from postern.errors import Invalid
-from postern.services.connections import ConnectionFilter, ConnectionView
+from postern.services.connections import ConnectionView
 
 router = APIRouter(prefix="/connections", tags=["Connections"], route_class=AuditedRoute)
 
@@ -26,17 +25,9 @@ async def list_connections(
     caller: Caller,
     services: Use,
     page: Paging,
-    name: str | None = None,
-    type: str | None = None,  # noqa: A002 - the API's name
-    subtype: str | None = None,
-    agent_id: UUID | None = None,
-    search: Annotated[str | None, Query(description="Part of name, type, subtype or resource name")] = None,
-    tag_selector: Annotated[
-        str | None, Query(description="`key=value` or `key!=value`, separated by commas; all must hold")
-    ] = None,
+    wanted: Filters,
 ) -> ListAnswer[ConnectionAnswer]:
     """Those that all given filters fit, by name."""
-    wanted = ConnectionFilter(name, type, subtype, agent_id, search, _selector(tag_selector or ""))
     found = await services.connections.find(caller, wanted, page)
     return listed([_answer(view, caller) for view in found.items], found, page)
 
@@ -61,7 +52,8 @@ async def update_connection(key: Key, body: ConnectionRequest, caller: Caller, s
 
 @router.patch("/{nameOrID}", responses=errors(403, 404, 413))
 async def patch_connection(key: Key, body: ConnectionPatch, caller: Caller, services: Use) -> ConnectionAnswer:
-    """Changes only what is given."""
+    """Changes only what is given. A null removes the limit of `access_max_duration` and the issue template; elsewhere
+    it says nothing."""
     return _answer(await services.connections.patch(caller, key, body.changes()), caller)
 
 
@@ -73,14 +65,3 @@ async def delete_connection(key: Key, caller: Caller, services: Use) -> None:
 
 def _answer(view: ConnectionView, caller: Principal) -> ConnectionAnswer:
     return ConnectionAnswer.of(view, with_keys=caller.is_admin)
-
-
-def _selector(text: str) -> tuple[tuple[str, str, bool], ...]:
-    """`a=1,b!=2` → (("a", "1", True), ("b", "2", False))."""
-    conditions = []
-    for part in filter(None, (part.strip() for part in text.split(","))):
-        key, equals, value = part.partition("=")
-        if not equals or not key.rstrip("!"):
-            raise Invalid(f"tag_selector: {part!r} is neither key=value nor key!=value", field="tag_selector")
-        conditions.append((key.removesuffix("!").strip(), value.strip(), not key.endswith("!")))
-    return tuple(conditions)

@@ -22,6 +22,7 @@ Type = Annotated[ConnectionType, Field(strict=False)]
 
 # Spelt differently here and in the service, where the tracker is not named.
 _RENAMED = {"tracker_issue_template_id": "issue_template_id"}
+_CLEARED = ("access_max_duration", "tracker_issue_template_id")
 
 
 class ConnectionOptions(Body):
@@ -69,7 +70,7 @@ class ConnectionRequest(ConnectionOptions):
 
 
 class ConnectionPatch(ConnectionOptions):
-    """The body of PATCH: what is left out or null stays as it is."""
+    """The body of PATCH: what is left out stays as it is, and what is null, too, unless there can be none of it."""
 
     name: str | None = None
     type: Type | None = None
@@ -78,6 +79,11 @@ class ConnectionPatch(ConnectionOptions):
     access_mode_exec: Mode | None = None
     access_mode_runbooks: Mode | None = None
     access_schema: Mode | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """Null, which is how an answer shows that there is none, removes what there can be none of."""
+        cleared = {name for name in _CLEARED if name in self.model_fields_set and getattr(self, name) is None}
+        return super().changes() | {_RENAMED.get(name, name): None for name in cleared}
 
 
 def _inward(name: str, value: Any) -> Any:

@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import base64
-import json
 import os
 from typing import IO, Any
 
 import click
 
 from postern.cli.api import client
+from postern.cli.connection_files import MODES, applied, one_object, settings, several, without
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.rows import pairs, told
 from postern.client.shapes import Connection
@@ -21,25 +21,40 @@ def connections(ctx: click.Context, as_json: bool) -> None:
 
     \b
     postern connections
+    postern connections list --tag env=prod --status online
     postern connections show shop-demo
     postern connections create orders --subtype postgres \\
         --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS --env DB=orders
+    postern connections update orders --set access_max_duration=3600 --tag env=prod
+    postern connections apply -f connections.json
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_, as_json=as_json)
 
 
 @connections.command("list")
-@click.option("--search", help="Only those whose name, type or subtype holds this text.")
+@click.option("--search", help="Only those whose name, type, subtype or resource holds this text.")
+@click.option("--type", "kind", type=click.Choice(["database", "application", "custom"]), help="Only of this type.")
 @click.option("--subtype", help="Only those of this subtype, as in postgres.")
-@click.option("--tags", "tag_selector", help="Only those with these tags: key=value,key!=value")
+@click.option("--status", type=click.Choice(["online", "offline"]), help="Only those whose agent is, or is not, there.")
+@click.option("--tag", "--tags", "tags", multiple=True, help="Only with: key=value, key!=value, key, !key; repeatable.")
+@click.option("--resource", help="Only those that belong to this resource.")
+@click.option("--agent", help="Only those of this agent.")
 @json_option
 def list_(
-    as_json: bool, search: str | None = None, subtype: str | None = None, tag_selector: str | None = None
+    as_json: bool,
+    kind: str | None = None,
+    tags: tuple[str, ...] = (),
+    resource: str | None = None,
+    agent: str | None = None,
+    **filters: str | None,
 ) -> None:
     """List connections."""
     with client() as api:
-        found = api.connections.list(search=search, subtype=subtype, tag_selector=tag_selector)
+        if agent is not None:
+            filters["agent_id"] = api.agents.id_of(agent)
+        wanted = {"type": kind, "tag_selector": ",".join(tags) or None, "resource_name": resource, **filters}
+        found = api.connections.list(**wanted)
     emit(found, as_json, _show_list)
 
 
@@ -83,19 +98,9 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
     with client() as api:
-        body = _read(file) if file else _body(str(name), api.agents.id_of(agent), given)
+        body = one_object(file) if file else _body(str(name), api.agents.id_of(agent), given)
         created = api.connections.create(body)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
-
-
-def _read(file: IO[str]) -> dict[str, Any]:
-    try:
-        body = json.load(file)
-    except ValueError as error:
-        raise click.UsageError(f"--file: not JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise click.UsageError("--file: must hold one JSON object")
-    return body
 
 
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -105,16 +110,17 @@ def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
         "type": given["kind"],
         "subtype": given["subtype"],
         "agent_id": agent_id,
-        "access_mode_connect": "enabled",
-        "access_mode_exec": "enabled",
-        "access_mode_runbooks": "enabled",
-        "access_schema": "enabled",
-        "secret": {f"envvar:{key}": base64.b64encode(value.encode()).decode() for key, value in variables.items()},
+        **MODES,
+        "secret": _secret(variables),
         "connection_tags": pairs("--tag", given["tags"]),
         "redact_enabled": bool(given["redact_types"]),
         "redact_types": list(given["redact_types"]),
         "guardrail_rules": list(given["guardrails"]),
     }
+
+
+def _secret(variables: dict[str, str]) -> dict[str, str | None]:
+    return {f"envvar:{key}": base64.b64encode(value.encode()).decode() for key, value in variables.items()}
 
 
 def _filled(text: str) -> str:
@@ -125,6 +131,68 @@ def _filled(text: str) -> str:
     if text not in os.environ:
         raise click.UsageError(f"--env: give {text}=VALUE, or set the environment variable {text}")
     return f"{text}={os.environ[text]}"
+
+
+@connections.command()
+@click.argument("name")
+@click.option("--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set one field of the API; repeatable.")
+@click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Empty one field; repeatable.")
+@click.option(
+    "--env", "variables", multiple=True, metavar="KEY[=VALUE]", help="Set a secret of the target; repeatable."
+)
+@click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret; repeatable.")
+@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Set a tag; repeatable.")
+@click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag; repeatable.")
+@click.option("--agent", help="The agent that reaches the target from now on.")
+@json_option
+def update(
+    name: str,
+    values: tuple[str, ...],
+    unset: tuple[str, ...],
+    variables: tuple[str, ...],
+    dropped: tuple[str, ...],
+    tags: tuple[str, ...],
+    untagged: tuple[str, ...],
+    agent: str | None,
+    as_json: bool,
+) -> None:
+    """Change fields of a connection; the others stay as they are.
+
+    A VALUE is a number, true or false, JSON, or text, as the field is; a list may be given as a,b. Running
+    sessions follow: a right that is taken away ends them.
+    """
+    body = settings(values, unset)
+    secrets = pairs("--env", tuple(_filled(text) for text in variables))
+    labels = pairs("--tag", tags)
+    if not (body or secrets or dropped or labels or untagged or agent):
+        raise click.UsageError("nothing to change; give --set, --unset, --env, --tag or --agent")
+    with client() as api:
+        if secrets or dropped or labels or untagged:
+            current = api.connections.get(name)
+            if labels or untagged:
+                body["connection_tags"] = without({**(current["connection_tags"] or {}), **labels}, untagged, "tag")
+            if secrets or dropped:
+                kept = {**(current["secret"] or {}), **_secret(secrets)}
+                body["secret"] = without(kept, tuple(f"envvar:{key}" for key in dropped), "secret")
+        if agent is not None:
+            body["agent_id"] = api.agents.id_of(agent)
+        changed = api.connections.update(name, body)
+    emit(changed, as_json, lambda one: click.echo(f"Changed {one['name']}: {', '.join(sorted(body))}."))
+
+
+@connections.command()
+@click.option("-f", "--file", "file", type=click.File(), required=True, help="JSON: one connection, or a list of them.")
+@json_option
+def apply(file: IO[str], as_json: bool) -> None:
+    """Make connections as a file says, create or update: doing it twice changes nothing.
+
+    Each needs a `name`; `agent` may name its agent, in place of `agent_id`. What the file leaves out stays as it is,
+    and has its default where the connection is new. Connections that are not in the file are left alone.
+    """
+    wanted = several(file)
+    with client() as api:
+        done = [applied(api, one) for one in wanted]
+    told(done, as_json, "\n".join(f"{one['name']}: {one['action']}" for one in done))
 
 
 @connections.command()

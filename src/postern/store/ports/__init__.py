@@ -48,6 +48,7 @@ from postern.store.ports.targets import (
     GuardRailStore,
     NamedRule,
     Recordings,
+    ResourceStore,
     SessionFilter,
     SessionStore,
     Standing,
@@ -87,6 +88,7 @@ __all__ = [
     "PrincipalFilter",
     "PrincipalStore",
     "Recordings",
+    "ResourceStore",
     "SchemaStore",
     "SecondFactorStore",
     "SessionFilter",
@@ -136,6 +138,8 @@ class Stores(Protocol):
     def organisations(self) -> OrganisationStore: ...
     @property
     def principals(self) -> PrincipalStore: ...
+    @property
+    def resources(self) -> ResourceStore: ...
     @property
     def schema(self) -> SchemaStore: ...
     @property

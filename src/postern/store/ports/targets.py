@@ -19,6 +19,7 @@ from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
+from postern.domain.resource import Resource, TagUse
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.worker import RelayWorker
 
@@ -128,14 +129,26 @@ class SessionStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionFilter:
-    """All given conditions hold. `tags` are (key, value, equal); `reach` is what who asks may see, None all."""
+    """All given conditions hold.
+
+    `tags` are (key, value, equal), where no value means that the tag is there, or with `equal` False that it is not.
+    `labels` are of the deprecated list `tags`; a connection that fits has all of them. `search` is a part of name,
+    type, subtype or resource, or the whole of a status. `alive_after` is since when an agent must have been heard of
+    to be online; without it nothing is. `reach` is what who asks may see, None all.
+    """
 
     name: str | None = None
     type: str | None = None
     subtype: str | None = None
     agent_id: UUID | None = None
     search: str | None = None
-    tags: Sequence[tuple[str, str, bool]] = ()
+    tags: Sequence[tuple[str, str | None, bool]] = ()
+    managed_by: str | None = None
+    resource_name: str | None = None
+    ids: Sequence[UUID] | None = None
+    labels: Sequence[str] = ()
+    online: bool | None = None
+    alive_after: datetime | None = None
     reach: Reach | None = None
 
 
@@ -148,14 +161,31 @@ class ConnectionStore(Protocol):
 
     async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]: ...
 
+    async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
+        """By key and value, of the connections within reach."""
+
     async def add(self, connection: Connection) -> None:
-        """With its association to guard rails. Raises Conflict when the name is taken."""
+        """With its association to guard rails; its resource is made where there is none of that name. Raises Conflict
+        when the name is taken."""
 
     async def update(self, connection: Connection) -> None:
-        """All fields but id, org_id, name and created_at. Raises NotFound."""
+        """All fields but id, org_id, name and created_at; its resource as for `add`. Raises NotFound."""
 
     async def remove(self, connection_id: UUID) -> list[UUID]:
         """With its credentials and associations; answers the ids of its sessions that are still open."""
+
+
+class ResourceStore(Protocol):
+    """What is shown with a resource are its connections within reach, of which the first by name are named."""
+
+    async def find(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[Resource]:
+        """By name. With a reach, those that have a connection within it."""
+
+    async def get(self, org_id: UUID, name_or_id: str, reach: Reach | None) -> Resource | None:
+        """A name wins over an identifier of the same spelling. None, too, when there is a reach and nothing in it."""
+
+    async def remove(self, org_id: UUID, name: str) -> bool:
+        """False when a connection belongs to it."""
 
 
 class GuardRailStore(Protocol):

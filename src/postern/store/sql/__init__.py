@@ -20,6 +20,7 @@ from postern.store.sql.machines import SqlMachines
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
 from postern.store.sql.relay_workers import SqlRelayWorkers
+from postern.store.sql.resources import SqlResources
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.sessions import SqlSessions
@@ -46,6 +47,7 @@ class SqlStores:
         self.machines = SqlMachines(database)
         self.organisations = SqlOrganisations(database)
         self.principals = SqlPrincipals(database)
+        self.resources = SqlResources(database)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.sessions = SqlSessions(database)

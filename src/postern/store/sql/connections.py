@@ -5,20 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, bindparam, case, delete, false, func, insert, or_, select, true, update
 from sqlalchemy import Connection as DatabaseConnection
+from sqlalchemy import bindparam, case, delete, func, insert, or_, select, true, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.access import Reach
-from postern.domain.connection import Connection, is_tag_key
+from postern.domain.connection import Connection
 from postern.domain.lists import Listed, Page
+from postern.domain.resource import TagUse
 from postern.domain.session import SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import ConnectionFilter
 from postern.store.prepared import Prepared, Row
-from postern.store.schema import access_rule_connections, connection_guardrails, connections, sessions
+from postern.store.schema import connection_guardrails, connections, sessions
+from postern.store.sql.connection_conditions import conditions_of, each_tag, within
+from postern.store.sql.resources import ensure_resource
 from postern.store.sql.rows import as_uuid, connection_of, connection_values, count_of, guardrail_ids_column, page_of
 from postern.store.threaded import Executor
 
@@ -52,7 +55,7 @@ class SqlConnections:
         return None if row is None else await connection_of(row, self._encryption)
 
     async def find(self, org_id: UUID, wanted: ConnectionFilter, page: Page) -> Listed[Connection]:
-        conditions = _conditions(wanted)
+        conditions = conditions_of(wanted, self._database.is_sqlite)
         async with self._database.statement() as connection:
             if conditions:
                 own = (connections.c.org_id == org_id, *conditions)
@@ -69,10 +72,25 @@ class SqlConnections:
             rows = (await connection.execute(wanted)).mappings().all()
         return [await connection_of(row, self._encryption) for row in rows]
 
+    async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
+        tag = each_tag(self._database.is_sqlite)
+        used = (
+            select(tag.c.key, tag.c.value, func.count().label("connections"))
+            .select_from(connections.join(tag, true()))
+            .where(connections.c.org_id == org_id, *within(reach))
+            .group_by(tag.c.key, tag.c.value)
+        )
+        count = select(func.count()).select_from(used.subquery())
+        shown = used.order_by(tag.c.key, tag.c.value).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            found, total = await connection.run_sync(lambda connection: page_of(connection, shown, count))
+        return Listed([TagUse(**row) for row in found], total)
+
     async def add(self, connection: Connection) -> None:
         values = await connection_values(connection, self._encryption)
         try:
             async with self._database.transaction() as transaction:
+                await ensure_resource(transaction, connection.org_id, connection.resource_name)
                 await transaction.execute(insert(connections).values(values))
                 await _associate(transaction, connection)
         except IntegrityError:
@@ -83,6 +101,7 @@ class SqlConnections:
         changed = {name: value for name, value in values.items() if name not in _FIXED}
         try:
             async with self._database.transaction() as transaction:
+                await ensure_resource(transaction, connection.org_id, connection.resource_name)
                 result = await transaction.execute(
                     update(connections).where(connections.c.id == connection.id).values(changed)
                 )
@@ -122,38 +141,3 @@ async def _associate(transaction: Executor, connection: Connection) -> None:
     pairs = [{"connection_id": connection.id, "guardrail_id": UUID(key)} for key in set(connection.guardrail_rules)]
     if pairs:
         await transaction.execute(insert(connection_guardrails), pairs)
-
-
-def _conditions(wanted: ConnectionFilter) -> list[ColumnElement[bool]]:
-    equal = {
-        connections.c.name: wanted.name,
-        connections.c.type: wanted.type,
-        connections.c.subtype: wanted.subtype,
-        connections.c.agent_id: wanted.agent_id,
-    }
-    conditions = [column == value for column, value in equal.items() if value is not None]
-    if wanted.search is not None:
-        text = wanted.search.lower()
-        searched = (connections.c.name, connections.c.subtype, connections.c.type, connections.c.resource_name)
-        conditions.append(or_(*(func.lower(column).contains(text, autoescape=True) for column in searched)))
-    conditions += [_tag_fits(*tag) for tag in wanted.tags]
-    if wanted.reach is not None:
-        conditions.append(_within(wanted.reach))
-    return conditions
-
-
-def _within(reach: Reach) -> ColumnElement[bool]:
-    """The same answer as `domain.access.decide` gives for each connection by itself."""
-    ways = [and_(*(_tag_fits(key, value, True) for key, value in tags.items())) for tags in reach.tags if tags]
-    if reach.rules:
-        listed = select(access_rule_connections.c.connection_id)
-        ways.append(connections.c.id.in_(listed.where(access_rule_connections.c.rule_id.in_(reach.rules))))
-    return or_(false(), *ways)
-
-
-def _tag_fits(key: str, value: str, equal: bool) -> ColumnElement[bool]:
-    """Whether the tag has that value; one that is not there has none."""
-    if not is_tag_key(key):  # no connection has it, and it might not be what the engine takes for a path
-        return false() if equal else true()
-    tag = connections.c.connection_tags[key].as_string()
-    return tag == value if equal else or_(tag.is_(None), tag != value)

@@ -12,6 +12,7 @@ GROUPS = {
     "users": Lazy(f"{_AT}.users:users", "List and manage users."),
     "groups": Lazy(f"{_AT}.groups:groups", "List and manage groups."),
     "access-rules": Lazy(f"{_AT}.access_rules:access_rules", "Choose which groups see and use which connections."),
+    "resources": Lazy(f"{_AT}.resources:resources", "List what connections belong to, and delete what is empty."),
     "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
     "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),
     "machines": Lazy(f"{_AT}.machines:machines", "List and manage machine identities and their credentials."),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from uuid import uuid4
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -45,7 +48,7 @@ def _agents() -> None:
 
 
 def _resources() -> None:
-    op.create_table(
+    made = op.create_table(
         "resources",
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("org_id", sa.Uuid(), nullable=False),
@@ -55,6 +58,12 @@ def _resources() -> None:
         sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_resources_org_id_orgs"),
         sa.UniqueConstraint("org_id", "name", name="uq_resources_org_id_name"),
     )
+    # Until now a resource was but a word in its connections.
+    there = sa.table("connections", sa.column("org_id", sa.Uuid()), sa.column("resource_name", sa.String()))
+    named = op.get_bind().execute(sa.select(there.c.org_id, there.c.resource_name).distinct()).all()
+    rows = [{"id": uuid4(), "org_id": org, "name": name, "created_at": datetime.now(UTC)} for org, name in named]
+    if rows:
+        op.bulk_insert(made, rows)
 
 
 def _errands() -> None:

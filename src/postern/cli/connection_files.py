@@ -1,0 +1,123 @@
+"""Connections as files and options say: what `connections create`, `update` and `apply` read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import IO, Any
+
+import click
+
+from postern.client.client import Client
+from postern.client.shapes import Row
+from postern.domain.text import one_line
+from postern.errors import NotFound, PosternError
+
+MODES = dict.fromkeys(("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema"), "enabled")
+MOST = 1_000  # connections in one file
+
+_LISTS = ("command", "force_approve_groups", "guardrail_rules", "redact_types", "reviewers", "tags")
+_READ = (*_LISTS, "access_max_duration", "connection_tags", "redact_enabled")  # as JSON
+_EMPTY: dict[str, Any] = {
+    **{name: [] for name in _LISTS},
+    "access_max_duration": None,
+    "connection_tags": {},
+    "redact_enabled": False,
+    "resource_name": "",
+    "secret": {},
+    "tracker_issue_template_id": None,
+}
+
+
+def settings(values: Sequence[str], unset: Sequence[str]) -> Row:
+    """The body of a PATCH. Raises UsageError."""
+    body: Row = {}
+    for text in values:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.UsageError("--set: needs FIELD=VALUE")
+        if name == "secret":
+            raise click.UsageError("--set: secrets are set by --env, which encodes them")
+        body[name] = _value(name, value)
+    for name in unset:
+        if name not in _EMPTY:
+            raise click.UsageError(f"--unset: {one_line(name)!r} cannot be emptied; these can: {', '.join(_EMPTY)}")
+        body[name] = _EMPTY[name]
+    return body
+
+
+def _value(name: str, text: str) -> Any:
+    if name not in _READ:  # a name such as 2024 stays a text
+        return text
+    try:
+        read = json.loads(text)
+    except (ValueError, RecursionError):
+        read = text
+    if name in _LISTS and not isinstance(read, list):
+        return [part.strip() for part in text.split(",") if part.strip()]
+    return read
+
+
+def without(current: dict[str, Any], dropped: Sequence[str], what: str) -> dict[str, Any]:
+    """Raises NotFound for what is not there."""
+    for key in dropped:
+        if key not in current:
+            raise NotFound(f"it has no {what} {key!r}; it has {', '.join(sorted(current)) or 'none'}")
+    return {key: value for key, value in current.items() if key not in dropped}
+
+
+def one_object(file: IO[str]) -> Row:
+    body = _json(file)
+    if not isinstance(body, dict):
+        raise click.UsageError("--file: must hold one JSON object")
+    return body
+
+
+def several(file: IO[str]) -> list[Row]:
+    """One connection, a list of them, or the answer of `connections list --json`. Raises UsageError."""
+    read = _json(file)
+    found = read if isinstance(read, list) else [read]
+    if len(found) > MOST:
+        raise click.UsageError(f"--file: at most {MOST} connections, and these are {len(found)}")
+    for at, one in enumerate(found, 1):
+        if not isinstance(one, dict) or not isinstance(one.get("name"), str):
+            raise click.UsageError(f"--file: connection {at} is no JSON object with a `name`")
+    names = [one["name"] for one in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise click.UsageError(f"--file: named twice: {', '.join(map(one_line, twice))}")
+    return found
+
+
+def applied(api: Client, wanted: Row) -> Row:
+    """Makes one connection so. Answers its name and what was done: created, changed, unchanged."""
+    name = str(wanted["name"])
+    try:
+        given = dict(wanted)
+        agent = given.pop("agent", None)
+        if agent is not None:
+            given["agent_id"] = api.agents.id_of(str(agent))
+        try:
+            current: Row = dict(api.connections.get(name))
+        except NotFound:
+            new = {"type": "database", **MODES, **given}
+            if "agent_id" not in new:
+                new["agent_id"] = api.agents.default()
+            api.connections.create(new)
+            return {"name": name, "action": "created"}
+        changes = {key: value for key, value in given.items() if key == "secret" or current.get(key) != value}
+        if not changes:
+            return {"name": name, "action": "unchanged"}
+        after: Row = dict(api.connections.update(name, changes))
+        # Values of a secret are shown to nobody, so whether these were the same is not known here.
+        told = any((given.get("secret") or {}).values())
+        return {"name": name, "action": "changed" if told or after != current else "unchanged"}
+    except PosternError as error:
+        raise type(error)(f"{name}: {error.message}", field=error.field) from None
+
+
+def _json(file: IO[str]) -> Any:
+    try:
+        return json.load(file)
+    except (ValueError, RecursionError) as error:
+        raise click.UsageError(f"--file: not JSON: {error}") from None

@@ -1,0 +1,66 @@
+"""What a check found, and how checks are run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass
+from enum import StrEnum
+
+from postern.errors import PosternError
+
+DEADLINE = 20.0  # seconds for all checks together
+PATIENCE = 5.0  # seconds for one socket
+
+
+class State(StrEnum):
+    OK = "ok"
+    WARNING = "warning"
+    WRONG = "wrong"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`what` was found; where it is not OK, `why` that matters and what to type or `do`."""
+
+    check: str
+    state: State
+    what: str
+    why: str = ""
+    do: str = ""
+
+
+Check = Callable[[], list[Finding]]
+
+
+def ok(check: str, what: str) -> list[Finding]:
+    return [Finding(check, State.OK, what)]
+
+
+def warning(check: str, what: str, why: str, do: str) -> list[Finding]:
+    return [Finding(check, State.WARNING, what, why, do)]
+
+
+def wrong(check: str, what: str, why: str, do: str) -> list[Finding]:
+    return [Finding(check, State.WRONG, what, why, do)]
+
+
+def run(checks: Mapping[str, Check], *, deadline: float = DEADLINE) -> list[Finding]:
+    """All side by side; their findings in the order of the checks. One that fails or is late is a finding, too."""
+    end = time.monotonic() + deadline
+    pool = ThreadPoolExecutor(max(1, len(checks)), thread_name_prefix="check")
+    asked = {name: pool.submit(check) for name, check in checks.items()}
+    found: list[Finding] = []
+    for name, answer in asked.items():
+        try:
+            found += answer.result(max(0.0, end - time.monotonic()))
+        except Late:
+            found += wrong(name, f"no answer within {deadline:g} s", "whoever uses it waits as long", "try again")
+        except PosternError as error:
+            found += wrong(name, error.message, "nothing behind it could be checked", "mend it, then: postern doctor")
+        except Exception as error:
+            found += wrong(name, f"{type(error).__name__}: {error}", "it could not be checked", "postern doctor --json")
+    pool.shutdown(wait=False, cancel_futures=True)
+    return found

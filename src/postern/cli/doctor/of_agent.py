@@ -1,0 +1,60 @@
+"""An agent's machine: its key, the way to its gateway, its policy file."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+
+from postern.cli.doctor import sockets
+from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, wrong
+from postern.cli.doctor.sockets import Place
+from postern.domain.agent import AgentKey
+from postern.domain.secret import Secret
+from postern.errors import PosternError
+from postern.wiring import checks as wiring
+
+_NEW = "on the gateway: postern admin agents renew-key NAME; then start the agent with the key that it shows"
+
+
+def checks(environ: Mapping[str, str]) -> dict[str, Check]:
+    found: dict[str, Check] = {"policy": lambda: _policy(environ.get("POSTERN_AGENT_POLICY", ""))}
+    text = environ.get("POSTERN_KEY", "")
+    try:
+        key = AgentKey.read(Secret(text))
+    except PosternError as error:
+        what = error.message if text else "POSTERN_KEY is not set"
+        return {"key": lambda: wrong("key", what, "it is all that the agent knows of its gateway", _NEW), **found}
+    authority = ssl.DER_cert_to_PEM_cert(key.authority) if key.authority else ""
+    place = Place(key.host, key.port, True, authority)
+    return {
+        "key": lambda: ok("key", f"agent {key.name!r} of {place}"),
+        "control port": lambda: sockets.reachable("control port", place, ["h2"]),
+        "certificate": lambda: sockets.certificate("certificate", place),
+        "accepted": lambda: _accepted(key, authority),
+        **found,
+    }
+
+
+def _accepted(key: AgentKey, authority: str) -> list[Finding]:
+    """Attends for a moment, beside the agent that may run; then the tunnel that it is sent to."""
+    try:
+        url = wiring.attended(key, PATIENCE)
+    except PosternError as error:
+        return wrong("accepted", error.message, "the gateway does not let this agent in", _NEW)
+    return [
+        *ok("accepted", "the gateway takes the key"),
+        *sockets.upgraded("tunnel port", Place.of(url, authority), key.secret),
+    ]
+
+
+def _policy(file: str) -> list[Finding]:
+    if not file:
+        return ok("policy", "none: this agent serves whatever its gateway asks")
+    try:
+        wiring.read_policy(file)
+    except (PosternError, OSError) as error:
+        said = error.message if isinstance(error, PosternError) else str(error)
+        return wrong(
+            "policy", said, "the agent does not start with it", f"mend {file}; see docs/how-to/run-an-agent.md"
+        )
+    return ok("policy", f"{file} can be read")

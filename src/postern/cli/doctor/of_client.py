@@ -1,0 +1,145 @@
+"""This machine's command line: its profile, and the way to its gateway."""
+
+from __future__ import annotations
+
+import socket
+import stat
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import cast
+
+from postern import __version__
+from postern.cli import profile
+from postern.cli.doctor import sockets
+from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, warning, wrong
+from postern.cli.doctor.sockets import Place
+from postern.cli.profile import Profile
+from postern.client.http import Http
+from postern.client.shapes import Row, ServerInfo
+from postern.domain.secret import Secret
+from postern.errors import PosternError, Unauthenticated
+
+SKEW = 30.0  # seconds
+_PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
+
+
+def checks(environ: Mapping[str, str], port: int) -> dict[str, Check]:
+    """`port` is the local one that forwarding is wanted on; 0 for any."""
+    found: dict[str, Check] = {
+        "profile": lambda: _profile(environ),
+        "proxies": lambda: _proxies(environ),
+        "local port": lambda: _local_port(port),
+    }
+    try:
+        used = profile.find(environ)
+    except PosternError:  # the check of the profile says what is wrong with it
+        used = None
+    if used is None:
+        return found
+    at = used
+    found["gateway"] = lambda: _gateway(at)
+    found["certificate"] = lambda: sockets.certificate("certificate", Place.of(at.api_url, at.authority))
+    if at.token is not None:
+        token = at.token
+        found["token"] = lambda: _token(at)
+        found["ports"] = lambda: _ports(at, token)
+    return found
+
+
+def _profile(environ: Mapping[str, str]) -> list[Finding]:
+    file = profile.path(environ)
+    why, do = "every command needs to know its gateway, and who you are", "postern login https://GATEWAY:7480"
+    try:
+        used = profile.find(environ)
+    except PosternError as error:
+        return wrong("profile", error.message, "your tokens are kept there", f"chmod 600 {file}")
+    if used is None:
+        return wrong("profile", f"no gateway is known ({file})", why, do)
+    if used.token is None:
+        return wrong("profile", f"nobody is logged in to {used.api_url}", why, f"postern login {used.api_url}")
+    found = ok("profile", f"{used.email or 'somebody with a token'} at {used.api_url}")
+    if file.parent.exists() and stat.S_IMODE(file.parent.stat().st_mode) & 0o022:
+        why = "somebody else may put another file with your tokens' gateway in place"
+        found += warning("profile", f"others may write to {file.parent}", why, f"chmod 700 {file.parent}")
+    return found
+
+
+def _gateway(used: Profile) -> list[Finding]:
+    try:
+        with Http(used.api_url, authority=used.authority or None, timeout=PATIENCE) as http:
+            before = time.time()
+            answer = http.send("GET", "/publicserverinfo")
+    except PosternError as error:
+        do = f"check the address, then: postern login {used.api_url}"
+        return wrong("gateway", error.message, "every command asks it", do)
+    return [*ok("gateway", f"{used.api_url} answers"), *_clock(answer.headers.get("Date"), before, time.time())]
+
+
+def _clock(date: str | None, before: float, after: float) -> list[Finding]:
+    """`Date` has whole seconds (RFC 9110 section 6.6.1)."""
+    try:
+        theirs = parsedate_to_datetime(date or "").timestamp()
+    except ValueError:
+        return warning(
+            "clock", "the gateway tells no time", "so clocks cannot be compared", "date -u, on both machines"
+        )
+    skew = max(before - theirs - 1, theirs - after, 0.0)
+    if skew <= SKEW:
+        return ok("clock", "it goes with the gateway's")
+    what = f"this machine's clock and the gateway's differ by {skew:.0f} s"
+    why = "tokens and one-time codes are good for a limited time"
+    return wrong("clock", what, why, "timedatectl set-ntp true, on the machine whose clock is wrong")
+
+
+def _token(used: Profile) -> list[Finding]:
+    try:
+        with Http(used.api_url, used.token, authority=used.authority or None, timeout=PATIENCE) as http:
+            who = cast(Row, http.call("GET", "/userinfo"))
+    except Unauthenticated as error:
+        return wrong("token", error.message, "the gateway does not know you", f"postern login {used.api_url}")
+    except PosternError as error:
+        return wrong("token", error.message, "whether it is good is not known", f"postern login {used.api_url}")
+    end = who.get("login_expires_at")
+    return ok("token", f"good, as {who['email']}" + (f", until {end}" if end else ""))
+
+
+def _ports(used: Profile, token: Secret) -> list[Finding]:
+    try:
+        with Http(used.api_url, token, authority=used.authority or None, timeout=PATIENCE) as http:
+            info = cast(ServerInfo, http.call("GET", "/serverinfo"))
+    except PosternError:  # the check of the token says why
+        return []
+    found = _version(info["version"])
+    # As `postern connect` does: what the gateway shows as its CA is trusted only where the answer itself came safely.
+    authority = used.authority or info["ca_certificate"] or ""
+    tunnel, control = Place.of(info["tunnel_url"], authority), Place.of(info["grpc_url"], authority)
+    found += sockets.upgraded("tunnel port", tunnel, token)
+    return [*found, *sockets.reachable("control port", control, ["h2"])]
+
+
+def _version(theirs: str) -> list[Finding]:
+    if theirs == __version__:
+        return ok("version", f"{__version__}, as the gateway")
+    what = f"this is {__version__}, and the gateway {theirs}"
+    return warning("version", what, "the newer one may know what the older does not", "pip install --upgrade postern")
+
+
+def _proxies(environ: Mapping[str, str]) -> list[Finding]:
+    given = [name for name in _PROXIES if environ.get(name) or environ.get(name.lower())]
+    if not given:
+        return ok("proxies", "none in the environment")
+    what = f"{', '.join(given)} is set"
+    why = "calls of the API go through that proxy, and tunnels do not: one may work without the other"
+    return warning("proxies", what, why, "set NO_PROXY to the gateway's host name, or unset it")
+
+
+def _local_port(port: int) -> list[Finding]:
+    try:
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind(("127.0.0.1", port))
+    except OSError as error:
+        what = f"port {port} of this machine cannot be had: {error.strerror}"
+        return wrong("local port", what, "`postern connect --port` listens there", "postern connect NAME --port 0")
+    return ok("local port", f"port {port} is free" if port else "there are free ones")

@@ -1,0 +1,153 @@
+"""The gateway's own machine: its data folder, store, keys, ports and certificate. The gateway may run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import stat
+from datetime import UTC, datetime
+from pathlib import Path
+
+from postern.cli.doctor import sockets
+from postern.cli.doctor.finding import Check, Finding, State, ok, warning, wrong
+from postern.cli.doctor.sockets import Place
+from postern.errors import PosternError
+from postern.settings import Settings
+from postern.wiring import checks as wiring
+
+_START = "postern gateway"
+LEAST, FEW = 256 << 20, 2 << 30  # free bytes: wrong, and worth a warning
+_MOST_SHOWN = 5
+_PRIVATE = ("keys", "tls/ca.key", "tls/server.key", "postern.db", "first-run.json", "run", "spool")
+
+
+def checks(settings: Settings) -> dict[str, Check]:
+    if not settings.home.is_dir():
+        what = f"there is no data folder {settings.home}"
+        do = f"{_START} --home FOLDER, or POSTERN_HOME=FOLDER postern doctor --gateway"
+        return {"data folder": lambda: wrong("data folder", what, "everything of a gateway is in it", do)}
+    running = wiring.is_running(settings)
+    return {
+        "data folder": lambda: _modes(settings.home),
+        "disk": lambda: _disk(settings.home),
+        "store": lambda: _store(settings),
+        "master key": lambda: _master(settings),
+        "certificate": lambda: _certificate(settings),
+        "ports": lambda: _ports(settings, running),
+        "spool": lambda: _spool(settings.home, running),
+    }
+
+
+def _modes(home: Path) -> list[Finding]:
+    open_ = [path for path in (home, *(home / name for name in _PRIVATE)) if path.exists() and _is_open(path)]
+    why = "keys and recordings are in it: whoever reads them reads every secret"
+    found = [
+        one
+        for path in open_
+        for one in wrong(
+            "data folder",
+            f"{path} is open to other users (mode {stat.S_IMODE(path.stat().st_mode):04o})",
+            why,
+            f"chmod {'700' if path.is_dir() else '600'} {path}",
+        )
+    ]
+    if home.stat().st_uid != os.geteuid():
+        what = f"{home} belongs to another user than the one who asks"
+        found += warning("data folder", what, "what is private cannot be looked at", "run it as the gateway's user")
+    return found or ok("data folder", f"{home} is open to its owner only")
+
+
+def _is_open(path: Path) -> bool:
+    """What lies in a folder that is closed is closed, too: but a backup may carry it elsewhere as it is."""
+    return bool(stat.S_IMODE(path.stat().st_mode) & (0o077 if path.is_dir() or path.suffix == ".key" else 0o007))
+
+
+def _disk(home: Path) -> list[Finding]:
+    free = shutil.disk_usage(home).free
+    what = f"{free / (1 << 30):.1f} GiB are free below {home}"
+    why = "a session whose recording cannot be written ends"
+    do = f"du -sh {home}/*, and delete or move what is not needed"
+    if free < LEAST:
+        return wrong("disk", what, why, do)
+    return warning("disk", what, why, do) if free < FEW else ok("disk", what)
+
+
+def _store(settings: Settings) -> list[Finding]:
+    try:
+        current = wiring.is_migrated(settings)
+    except PosternError as error:
+        return wrong("store", error.message, "without it nobody is let in", "check POSTERN_DATABASE_URL and its server")
+    if not current:
+        what = "the store's schema is not of this version"
+        return wrong("store", what, "an older or newer gateway wrote it", f"{_START}: a start migrates it")
+    return ok("store", "it answers, and is of this version")
+
+
+def _master(settings: Settings) -> list[Finding]:
+    try:
+        return ok("master key", wiring.check_master(settings))
+    except (PosternError, OSError) as error:
+        said = error.message if isinstance(error, PosternError) else str(error)
+        why = "no secret can be read without it, and no other replaces it"
+        return wrong("master key", said, why, "put it back from your backup; see docs/how-to/encryption-keys.md")
+
+
+def _certificate(settings: Settings) -> list[Finding]:
+    do = "give the files of POSTERN_TLS_CERT and POSTERN_TLS_KEY anew, and restart the gateway"
+    try:
+        end = wiring.certificate_end(settings)
+    except (OSError, ValueError) as error:
+        return wrong("certificate", f"it cannot be read: {error}", "no port with TLS opens without it", do)
+    if end is None:
+        return ok("certificate", "none yet; the first start makes one")
+    left = (end - datetime.now(UTC)).total_seconds()
+    what = f"good until {end:%Y-%m-%d}"
+    if left < sockets.SOON:
+        renew = do if settings.tls_cert else f"restart it ({_START}): a start renews it"
+        state = wrong if left <= 0 else warning
+        return state("certificate", what, "clients, agents and tunnels refuse it once it has ended", renew)
+    return ok("certificate", what)
+
+
+def _ports(settings: Settings, running: bool) -> list[Finding]:
+    found: list[Finding] = []
+    for name in ("api_port", "postgres_port", "tunnel_port", "control_port"):
+        port = getattr(settings, name)
+        if not port:  # picked at each start
+            continue
+        found += _answers(settings.host, port, name) if running else _is_free(settings.host, port, name)
+    if not running:
+        found += warning("gateway", "it does not run", "nobody is served", _START)
+    return found or ok("ports", "picked at each start")
+
+
+def _answers(host: str, port: int, name: str) -> list[Finding]:
+    nearby = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 - compared, not bound
+    [found] = sockets.reachable("ports", Place(nearby, port, False))
+    if found.state is State.OK:
+        return [found]
+    what = f"a gateway runs, and nothing answers at its {name} {port}"
+    return wrong("ports", what, "who comes there is not served", f"look at its log; POSTERN_{name.upper()} says where")
+
+
+def _is_free(host: str, port: int, name: str) -> list[Finding]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        with socket.socket(family) as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((host, port))
+    except OSError as error:
+        what = f"the {name} {port} of {host} cannot be had: {error.strerror}"
+        return wrong("ports", what, "the gateway does not start", f"{_START} --{name.replace('_', '-')} OTHER")
+    return ok("ports", f"{name} {port} is free")
+
+
+def _spool(home: Path, running: bool) -> list[Finding]:
+    left = sorted((home / "spool").glob("*/*.rec"))
+    if running or not left:
+        return ok("spool", f"{len(left)} recordings are being written" if left else "nothing is left over")
+    names = ", ".join(str(path.relative_to(home)) for path in left[:_MOST_SHOWN])
+    more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
+    what = f"{len(left)} recordings were not finished: {names}{more}"
+    return warning("spool", what, "they are of sessions that a crash cut off", f"{_START}: its start seals them")

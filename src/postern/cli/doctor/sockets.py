@@ -1,0 +1,127 @@
+"""What a port says: whether it is reached, whose certificate it shows, whether WebSockets get through."""
+
+from __future__ import annotations
+
+import base64
+import os
+import socket
+import ssl
+import time
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from postern.cli.doctor.finding import PATIENCE, Finding, ok, warning, wrong
+from postern.domain.secret import Secret
+
+SOON = 14 * 24 * 3600.0  # seconds before a certificate's end in which it is said
+_MOST = 64 * 1024  # bytes of an answer's head
+_DEFAULT = {"https": 443, "wss": 443, "grpcs": 443, "http": 80, "ws": 80, "grpc": 80}
+TRUST = "postern login URL --ca FILE"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`authority` is what to trust besides the system's CAs: PEM text; empty for nothing."""
+
+    host: str
+    port: int
+    is_tls: bool
+    authority: str = ""
+
+    @classmethod
+    def of(cls, url: str, authority: str = "") -> Place:
+        """Raises ValueError."""
+        parts = urlsplit(url)
+        if not parts.hostname or parts.scheme not in _DEFAULT:
+            raise ValueError(f"{url!r} is no address")
+        is_tls = parts.scheme in ("https", "wss", "grpcs")
+        return cls(parts.hostname, parts.port or _DEFAULT[parts.scheme], is_tls, authority)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def opened(place: Place, protocols: list[str] | None = None) -> socket.socket:
+    """Raises OSError; ssl.SSLError is one."""
+    raw = socket.create_connection((place.host, place.port), timeout=PATIENCE)
+    if not place.is_tls:
+        return raw
+    try:
+        context = ssl.create_default_context()
+        if place.authority:
+            context.load_verify_locations(cadata=place.authority)
+        if protocols:
+            context.set_alpn_protocols(protocols)
+        return context.wrap_socket(raw, server_hostname=place.host)
+    except BaseException:
+        raw.close()
+        raise
+
+
+def certificate(check: str, place: Place) -> list[Finding]:
+    """Its trust and its end. Nothing for a port without TLS."""
+    if not place.is_tls:
+        return []
+    try:
+        with opened(place) as stream:
+            shown = stream.getpeercert() if isinstance(stream, ssl.SSLSocket) else None
+    except OSError as error:
+        return unreached(check, place, error)
+    end = ssl.cert_time_to_seconds(str((shown or {})["notAfter"]))
+    left = end - time.time()
+    told = f"the certificate of {place} is good until {time.strftime('%Y-%m-%d', time.gmtime(end))}"
+    if left < SOON:
+        return warning(
+            check, told, "nobody gets in once it has ended", "restart the gateway, or renew POSTERN_TLS_CERT"
+        )
+    return ok(check, told)
+
+
+def reachable(check: str, place: Place, protocols: list[str] | None = None) -> list[Finding]:
+    try:
+        opened(place, protocols).close()
+    except OSError as error:
+        return unreached(check, place, error)
+    return ok(check, f"{place} answers")
+
+
+def upgraded(check: str, place: Place, token: Secret) -> list[Finding]:
+    """Whether a WebSocket (RFC 6455 section 4.1) is let through to the tunnel."""
+    key = base64.b64encode(os.urandom(16)).decode()
+    request = (
+        f"GET /tunnel HTTP/1.1\r\nHost: {place}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+        f"Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\nAuthorization: Bearer {token.reveal()}\r\n\r\n"
+    )
+    head = b""
+    try:
+        with opened(place) as stream:
+            stream.sendall(request.encode())
+            while b"\r\n" not in head and len(head) < _MOST:
+                got = stream.recv(4096)
+                if not got:
+                    break
+                head += got
+    except OSError as error:
+        return unreached(check, place, error)
+    status = head.split(b"\r\n")[0].decode("latin-1", "replace")
+    if status.split(" ")[1:2] == ["101"]:
+        return ok(check, f"{place} takes WebSockets")
+    return wrong(
+        check,
+        f"{place} answers {status[:100] or 'nothing'!r} to a WebSocket",
+        "tunnels of `postern connect` and of agents go through it",
+        "let the proxy or load balancer in between pass WebSocket upgrades to the tunnel port",
+    )
+
+
+def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        why = f"the certificate of {place} is not trusted: {error.verify_message}"
+        return wrong(check, why, "it may be somebody else's machine", TRUST)
+    said = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
+    return wrong(
+        check,
+        f"{place} cannot be reached: {said}",
+        "nothing goes through it",
+        "check the address, the firewall in between, and on the gateway's machine: postern doctor --gateway",
+    )

@@ -1,0 +1,99 @@
+"""What `postern doctor` asks of the rooms behind: nothing here makes or changes anything."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import os
+import sqlite3
+from contextlib import closing
+from datetime import datetime
+from pathlib import Path
+from uuid import uuid4
+
+from cryptography import x509
+
+from postern.agent import policy
+from postern.client.control import attend
+from postern.domain.agent import AgentKey
+from postern.domain.control import Welcome
+from postern.errors import Misconfigured, Unavailable
+from postern.settings import Settings
+from postern.store.database import Database
+from postern.wiring import masters, paths
+from postern.wiring.agent import facts
+
+
+def read_policy(file: str) -> None:
+    """Raises Misconfigured."""
+    policy.read(Path(file))
+
+
+def attended(key: AgentKey, patience: float) -> str:
+    """The tunnel's URL. Raises Unauthenticated when the key is refused, Unavailable when nobody answers in time."""
+
+    async def first() -> str:
+        orders = attend(key, facts(), uuid4())
+        try:
+            async with asyncio.timeout(patience):
+                async for order in orders:
+                    if isinstance(order, Welcome):
+                        return order.tunnel_url
+        except TimeoutError:
+            pass
+        finally:
+            await orders.aclose()  # type: ignore[attr-defined]
+        raise Unavailable(f"the control service of {key.host}:{key.port} does not answer")
+
+    return asyncio.run(first())
+
+
+def is_running(settings: Settings) -> bool:
+    """Whether a gateway holds the data folder."""
+    try:
+        descriptor = os.open(paths.lock(settings), os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def is_migrated(settings: Settings) -> bool:
+    """Raises Unavailable when the store does not answer, or is not there."""
+    if not settings.database_url:
+        # Not made by looking at it, and not by another user than the gateway's.
+        try:
+            with closing(sqlite3.connect(f"{paths.store(settings).as_uri()}?mode=ro", uri=True, timeout=2)) as trial:
+                trial.execute("select 1 from sqlite_master limit 1").fetchall()
+        except sqlite3.Error as error:
+            raise Unavailable(f"the store {paths.store(settings)} cannot be read: {error}") from None
+
+    async def ask() -> bool:
+        database = Database(settings.url)
+        try:
+            return await database.is_current()
+        finally:
+            await database.close()
+
+    return asyncio.run(ask())
+
+
+def check_master(settings: Settings) -> str:
+    """Which one it is. Raises Misconfigured when it cannot be had."""
+    if not settings.master_key and not paths.encryption_key(settings).exists():
+        raise Misconfigured(f"there is no {paths.encryption_key(settings)}")
+    return masters.master(settings).id
+
+
+def certificate_end(settings: Settings) -> datetime | None:
+    """Of the one that this gateway shows; None when it has made none yet. Raises OSError, ValueError."""
+    own = paths.certificates_folder(settings) / "server.crt"
+    file = Path(settings.tls_cert) if settings.tls_cert else own
+    if not settings.tls_cert and not file.exists():
+        return None
+    return x509.load_pem_x509_certificates(file.read_bytes())[0].not_valid_after_utc

@@ -1,0 +1,129 @@
+"""`postern connections` against a real gateway's API."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.served import Served
+
+
+@pytest.fixture
+def known(gate: Served) -> Served:
+    """Logged in, with an agent and two connections."""
+    gate.log_in()
+    agent = gate.run(gate.world.add_agent("edge"))
+    gate.run(gate.world.add_connection("shop", agent=agent, connection_tags={"env": "prod"}))
+    gone = gate.run(gate.world.add_agent("gone"))
+    gate.world.clock.forward(seconds=60)
+    gate.run(gate.world.stores.agents.seen([agent.id], gate.world.clock()))
+    gate.run(gate.world.add_connection("store", agent=gone, resource_name="warehouse"))
+    return gate
+
+
+def stored(gate: Served, name: str) -> dict[str, str]:
+    found = gate.run(gate.world.stores.connections.get(gate.world.org_id, name))
+    assert found is not None
+    return {key: value.reveal() for key, value in found.secret.items()}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (("--tag", "env=prod"), ["shop"]),
+        (("--tag", "!env"), ["store"]),
+        (("--tag", "env", "--tag", "env!=prod"), []),
+        (("--status", "online"), ["shop"]),
+        (("--status", "offline"), ["store"]),
+        (("--search", "WARE"), ["store"]),
+        (("--resource", "warehouse"), ["store"]),
+        (("--agent", "edge"), ["shop"]),
+        (("--type", "custom"), []),
+    ],
+)
+def test_lists_are_filtered(known: Served, arguments: tuple[str, ...], names: list[str]) -> None:
+    assert [one["name"] for one in known.json("connections", "list", *arguments)] == names
+
+
+def test_single_fields_are_set_and_emptied(known: Served) -> None:
+    known.ok("connections", "update", "shop", "--set", "access_max_duration=60", "--set", "reviewers=a, b")
+    shown = known.json("connections", "show", "shop")
+    assert (shown["access_max_duration"], shown["reviewers"]) == (60, ["a", "b"])
+    known.ok("connections", "update", "shop", "--unset", "access_max_duration", "--unset", "reviewers")
+    shown = known.json("connections", "show", "shop")
+    assert (shown["access_max_duration"], shown["reviewers"]) == (None, [])
+    known.ok("connections", "update", "shop", "--tag", "team=a", "--untag", "env", "--set", "resource_name=2024")
+    shown = known.json("connections", "show", "shop")
+    assert (shown["connection_tags"], shown["resource_name"]) == ({"team": "a"}, "2024")
+
+
+def test_secrets_are_set_one_by_one(known: Served) -> None:
+    known.ok("connections", "update", "shop", "--env", "PASS=hunter2", "--unset-env", "DB")
+    assert stored(known, "shop") == {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:PASS": "aHVudGVyMg=="}
+    refused = known.cli("connections", "update", "shop", "--unset-env", "DB")
+    assert refused.exit_code == 5
+    assert "it has no secret 'envvar:DB'; it has envvar:HOST, envvar:PASS" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((), "nothing to change"),
+        (("--set", "x"), "needs FIELD=VALUE"),
+        (("--set", "secret={}"), "by --env"),
+        (("--unset", "name"), "cannot be emptied; these can: command"),
+    ],
+)
+def test_a_change_that_says_nothing_is_refused(known: Served, arguments: tuple[str, ...], says: str) -> None:
+    refused = known.cli("connections", "update", "shop", *arguments)
+    assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
+
+
+def apply(gate: Served, folder: Path, body: Any) -> list[str]:
+    file = folder / "file.json"
+    file.write_text(json.dumps(body))
+    return [one["action"] for one in gate.json("connections", "apply", "-f", str(file))]
+
+
+def test_applying_twice_changes_nothing(known: Served, tmp_path: Path) -> None:
+    body = [
+        {"name": "orders", "subtype": "postgres", "agent": "edge", "connection_tags": {"env": "test"}},
+        {"name": "shop", "access_mode_exec": "disabled"},
+    ]
+    assert apply(known, tmp_path, body) == ["created", "changed"]
+    before = known.json("connections", "list")
+    assert apply(known, tmp_path, body) == ["unchanged", "unchanged"]
+    assert apply(known, tmp_path, before) == ["unchanged"] * 3
+    assert known.json("connections", "list") == before
+    assert apply(known, tmp_path, {"name": "orders", "connection_tags": {}}) == ["changed"]
+    assert stored(known, "shop") == {"envvar:HOST": "ZGIuZXhhbXBsZQ==", "envvar:DB": "c2hvcA=="}
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        ([{"name": "a" * 3}, {"name": "a" * 3}], "named twice: aaa"),
+        ([{}], "connection 1 is no JSON object with a `name`"),
+        (7, "connection 1 is no JSON object"),
+    ],
+)
+def test_a_file_that_cannot_be_meant_is_refused_whole(known: Served, body: Any, says: str) -> None:
+    refused = known.cli("connections", "apply", "-f", "-", stdin=json.dumps(body))
+    assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
+
+
+def test_which_connection_of_a_file_was_refused_is_said(known: Served) -> None:
+    refused = known.cli("connections", "apply", "-f", "-", stdin='{"name": "shop", "subtype": "cobol"}')
+    assert refused.stderr.startswith("postern: shop: subtype: 'cobol' is not one of")
+
+
+def test_resources_are_listed_and_deleted_when_they_are_empty(known: Served) -> None:
+    assert [one["name"] for one in known.json("admin", "resources", "list")["data"]] == ["shop", "warehouse"]
+    assert "store" in known.ok("admin", "resources", "show", "warehouse").stdout
+    refused = known.cli("admin", "resources", "delete", "warehouse", "--yes")
+    assert "has 1 connection: store" in refused.stderr
+    known.ok("connections", "update", "store", "--unset", "resource_name")
+    known.ok("admin", "resources", "delete", "warehouse", "--yes")
+    assert [one["name"] for one in known.json("admin", "resources", "list")["data"]] == ["shop", "store"]

@@ -1,0 +1,184 @@
+"""`postern doctor` against a whole gateway, and against set-ups that are broken on purpose."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tests.support.running import Gateway, started
+
+from postern.cli.doctor import finding, of_client, of_gateway
+from postern.cli.doctor.finding import State, ok
+from postern.cli.main import cli
+from postern.transport import certificates
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[Gateway]:
+    with started() as gateway:
+        yield gateway
+
+
+def asked(gateway: Gateway, *arguments: str, **environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    before = dict(gateway.environment)
+    gateway.environment |= environment
+    try:
+        result = gateway.run("doctor", "--json", *arguments)
+    finally:
+        gateway.environment = before
+    shown = json.loads(result.stdout)
+    for one in shown:
+        assert one["what"]
+        assert one["state"] == "ok" or (one["why"] and one["do"]), one
+    return result.returncode, {f"{one['check']}" + ("" if one["state"] == "ok" else "!"): one for one in shown}
+
+
+def test_a_whole_set_up_is_well(running: Gateway) -> None:
+    code, found = asked(running)
+    assert code == 0, found
+    named = {"profile", "gateway", "clock", "token", "version", "tunnel port", "control port", "local port", "proxies"}
+    assert set(found) == named
+    code, found = asked(running, "--gateway")
+    assert code == 0, found
+    assert {"data folder", "disk", "store", "master key", "certificate"} <= {name.rstrip("!") for name in found}
+    assert "is of this version" in found["store"]["what"]
+
+
+def test_it_is_readable(running: Gateway) -> None:
+    result = running.run("doctor")
+    assert result.stdout.startswith("ok     profile")
+
+
+def test_an_agent_with_a_good_key_and_one_with_an_old_one(running: Gateway, tmp_path: Path) -> None:
+    made = json.loads(running.run("admin", "agents", "create", "edge", "--json").stdout)
+    policy = tmp_path / "policy.toml"
+    policy.write_text("targets = [")
+    code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
+    assert (code, set(found)) == (0, {"key", "control port", "certificate", "accepted", "tunnel port", "policy"})
+    code, found = asked(running, "--agent", POSTERN_KEY=made["key"], POSTERN_AGENT_POLICY=str(policy))
+    assert (code, "policy!" in found) == (1, True)
+    assert running.run("admin", "agents", "renew-key", "edge", "--yes").returncode == 0
+    code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
+    assert code == 1
+    assert "not known here" in found["accepted!"]["what"]
+    assert "renew-key" in found["accepted!"]["do"]
+
+
+def test_an_agent_without_a_key_or_with_nonsense(running: Gateway) -> None:
+    code, found = asked(running, "--agent")
+    assert (code, found["key!"]["what"]) == (1, "POSTERN_KEY is not set")
+    secret = "grpcs://edge:xagt-short@localhost:1"
+    code, found = asked(running, "--agent", POSTERN_KEY=secret)
+    assert code == 1
+    assert "xagt-short" not in json.dumps(found)
+
+
+def test_an_agent_that_trusts_another_ca(running: Gateway, tmp_path: Path) -> None:
+    made = json.loads(running.run("admin", "agents", "create", "other", "--json").stdout)
+    key = made["key"].split("&ca=")[0].split("?ca=")[0]
+    code, found = asked(running, "--agent", POSTERN_KEY=key)
+    assert code == 1
+    assert "is not trusted" in found["control port!"]["what"]
+
+
+def test_a_token_that_ended_and_a_profile_open_to_others(running: Gateway) -> None:
+    url = running.told["api_url"]
+    code, found = asked(running, POSTERN_API_URL=url, POSTERN_TOKEN="made-up")
+    assert (code, found["token!"]["do"]) == (1, f"postern login {url}")
+    file = running.folder / "config" / "postern" / "config.json"
+    file.chmod(0o644)
+    try:
+        code, found = asked(running)
+        assert (code, found["profile!"]["do"]) == (1, f"chmod 600 {file}")
+    finally:
+        file.chmod(0o600)
+
+
+def test_a_gateway_that_is_away_and_one_that_never_answers(running: Gateway) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        code, found = asked(running, POSTERN_API_URL=url, POSTERN_TOKEN="made-up")
+        assert time.monotonic() - began < 12
+        assert (code, "did not answer in time" in found["gateway!"]["what"]) == (1, True)
+    code, found = asked(running, POSTERN_API_URL=url, POSTERN_TOKEN="made-up")
+    assert (code, "cannot be reached" in found["gateway!"]["what"]) == (1, True)
+
+
+def test_a_local_port_that_is_taken_and_a_proxy(running: Gateway) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        code, found = asked(running, "--port", str(port), ALL_PROXY="", NO_PROXY="*", HTTPS_PROXY="http://127.0.0.1:9")
+    assert (code, "local port!" in found, found["proxies!"]["state"]) == (1, True, "warning")
+
+
+def test_nobody_logged_in(tmp_path: Path) -> None:
+    ours = {name: None for name in os.environ if name.startswith("POSTERN_")}
+    result = CliRunner().invoke(cli, ["doctor"], env={**ours, "XDG_CONFIG_HOME": str(tmp_path)})
+    assert result.exit_code == 1
+    assert "do:  postern login" in result.output
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0, "ok"), (29, "ok"), (-29, "ok"), (40, "wrong"), (-40, "wrong")])
+def test_clocks_that_differ(seconds: int, state: str) -> None:
+    now = time.time()
+    date = datetime.fromtimestamp(now + seconds, UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
+    [found] = of_client._clock(date, now, now)
+    assert found.state == state
+
+
+def gateway_findings(home: Path, **more: str) -> tuple[int, dict[str, dict[str, Any]]]:
+    ours = {name: None for name in os.environ if name.startswith("POSTERN_")}
+    ports = {f"POSTERN_{name}_PORT": "0" for name in ("API", "POSTGRES", "TUNNEL", "CONTROL")}
+    arguments = ["doctor", "--gateway", "--json", "--home", str(home)]
+    result = CliRunner().invoke(cli, arguments, env={**ours, **ports, **more})
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result.exit_code, {one["check"]: one for one in json.loads(result.stdout) if one["state"] != "ok"}
+
+
+def test_a_gateway_without_its_folder(tmp_path: Path) -> None:
+    code, found = gateway_findings(tmp_path / "none")
+    assert (code, set(found)) == (1, {"data folder"})
+
+
+def test_a_broken_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of_gateway, "LEAST", 1 << 60)
+    home = tmp_path / "home"
+    (home / "spool" / "w1").mkdir(parents=True)
+    (home / "spool" / "w1" / "one.rec").write_bytes(b"")
+    home.chmod(0o755)
+    certificates.ensure(home / "tls", ["localhost"], now=datetime.now(UTC) - timedelta(days=4000))
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, found = gateway_findings(home, POSTERN_API_PORT=str(taken.getsockname()[1]))
+    assert code == 1
+    wanted = {"data folder", "disk", "store", "master key", "certificate", "ports", "gateway", "spool"}
+    assert set(found) == wanted
+    assert found["spool"]["what"].startswith("1 recordings were not finished: spool/w1/one.rec")
+    assert not (home / "postern.db").exists()
+    assert not (home / "keys").exists()
+
+
+def test_a_check_that_fails_or_hangs_is_a_finding() -> None:
+    def hangs() -> list[finding.Finding]:
+        time.sleep(1)
+        return ok("hangs", "late")
+
+    def fails() -> list[finding.Finding]:
+        raise ValueError("why")
+
+    began = time.monotonic()
+    found = finding.run({"hangs": hangs, "fails": fails, "well": lambda: ok("well", "yes")}, deadline=0.2)
+    assert time.monotonic() - began < 0.8
+    assert [(one.check, one.state) for one in found] == [
+        ("hangs", State.WRONG),
+        ("fails", State.WRONG),
+        ("well", State.OK),
+    ]

@@ -1,0 +1,108 @@
+"""What a change of a connection's settings does to the sessions that run, and to the next one."""
+
+from __future__ import annotations
+
+import base64
+import time
+from typing import Any
+
+import psycopg
+import pytest
+from tests.e2e.test_limits import cut, ended
+from tests.support.gateway import Gateway
+from tests.support.postgres import PostgresServer
+
+from postern.domain.agent import AgentMode
+from postern.domain.secret import Secret
+
+
+def change(gateway: Gateway, name: str, **changes: Any) -> None:
+    gateway.call(gateway.services.connections.patch(gateway.admin, name, changes))
+
+
+def test_a_shorter_maximum_duration_holds_for_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
+    gateway.connection("shortened", target)
+    with psycopg.connect(gateway.url("shortened")) as connection:
+        connection.execute("select 1")
+        change(gateway, "shortened", access_max_duration=2)
+        assert "maximum duration" in cut(connection, within=5)
+    assert ended(gateway, gateway.newest("shortened")) == "expired"
+
+
+def test_a_longer_maximum_duration_holds_for_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
+    gateway.connection("lengthened", target)
+    url = gateway.url("lengthened")  # its credential was issued without that limit, which would end the session, too
+    change(gateway, "lengthened", access_max_duration=3)
+    with psycopg.connect(url, autocommit=True) as connection:
+        change(gateway, "lengthened", access_max_duration=600)
+        time.sleep(5)
+        assert connection.execute("select 1").fetchone() == (1,)
+        change(gateway, "lengthened", access_max_duration=4)
+        assert "maximum duration" in cut(connection, within=3)
+
+
+def test_a_new_secret_is_for_new_sessions_and_leaves_running_ones_alone(
+    gateway: Gateway, target: PostgresServer, direct: psycopg.Connection
+) -> None:
+    direct.execute("create role other_user login superuser")
+    try:
+        made = gateway.connection("new-secret", target)
+        with psycopg.connect(gateway.url("new-secret"), autocommit=True) as before:
+            user = Secret(base64.b64encode(b"other_user").decode())
+            change(gateway, "new-secret", secret={**made.secret, "envvar:USER": user})
+            with psycopg.connect(gateway.url("new-secret")) as after:
+                assert after.execute("select current_user").fetchone() == ("other_user",)
+            assert before.execute("select current_user").fetchone() == ("postgres",)
+    finally:
+        direct.execute("drop role other_user")
+
+
+def test_a_new_agent_is_for_new_sessions_and_leaves_running_ones_alone(
+    gateway: Gateway, target: PostgresServer
+) -> None:
+    made = gateway.connection("new-agent", target)
+    with psycopg.connect(gateway.url("new-agent"), autocommit=True) as before:
+        agent = gateway.call(gateway.services.agent_keys.create(gateway.admin, "far-away", AgentMode.STANDARD)).agent
+        change(gateway, "new-agent", agent_id=agent.id)
+        with pytest.raises(psycopg.OperationalError, match="agent"):
+            psycopg.connect(gateway.url("new-agent"))
+        assert before.execute("select 1").fetchone() == (1,)
+        change(gateway, "new-agent", agent_id=made.agent_id)
+        with psycopg.connect(gateway.url("new-agent")) as after:
+            assert after.execute("select 1").fetchone() == (1,)
+
+
+def test_reviewers_end_what_could_not_be_opened_any_more(gateway: Gateway, target: PostgresServer) -> None:
+    gateway.connection("reviewed-later", target)
+    with psycopg.connect(gateway.url("reviewed-later")) as connection:
+        change(gateway, "reviewed-later", reviewers=("security",))
+        assert "asks for a review by security" in cut(connection)
+    with pytest.raises(psycopg.OperationalError, match="asks for a review"):
+        psycopg.connect(gateway.url("reviewed-later"))
+
+
+def test_another_subtype_ends_the_sessions_of_the_one_before(gateway: Gateway, target: PostgresServer) -> None:
+    gateway.connection("mysql-later", target)
+    with psycopg.connect(gateway.url("mysql-later")) as connection:
+        change(gateway, "mysql-later", subtype="mysql")
+        assert "of another type now" in cut(connection)
+
+
+def test_what_names_and_sorts_it_leaves_running_sessions_alone(gateway: Gateway, target: PostgresServer) -> None:
+    gateway.connection("renamed", target)
+    with psycopg.connect(gateway.url("renamed"), autocommit=True) as connection:
+        change(
+            gateway,
+            "renamed",
+            resource_name="another",
+            connection_tags={"env": "prod"},
+            tags=("old",),
+            force_approve_groups=("sre",),
+            issue_template_id="t-1",
+            access_mode_exec="disabled",
+            access_mode_runbooks="disabled",
+            access_schema="disabled",
+            command=("psql",),
+        )
+        time.sleep(0.5)
+        assert connection.execute("select 1").fetchone() == (1,)
