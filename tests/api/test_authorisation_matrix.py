@@ -87,6 +87,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/users/{emailOrID}"): {"name": "Bobby"},
 }
 QUERIES = {
+    ("GET", "/connections/{nameOrID}/columns"): "?table=orders",
     ("GET", "/callback"): "?state=made-up&code=x",
     ("GET", "/login"): "?redirect=http://localhost:7480/",
     ("GET", "/login/device"): "?user_code=AAAA-BBBB",
@@ -121,6 +122,11 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PATCH", "/connections/{nameOrID}"):                                   "403 403 403 200 403 403 200 404",
     ("PUT", "/connections/{nameOrID}"):                                     "403 403 403 200 403 403 200 404",
     ("GET", "/connections/{nameOrID}/access"):                              "200 200 200 200 200 200 200 404",
+    # Nothing runs errands here: who may ask waits in vain.
+    ("GET", "/connections/{nameOrID}/columns"):                             "503 503 403 503 503 403 503 404",
+    ("GET", "/connections/{nameOrID}/databases"):                           "503 503 403 503 503 403 503 404",
+    ("GET", "/connections/{nameOrID}/tables"):                              "503 503 403 503 503 403 503 404",
+    ("GET", "/connections/{nameOrID}/test"):                                "503 503 403 503 503 403 503 404",
     ("GET", "/connections/{nameOrID}/credentials"):                         "200 200 200 200 200 200 200 404",
     ("POST", "/connections/{nameOrID}/credentials"):                        "201 201 403 201 201 403 201 404",
     ("DELETE", "/connections/{nameOrID}/credentials/{credential_id}"):      "404 204 404 204 404 404 204 404",

@@ -25,6 +25,7 @@ from postern.api.routes import (
     features,
     groups,
     guardrails,
+    introspection,
     local_auth,
     login,
     logins,
@@ -50,6 +51,7 @@ from postern.services.done import DoneSignals
 _PARTS = (
     *(local_auth.router, logins.router, second_factors.router),
     *(server.router, groups.router, users.router, agents.router, connections.router),
+    introspection.router,
     *(service_accounts.router, api_keys.router, machines.router, scim.router),
     *(status.open_router, status.router, organisations.router, features.router, audit_logs.router),
     *(server_config.router, server_logs.router),

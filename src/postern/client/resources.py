@@ -46,6 +46,21 @@ class Connections:
         """Why somebody, oneself when None, may use it or not."""
         return cast(Row, self._http.call("GET", _path("connections", name, "access"), query={"user": user}))
 
+    def test(self, name: str) -> Row:
+        """A real login to the target. Raises Malformed with the reason when that fails."""
+        return cast(Row, self._http.call("GET", _path("connections", name, "test")))
+
+    def databases(self, name: str) -> Row:
+        return cast(Row, self._http.call("GET", _path("connections", name, "databases")))
+
+    def tables(self, name: str, *, database: str | None, schema: str | None) -> Row:
+        query = {"database": database, "schema": schema}
+        return cast(Row, self._http.call("GET", _path("connections", name, "tables"), query=query))
+
+    def columns(self, name: str, table: str, *, database: str | None, schema: str | None) -> Row:
+        query = {"table": table, "database": database, "schema": schema}
+        return cast(Row, self._http.call("GET", _path("connections", name, "columns"), query=query))
+
     def create(self, body: dict[str, Any]) -> Connection:
         return cast(Connection, self._http.call("POST", "/connections", body=body))
 

@@ -11,6 +11,7 @@ from postern.services.access_rules import AccessRules
 from postern.services.agents import Agents
 from postern.services.connections import Connections
 from postern.services.credentials import Credentials
+from postern.services.errands import Errands
 from postern.services.guardrails import GuardRails
 from postern.services.relay_workers import RelayWorkers
 from postern.services.server.features import Features
@@ -25,6 +26,7 @@ class TargetServices:
     agents: Agents
     connections: Connections
     credentials: Credentials
+    errands: Errands
     guardrails: GuardRails
     relay_workers: RelayWorkers
     sessions: Sessions
@@ -52,6 +54,7 @@ def build_targets(
             connections, control, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
+        errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
         guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         sessions=Sessions(

@@ -45,6 +45,7 @@ from postern.store.ports.targets import (
     ConnectionStore,
     CredentialStore,
     Ended,
+    ErrandStore,
     GuardRailStore,
     NamedRule,
     Recordings,
@@ -70,6 +71,7 @@ __all__ = [
     "DataKey",
     "DataKeyStore",
     "Ended",
+    "ErrandStore",
     "Follower",
     "Founding",
     "FoundingStore",
@@ -120,6 +122,8 @@ class Stores(Protocol):
     def connections(self) -> ConnectionStore: ...
     @property
     def credentials(self) -> CredentialStore: ...
+    @property
+    def errands(self) -> ErrandStore: ...
     @property
     def foundings(self) -> FoundingStore: ...
     @property

@@ -16,6 +16,7 @@ from postern.domain.access_rule import AccessRule
 from postern.domain.agent import Agent
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
+from postern.domain.errand import Errand
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
@@ -253,6 +254,24 @@ class AgentStore(Protocol):
 
     async def last_seen(self, mode: str) -> datetime | None:
         """When any agent of that mode was last heard of."""
+
+
+class ErrandStore(Protocol):
+    async def add(self, errand: Errand) -> None: ...
+
+    async def claim(self, errand_id: UUID, worker: str, since: datetime) -> Errand | None:
+        """For exactly one caller; None for all others, and when it was not made after `since`."""
+
+    async def answer(self, errand_id: UUID, worker: str, answer: str, at: datetime) -> bool:
+        """JSON. False when it was not this worker's to answer, or was answered, or is gone."""
+
+    async def look(self, errand_id: UUID) -> tuple[str | None, str | None]:
+        """(worker, answer), None where there is none yet."""
+
+    async def remove(self, errand_id: UUID) -> None: ...
+
+    async def prune(self, before: datetime) -> None:
+        """Forgets those that were not made after `before`."""
 
 
 class WorkerStore(Protocol):
