@@ -189,6 +189,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/sessions"):                                                   "200 200 200 200 200 200 200 200",
     ("POST", "/sessions"):                                                  "202 202 403 202 202 403 202 404",
     ("GET", "/sessions/{session_id}"):                                      "404 200 200 200 404 200 200 404",
+    ("GET", "/sessions/{session_id}/results"):                              "404 409 409 409 404 409 409 404",
     ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
@@ -247,7 +248,7 @@ async def opened(file: Path) -> AsyncIterator[tuple[World, httpx.AsyncClient]]:
     """The one application, over that store: building an application takes longer than all that is asked of it."""
     database = Database(f"sqlite:///{file}")
     world = await World.make(database, MASTER)
-    serve(APP, world.services(), INFO, exec_wait=0.01, stream_life=0.01)
+    serve(APP, world.services(), INFO, exec_wait=0.01, errand_wait=0.01, stream_life=0.01)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://localhost/api") as client:
         yield world, client
     await database.close()

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
-from uuid import UUID
 
 import pytest
 from tests.api.conftest import Api, message
+from tests.support.errands import answer_errands
 
-from postern.domain.errand import ErrandAnswer, Failure
-from postern.store.ports import Topic
+from postern.domain.errand import ErrandAnswer, ErrandKind, Failure
 
 
 def answered(api: Api, answer: ErrandAnswer) -> list[Mapping[str, str]]:
     """From now on a worker answers this; what it was asked is in the list."""
-    asked: list[Mapping[str, str]] = []
-    tasks = set()
-
-    async def run(errand_id: UUID) -> None:
-        claimed = await api.services.errands.claim(errand_id, "w1")
-        assert claimed is not None
-        asked.append(claimed[0].arguments)
-        await api.services.errands.answer(errand_id, "w1", answer)
-
-    def on_run(payload: Mapping[str, str]) -> None:
-        tasks.add(asyncio.get_running_loop().create_task(run(UUID(payload["errand_id"]))))
-
-    api.world.signals.subscribe(Topic.ERRAND_RUN, on_run)
-    return asked
+    return answer_errands(api.world, api.services.errands, dict.fromkeys(ErrandKind, answer))
 
 
 async def test_a_test_that_went_well(api: Api) -> None:

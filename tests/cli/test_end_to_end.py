@@ -150,6 +150,21 @@ def test_a_connection_that_does_not_work_says_why(gateway: Gateway) -> None:
     assert "127.0.0.1:1 cannot be reached" in failed.stderr
 
 
+def test_exec_prints_results_as_json_and_csv(gateway: Gateway) -> None:
+    script = "select 1 as one, null as nothing, '' as empty; select email from customers where id = 1"
+    done = gateway.run("exec", "shop-demo", "-i", script, "--format", "csv")  # what runs it here makes CRLF a newline
+    assert (done.returncode, done.stdout) == (0, 'one,nothing,empty\n1,,""\n\nemail\n****@****\n'), done.stderr
+    one, two = json.loads(gateway.run("exec", "shop-demo", "-i", script, "--format", "json").stdout)
+    assert (one["rows"], two["rows"], two["tag"]) == ([["1", None, ""]], [["****@****"]], "SELECT 1")
+    failed = gateway.run("exec", "shop-demo", "-i", "select 1;\nselect 2 frm x y", "--format", "csv")
+    assert failed.returncode == 1
+    assert "syntax error" in failed.stderr
+    lines = failed.stderr.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("LINE 2: select 2 frm"))
+    assert lines[at][lines[at + 1].index("^")] == "x"
+    assert gateway.run("exec", "shop-demo", "-i", "select 1", "--json", "--format", "csv").returncode == 2
+
+
 def test_exec_prints_output_and_errors_apart(gateway: Gateway) -> None:
     done = gateway.run("exec", "shop-demo", "-i", "select name from customers where id = 1")
     assert "Hana Dale" in done.stdout

@@ -15,6 +15,7 @@ from postern.domain.agent import Agent, AgentMode
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.login import ClientKind
 from postern.domain.principal import Account, Principal
+from postern.domain.results import Result
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.session import Session
@@ -60,12 +61,16 @@ class FakeRecordings:
 
     def __init__(self) -> None:
         self.stored: dict[UUID, list[tuple[float, str, bytes]]] = {}
+        self.answered: dict[UUID, list[Result]] = {}
 
     def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
         return iter(self.stored.get(session.id, []))
 
     def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
         return ((at, content) for at, kind, content in self.stored.get(session.id, []) if kind == "i")
+
+    def results(self, session: Session) -> Iterator[Result]:
+        return iter(self.answered.get(session.id, []))
 
 
 class HeardSignals(LocalSignals):

@@ -47,6 +47,7 @@ from postern.api.scim import shaped
 from postern.api.scim.resources import PREFIX
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
+from postern.services.errands import WAIT
 
 _PARTS = (
     *(local_auth.router, logins.router, second_factors.router),
@@ -68,13 +69,23 @@ def create_app(
     info: ServerInfo,
     *,
     exec_wait: float = EXEC_WAIT,
+    errand_wait: float = WAIT,
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> FastAPI:
-    """In seconds: `exec_wait` is how long a request waits for its script to end, `stream_life` how long one answer
+    """In seconds: `exec_wait` is how long a request waits for its script to end, `errand_wait` for the
+    answer of a target, `stream_life` how long one answer
     follows the server's log. `trusted_proxies` are believed about who their client is."""
     app = routed()
-    serve(app, services, info, exec_wait=exec_wait, stream_life=stream_life, trusted_proxies=trusted_proxies)
+    serve(
+        app,
+        services,
+        info,
+        exec_wait=exec_wait,
+        errand_wait=errand_wait,
+        stream_life=stream_life,
+        trusted_proxies=trusted_proxies,
+    )
     return app
 
 
@@ -84,6 +95,7 @@ def serve(
     info: ServerInfo,
     *,
     exec_wait: float = EXEC_WAIT,
+    errand_wait: float = WAIT,
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> None:
@@ -91,6 +103,7 @@ def serve(
     app.state.services = services
     app.state.info = info
     app.state.exec_wait = exec_wait
+    app.state.errand_wait = errand_wait
     app.state.stream_life = stream_life
     app.state.trusted_proxies = tuple(trusted_proxies)
     app.state.done = DoneSignals(services.signals)

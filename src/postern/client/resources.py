@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -151,6 +153,10 @@ class Sessions:
 
     def kill(self, session_id: str) -> None:
         self._http.call("POST", _path("sessions", session_id, "kill"))
+
+    def results(self, session_id: str, form: str) -> AbstractContextManager[Iterator[bytes]]:
+        """What a script answered, all of it as far as its recording goes: `form` is text, json or csv."""
+        return self._http.pieces(_path("sessions", session_id, "results"), query={"format": form})
 
     def execute(self, connection: str, script: str) -> ExecResult:
         """Answers when the script has ended, or after about 50 s with output_status `running`."""

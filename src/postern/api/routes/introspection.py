@@ -14,7 +14,6 @@ from postern.api.schemas.errands import ColumnsAnswer, DatabasesAnswer, TablesAn
 from postern.domain.errand import ErrandKind
 from postern.domain.principal import Principal
 from postern.services.bundle import Services
-from postern.services.errands import WAIT
 
 router = APIRouter(prefix="/connections/{nameOrID}", tags=["Connections"], route_class=AuditedRoute)
 
@@ -79,7 +78,6 @@ async def _ask(
     arguments: dict[str, str | None],
     source: str,
 ) -> dict[str, Any]:
-    """No longer than a script may take (see create_app)."""
-    wait = min(WAIT, request.app.state.exec_wait)
+    wait: float = request.app.state.errand_wait
     answer = await services.errands.ask(caller, connection, kind, arguments, source=source, wait=wait)
     return {**answer.result, "truncated": answer.truncated}

@@ -20,6 +20,7 @@ from postern.domain.errand import Errand
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
+from postern.domain.results import Result
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.worker import RelayWorker
 
@@ -32,6 +33,9 @@ class Recordings(Protocol):
 
     def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
         """(milliseconds since start, text of the query)."""
+
+    def results(self, session: Session) -> Iterator[Result]:
+        """What a script answered, as values. Raises NotFound where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
