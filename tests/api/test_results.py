@@ -12,6 +12,7 @@ import pytest
 from tests.api.conftest import Api, message
 
 from postern.api.results import Writer
+from postern.api.schemas.sessions import ExecError
 from postern.domain.results import CUT, Columns, Finished, Problem, Result, Row
 from postern.domain.session import EndReason
 
@@ -119,3 +120,12 @@ async def test_where_downloads_are_off_results_of_others_are_too(api: Api) -> No
     assert (await api.as_admin.put("/feature-flags/session-download", json={"enabled": False})).status_code == 200
     message(await api.as_auditor.get(f"/sessions/{session}/results"), 403)
     assert (await api.as_ann.get(f"/sessions/{session}/results")).status_code == 200
+
+
+@pytest.mark.parametrize(("position", "line"), [(1, 1), (10, 1), (11, 2), (21, 2), (22, None), (0, None), (None, None)])
+def test_the_line_of_an_error_is_told_where_its_position_is_in_the_script(
+    position: int | None, line: int | None
+) -> None:
+    """A target that says nonsense of the position gets no line."""
+    told = ExecError.of(Problem("ERROR", "no", position=position), "select 1;\nselect x/0")
+    assert (told.position, told.line) == (position, line)

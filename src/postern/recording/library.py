@@ -10,7 +10,7 @@ from uuid import UUID
 
 from postern.domain.results import CUT, Finished, Problem, Result
 from postern.domain.session import EndReason, Session
-from postern.errors import NotFound
+from postern.errors import NotFound, PosternError
 from postern.interception.events import Completed, Note, Operation, Refusal, Shown
 from postern.recording.layout import ARCHIVE_SUFFIX, SPOOL_SUFFIX
 from postern.recording.reader import RecordingReader
@@ -90,10 +90,18 @@ class Library:
             values = self._readers.get(reader.header.protocol)
             if values is None:
                 raise NotFound(f"sessions of {reader.header.protocol!r} have no results as values")
-            made, is_cut = values(), False
+            made: Reader | None = values()
+            is_cut = False
             for _, event in reader:
                 if isinstance(event, Shown):
-                    yield from made.feed(event.data)
+                    if made is None:
+                        continue
+                    try:
+                        found = made.feed(event.data)
+                    except PosternError as error:
+                        made = None
+                        found = [Problem(CUT, f"the rest cannot be read as values: {error.message}", fails=False)]
+                    yield from found
                 elif isinstance(event, Note):
                     cut = event.text == OUTPUT_LIMIT_REACHED
                     is_cut = is_cut or cut

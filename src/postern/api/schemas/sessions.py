@@ -84,7 +84,7 @@ class ExecError(Answer):
     @classmethod
     def of(cls, problem: Problem, script: str) -> ExecError:
         at = problem.position
-        line = None if at is None or at > len(script) + 1 else script.count("\n", 0, at - 1) + 1
+        line = None if at is None or not 1 <= at <= len(script) + 1 else script.count("\n", 0, at - 1) + 1
         same = {name: getattr(problem, name) for name in cls.model_fields if name != "line"}
         return cls(**same, line=line)
 
