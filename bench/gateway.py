@@ -32,7 +32,7 @@ class BenchGateway:
     def __init__(self) -> None:
         # Short, since a Unix socket's path lies in it.
         self.home = Path(tempfile.mkdtemp(prefix="bench-", dir="/tmp"))
-        ports = {f"{name}_port": free_port() for name in ("api", "postgres", "tunnel")}
+        ports = {f"{name}_port": free_port() for name in ("api", "postgres", "tunnel", "control")}
         self.settings: Settings = load({}, home=str(self.home / "home"), demo=False, log_level="warning", **ports)
         self._log = self.home / "log"
         with self._log.open("wb") as log:
@@ -60,6 +60,17 @@ class BenchGateway:
             {**body, **modes, "access_schema": "enabled", "secret": secret, **options}
         )
         return made["id"]
+
+    def agent(self, name: str) -> tuple[str, str]:
+        """Makes one that dials in; its id, and the key to start it with."""
+        made = self._http.call("POST", "/agents", body={"name": name})
+        return self._client.agents.id_of(name), str(made["key"])
+
+    def execute(self, connection: str, script: str) -> None:
+        """Raises RuntimeError when it fails."""
+        done = self._client.sessions.execute(connection, script)
+        if done["output_status"] != "success":
+            raise RuntimeError(f"a script on {connection!r} failed: {done['output']}")
 
     def guardrail(self, *connection_ids: str) -> None:
         """One rule of words and one pattern, on input; no benchmark statement meets them."""

@@ -88,6 +88,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/users/{emailOrID}"): {"name": "Bobby"},
 }
 QUERIES = {
+    ("GET", "/connections/{nameOrID}/columns"): "?table=orders",
     ("GET", "/callback"): "?state=made-up&code=x",
     ("GET", "/login"): "?redirect=http://localhost:7480/",
     ("GET", "/login/device"): "?user_code=AAAA-BBBB",
@@ -123,6 +124,11 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PATCH", "/connections/{nameOrID}"):                                   "403 403 403 200 403 403 200 404",
     ("PUT", "/connections/{nameOrID}"):                                     "403 403 403 200 403 403 200 404",
     ("GET", "/connections/{nameOrID}/access"):                              "200 200 200 200 200 200 200 404",
+    # Nothing runs errands here: who may ask waits in vain.
+    ("GET", "/connections/{nameOrID}/columns"):                             "503 503 403 503 503 403 503 404",
+    ("GET", "/connections/{nameOrID}/databases"):                           "503 503 403 503 503 403 503 404",
+    ("GET", "/connections/{nameOrID}/tables"):                              "503 503 403 503 503 403 503 404",
+    ("GET", "/connections/{nameOrID}/test"):                                "503 503 403 503 503 403 503 404",
     ("GET", "/connections/{nameOrID}/credentials"):                         "200 200 200 200 200 200 200 404",
     ("POST", "/connections/{nameOrID}/credentials"):                        "201 201 403 201 201 403 201 404",
     ("DELETE", "/connections/{nameOrID}/credentials/{credential_id}"):      "404 204 404 204 404 404 204 404",
@@ -191,6 +197,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/sessions"):                                                   "200 200 200 200 200 200 200 200",
     ("POST", "/sessions"):                                                  "202 202 403 202 202 403 202 404",
     ("GET", "/sessions/{session_id}"):                                      "404 200 200 200 404 200 200 404",
+    ("GET", "/sessions/{session_id}/results"):                              "404 409 409 409 404 409 409 404",
     ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
@@ -249,7 +256,7 @@ async def opened(file: Path) -> AsyncIterator[tuple[World, httpx.AsyncClient]]:
     """The one application, over that store: building an application takes longer than all that is asked of it."""
     database = Database(f"sqlite:///{file}")
     world = await World.make(database, MASTER)
-    serve(APP, world.services(), INFO, exec_wait=0.01, stream_life=0.01)
+    serve(APP, world.services(), INFO, exec_wait=0.01, errand_wait=0.01, stream_life=0.01)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(APP), base_url="http://localhost/api") as client:
         yield world, client
     await database.close()

@@ -237,6 +237,7 @@ async def test_running_a_script(api: Api, exit_code: int | None, reason: EndReas
         "output": "id\n1\n",
         "output_status": status,
         "exit_code": exit_code,
+        "error": None,
         "truncated": False,
         "execution_time": 250,
         "has_review": False,

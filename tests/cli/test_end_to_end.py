@@ -126,6 +126,45 @@ def test_sessions_show_what_happened(gateway: Gateway) -> None:
     assert "42\n" in gateway.run("sessions", "show", session["id"], "--output").stdout
 
 
+def test_a_connection_is_tested_and_looked_into(gateway: Gateway) -> None:
+    done = gateway.run("connections", "test", "shop-demo")
+    assert (done.returncode, done.stdout.startswith("shop-demo works")) == (0, True), done.stderr
+    assert json.loads(gateway.run("connections", "test", "shop-demo", "--json").stdout) == {"success": True}
+    tables = gateway.run("connections", "schema", "shop-demo").stdout
+    assert re.search(r"^public +customers$", tables, re.MULTILINE)
+    columns = gateway.run("connections", "schema", "shop-demo", "--table", "customers").stdout
+    assert re.search(r"^email +text +no$", columns, re.MULTILINE), columns
+    found = json.loads(gateway.run("connections", "schema", "shop-demo", "--databases", "--json").stdout)
+    assert found["databases"]
+    missing = gateway.run("connections", "schema", "shop-demo", "--table", "no such table")
+    assert (missing.returncode, missing.stdout) == (5, "")
+    assert "no such table" in missing.stderr
+    assert gateway.run("connections", "schema", "shop-demo", "--databases", "--table", "x").returncode == 2
+
+
+def test_a_connection_that_does_not_work_says_why(gateway: Gateway) -> None:
+    secrets = ("--env", "HOST=127.0.0.1", "--env", "PORT=1", "--env", "USER=x")
+    assert gateway.run("connections", "create", "broken", *secrets).returncode == 0
+    failed = gateway.run("connections", "test", "broken")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "127.0.0.1:1 cannot be reached" in failed.stderr
+
+
+def test_exec_prints_results_as_json_and_csv(gateway: Gateway) -> None:
+    script = "select 1 as one, null as nothing, '' as empty; select email from customers where id = 1"
+    done = gateway.run("exec", "shop-demo", "-i", script, "--format", "csv")  # what runs it here makes CRLF a newline
+    assert (done.returncode, done.stdout) == (0, 'one,nothing,empty\n1,,""\n\nemail\n****@****\n'), done.stderr
+    one, two = json.loads(gateway.run("exec", "shop-demo", "-i", script, "--format", "json").stdout)
+    assert (one["rows"], two["rows"], two["tag"]) == ([["1", None, ""]], [["****@****"]], "SELECT 1")
+    failed = gateway.run("exec", "shop-demo", "-i", "select 1;\nselect 2 frm x y", "--format", "csv")
+    assert failed.returncode == 1
+    assert "syntax error" in failed.stderr
+    lines = failed.stderr.splitlines()
+    at = next(number for number, line in enumerate(lines) if line.startswith("LINE 2: select 2 frm"))
+    assert lines[at][lines[at + 1].index("^")] == "x"
+    assert gateway.run("exec", "shop-demo", "-i", "select 1", "--json", "--format", "csv").returncode == 2
+
+
 def test_exec_prints_output_and_errors_apart(gateway: Gateway) -> None:
     done = gateway.run("exec", "shop-demo", "-i", "select name from customers where id = 1")
     assert "Hana Dale" in done.stdout

@@ -61,6 +61,20 @@ def test_a_query_through_the_agent_is_masked_and_on_record(gateway: Gateway, age
     assert shown["version"]
 
 
+def test_a_connection_is_tested_looked_into_and_run_on_through_the_agent(gateway: Gateway, agent: AgentProcess) -> None:
+    assert json.loads(gateway.run("connections", "test", "far", "--json").stdout) == {"success": True}
+    shown = gateway.run(
+        "connections", "schema", "far", "--table", "pg_class", "--schema", "pg_catalog", "--json"
+    ).stdout
+    assert {"name": "relname", "type": "name", "nullable": False} in json.loads(shown)["columns"]
+    done = gateway.run("exec", "far", "-i", "select 'ann@example.com' as who", "--format", "csv")
+    assert (done.returncode, done.stdout) == (0, "who\n****@****\n")
+    assert agent.stop() == 0
+    failed = gateway.run("connections", "test", "far")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert "offline" in failed.stderr
+
+
 def test_an_agent_that_is_killed_ends_its_sessions_and_its_successor_serves(
     gateway: Gateway, key: str, agent: AgentProcess
 ) -> None:

@@ -5,7 +5,8 @@ from uuid import uuid4
 
 import pytest
 
-from postern.errors import NotFound
+from postern.domain.results import CUT, Finished, Problem, Result, Row
+from postern.errors import NotFound, ProtocolViolation
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
 from postern.recording.archive import seal
 from postern.recording.layout import archive_path
@@ -133,3 +134,51 @@ def test_a_bind_value_never_looks_like_a_statement() -> None:
 def test_bytes_that_no_encoding_explains_come_back() -> None:
     assert describe(Operation(1, b"select '\xe9'".decode("utf-8", "surrogateescape"))) == b"select '\xe9'"
     assert describe(Operation(1, "select '\ud800'")) == b"select '?'"
+
+
+class Letters:
+    """A reader whose rows are letters; `!` is no letter."""
+
+    def feed(self, data: bytes) -> list[Result]:
+        if b"!" in data:
+            raise ProtocolViolation("no letter")
+        return [Row((letter,)) for letter in data.decode()]
+
+
+def results_of(home: Path, header: Header) -> list[Result]:
+    return list(Library(home, {}, {"postgres": Letters}).results(header.session))
+
+
+def test_results_are_values_notes_and_after_the_cut_how_it_ended(
+    make_spool: MakeSpool, home: Path, header: Header
+) -> None:
+    events: list[tuple[int, Event]] = [
+        (0, Shown(b"ab")),
+        (0, Note("session ended", {"reason": "failed"})),
+        (0, Shown(b"cd")),
+        (0, Completed(1, "SELECT 4", 4)),
+        (0, Completed(2, error_code="22012", error="division by zero")),
+        (0, Note("session ended", {"reason": "killed"})),
+    ]
+    record(make_spool, events, limit=3)
+    assert results_of(home, header) == [
+        *(Row((letter,)) for letter in "abc"),
+        Problem(CUT, "[note] output limit reached (limit: 3)", fails=False),
+        Finished("SELECT 4"),
+        Problem("ERROR", "division by zero", code="22012"),
+        Problem("NOTE", "[note] session ended (reason: killed)", fails=False),
+    ]
+
+
+def test_results_that_cannot_be_read_end_with_a_word(make_spool: MakeSpool, home: Path, header: Header) -> None:
+    record(make_spool, [(0, Shown(b"a")), (0, Shown(b"!")), (0, Shown(b"b"))])
+    first, cut = results_of(home, header)
+    assert first == Row(("a",))
+    assert isinstance(cut, Problem)
+    assert (cut.severity, "no letter" in cut.text) == (CUT, True)
+
+
+def test_a_protocol_without_values_has_no_results(make_spool: MakeSpool, home: Path, header: Header) -> None:
+    record(make_spool, [(0, Shown(b"a"))])
+    with pytest.raises(NotFound, match="no results"):
+        next(Library(home, {}).results(header.session))

@@ -15,6 +15,7 @@ from postern.domain.agent import Agent, AgentMode
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.login import ClientKind
 from postern.domain.principal import Account, Principal
+from postern.domain.results import Result
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.session import Session
@@ -61,6 +62,7 @@ class FakeRecordings:
 
     def __init__(self) -> None:
         self.stored: dict[UUID, list[tuple[float, str, bytes]]] = {}
+        self.answered: dict[UUID, list[Result]] = {}
 
     def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
         """As the real ones, says only when it is read that there is no recording."""
@@ -70,6 +72,9 @@ class FakeRecordings:
 
     def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
         return ((at, content) for at, kind, content in self.events(session) if kind == "i")
+
+    def results(self, session: Session) -> Iterator[Result]:
+        return iter(self.answered.get(session.id, []))
 
 
 class HeardSignals(LocalSignals):

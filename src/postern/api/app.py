@@ -25,6 +25,7 @@ from postern.api.routes import (
     features,
     groups,
     guardrails,
+    introspection,
     local_auth,
     login,
     logins,
@@ -48,11 +49,13 @@ from postern.api.scim import shaped
 from postern.api.scim.resources import PREFIX
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
+from postern.services.errands import WAIT
 
 _PARTS = (
     *(local_auth.router, logins.router, second_factors.router),
     *(server.router, groups.router, users.router, agents.router, connections.router),
     *(resources.router, resources.tags_router),
+    introspection.router,
     *(service_accounts.router, api_keys.router, machines.router, scim.router),
     *(status.open_router, status.router, organisations.router, features.router, audit_logs.router),
     *(server_config.router, server_logs.router),
@@ -69,13 +72,23 @@ def create_app(
     info: ServerInfo,
     *,
     exec_wait: float = EXEC_WAIT,
+    errand_wait: float = WAIT,
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> FastAPI:
-    """In seconds: `exec_wait` is how long a request waits for its script to end, `stream_life` how long one answer
+    """In seconds: `exec_wait` is how long a request waits for its script to end, `errand_wait` for the
+    answer of a target, `stream_life` how long one answer
     follows the server's log. `trusted_proxies` are believed about who their client is."""
     app = routed()
-    serve(app, services, info, exec_wait=exec_wait, stream_life=stream_life, trusted_proxies=trusted_proxies)
+    serve(
+        app,
+        services,
+        info,
+        exec_wait=exec_wait,
+        errand_wait=errand_wait,
+        stream_life=stream_life,
+        trusted_proxies=trusted_proxies,
+    )
     return app
 
 
@@ -85,6 +98,7 @@ def serve(
     info: ServerInfo,
     *,
     exec_wait: float = EXEC_WAIT,
+    errand_wait: float = WAIT,
     stream_life: float = STREAM_LIFE,
     trusted_proxies: Sequence[Network] = (),
 ) -> None:
@@ -92,6 +106,7 @@ def serve(
     app.state.services = services
     app.state.info = info
     app.state.exec_wait = exec_wait
+    app.state.errand_wait = errand_wait
     app.state.stream_life = stream_life
     app.state.trusted_proxies = tuple(trusted_proxies)
     app.state.done = DoneSignals(services.signals)

@@ -122,6 +122,15 @@ class Http:
             yield answer.iter_lines()
 
     @contextmanager
+    def pieces(self, path: str, *, query: Mapping[str, Any] | None = None) -> Iterator[Iterator[bytes]]:
+        """The bytes of an answer that may be large, as they come."""
+        with self._told(), self._client.stream("GET", path, params=_given(query)) as answer:
+            if not answer.is_success:
+                answer.read()
+            self._checked(answer)
+            yield answer.iter_bytes()
+
+    @contextmanager
     def _told(self) -> Iterator[None]:
         """What httpx raises, in our words."""
         try:

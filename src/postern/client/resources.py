@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -45,6 +47,21 @@ class Connections:
     def access(self, name: str, user: str | None = None) -> Row:
         """Why somebody, oneself when None, may use it or not."""
         return cast(Row, self._http.call("GET", _path("connections", name, "access"), query={"user": user}))
+
+    def test(self, name: str) -> Row:
+        """A real login to the target. Raises Malformed with the reason when that fails."""
+        return cast(Row, self._http.call("GET", _path("connections", name, "test")))
+
+    def databases(self, name: str) -> Row:
+        return cast(Row, self._http.call("GET", _path("connections", name, "databases")))
+
+    def tables(self, name: str, *, database: str | None, schema: str | None) -> Row:
+        query = {"database": database, "schema": schema}
+        return cast(Row, self._http.call("GET", _path("connections", name, "tables"), query=query))
+
+    def columns(self, name: str, table: str, *, database: str | None, schema: str | None) -> Row:
+        query = {"table": table, "database": database, "schema": schema}
+        return cast(Row, self._http.call("GET", _path("connections", name, "columns"), query=query))
 
     def create(self, body: dict[str, Any]) -> Connection:
         return cast(Connection, self._http.call("POST", "/connections", body=body))
@@ -136,6 +153,10 @@ class Sessions:
 
     def kill(self, session_id: str) -> None:
         self._http.call("POST", _path("sessions", session_id, "kill"))
+
+    def results(self, session_id: str, form: str) -> AbstractContextManager[Iterator[bytes]]:
+        """What a script answered, all of it as far as its recording goes: `form` is text, json or csv."""
+        return self._http.pieces(_path("sessions", session_id, "results"), query={"format": form})
 
     def execute(self, connection: str, script: str) -> ExecResult:
         """Answers when the script has ended, or after about 50 s with output_status `running`."""

@@ -95,6 +95,7 @@ class ExecResult(TypedDict):
     output: str | None
     output_status: str
     exit_code: int | None
+    error: dict[str, Any] | None
     truncated: bool
     execution_time: int
 

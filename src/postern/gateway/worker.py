@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from postern.domain.server import Endpoint, Listener
 from postern.gateway.door import TunnelDoor
+from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
@@ -42,6 +43,7 @@ class Worker:
         gate: PostgresGate,
         links: LiveLinks,
         executions: Executions,
+        errands: ErrandRuns,
         door: TunnelDoor,
         tunnels: Tunnels,
         logins: Logins,
@@ -54,6 +56,7 @@ class Worker:
         self._gate = gate
         self._links = links
         self._executions = executions
+        self._errands = errands
         self._door = door
         self._tunnels = tunnels
         self._logins = logins
@@ -83,6 +86,7 @@ class Worker:
             await self._stopping.wait()
         finally:
             self._executions.take_no_more()
+            self._errands.take_no_more()
             for task in background:
                 task.cancel()
             self._native.close()
@@ -91,7 +95,8 @@ class Worker:
             await self._presence.stop()
             await self._links.stop(STOP_GRACE)
             self._door.close("the gateway is stopping")
-            await asyncio.gather(self._logins.stop(CLOSE_GRACE), self._executions.stop(CLOSE_GRACE))
+            ends = (self._logins, self._executions, self._errands)
+            await asyncio.gather(*(one.stop(CLOSE_GRACE) for one in ends))
 
     def _accept(self, endpoint: Endpoint) -> asyncio.Protocol:
         """Beyond loopback nobody gets in without TLS."""

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Literal, Protocol
 from uuid import UUID
 
-from postern.domain.session import Session
-from postern.errors import NotFound
+from postern.domain.results import CUT, Finished, Problem, Result
+from postern.domain.session import EndReason, Session
+from postern.errors import NotFound, PosternError
 from postern.interception.events import Completed, Note, Operation, Refusal, Shown
 from postern.recording.layout import ARCHIVE_SUFFIX, SPOOL_SUFFIX
 from postern.recording.reader import RecordingReader
@@ -28,12 +29,27 @@ class Renderer(Protocol):
         ...
 
 
-class Library:
-    """`renderers` by protocol name; a protocol without one is replayed as its bytes were."""
+class Reader(Protocol):
+    """Turns the wire bytes that a script's client was shown into values. One for each reading."""
 
-    def __init__(self, home: Path, renderers: Mapping[str, Callable[[], Renderer]]) -> None:
+    def feed(self, data: bytes) -> list[Result]:
+        """The next bytes of the stream, cut anywhere → what is complete now."""
+        ...
+
+
+class Library:
+    """By protocol name: `renderers`, where a protocol without one is replayed as its bytes were, and `readers`, without
+    one of which a protocol has no results."""
+
+    def __init__(
+        self,
+        home: Path,
+        renderers: Mapping[str, Callable[[], Renderer]],
+        readers: Mapping[str, Callable[[], Reader]] | None = None,
+    ) -> None:
         self._home = home
         self._renderers = renderers
+        self._readers = readers or {}
 
     def open(self, session: Session | UUID) -> RecordingReader:
         """Raises NotFound when there is no recording, Malformed when its header cannot be read."""
@@ -64,6 +80,38 @@ class Library:
                     yield ms, stream, content
             if reader.damage and not self._is_live(reader):
                 yield ms, "e", f"[note] the recording cannot be read further: {reader.damage}\n".encode()
+
+    def results(self, session: Session | UUID) -> Iterator[Result]:
+        """What a script answered, as values. Raises NotFound where there are none for this protocol.
+
+        Where output was cut at the limit of the recording, only how statements ended is told from there on.
+        """
+        with self.open(session) as reader:
+            values = self._readers.get(reader.header.protocol)
+            if values is None:
+                raise NotFound(f"sessions of {reader.header.protocol!r} have no results as values")
+            made: Reader | None = values()
+            is_cut = False
+            for _, event in reader:
+                if isinstance(event, Shown):
+                    if made is None:
+                        continue
+                    try:
+                        found = made.feed(event.data)
+                    except PosternError as error:
+                        made = None
+                        found = [Problem(CUT, f"the rest cannot be read as values: {error.message}", fails=False)]
+                    yield from found
+                elif isinstance(event, Note):
+                    cut = event.text == OUTPUT_LIMIT_REACHED
+                    is_cut = is_cut or cut
+                    if event.details.get("reason") != EndReason.FAILED:  # the error says that, and more
+                        text = _describe_note(event).decode(errors="replace").strip()
+                        yield Problem(CUT if cut else "NOTE", text, fails=False)
+                elif is_cut:
+                    yield from _ends(event)
+            if reader.damage and not self._is_live(reader):
+                yield Problem("NOTE", f"the recording cannot be read further: {reader.damage}", fails=False)
 
     def operations(self, session: Session | UUID) -> Iterator[tuple[float, bytes]]:
         """(milliseconds since start, statement text) of everything that was asked."""
@@ -108,6 +156,13 @@ class _Replay:
             self._renderer = None
             return [("e", b"[note] output could not be rendered; it follows as it was sent\n"), ("o", data)]
         return [("e" if stream == "e" else "o", text) for stream, text in pieces]
+
+
+def _ends(event: object) -> Iterator[Result]:
+    if isinstance(event, Refusal):
+        yield Problem("ERROR", event.message)
+    elif isinstance(event, Completed):
+        yield Problem("ERROR", event.error, code=event.error_code) if event.error else Finished(event.tag)
 
 
 def text_of(operation: Operation) -> bytes:

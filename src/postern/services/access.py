@@ -101,6 +101,30 @@ class Access:
             raise missing
         return await self._admit(principal, found, verb, missing, source=source, credential_id=None, expires_at=None)
 
+    async def admit_errand(self, principal: Principal, connection: str, *, schema: bool, source: str) -> Permit:
+        """To test a connection, or to look into the `schema` of its target, which `access_schema` switches; neither
+        shows rows, so neither waits for reviewers. A test asks for a way in that is switched on, but of administrators,
+        who test what they have not switched on yet. `connection` is a name or id.
+
+        Raises NotFound also when it is hidden from them, Denied, Unavailable.
+        """
+        missing = NotFound(f"there is no connection {connection!r}; list them and check the name")
+        found = await self._connections.get(principal.org_id, connection)
+        if found is None:
+            raise missing
+        await self._require_visible(principal, found, missing)
+        reason = _principal_reason(principal.is_active)
+        if reason is None and schema and found.access_schema is not Toggle.ENABLED:
+            reason = f"the schema of connection {found.name!r} is switched off; ask an administrator"
+        if reason is None and not schema and not principal.is_admin:
+            modes = [_mode_reason(mode, found.name, verb) for mode, verb in _modes(found)]
+            reason = modes[0] if all(modes) else None
+        if reason is None and principal.is_auditor:
+            reason = _AUDITOR
+        if reason is not None:
+            raise Denied(reason)
+        return Permit(principal, found, await self.policy_for(found), Verb.EXEC, source, None, None, seal())
+
     async def _admit(
         self,
         principal: Principal,
@@ -113,12 +137,7 @@ class Access:
         expires_at: datetime | None,
     ) -> Permit:
         """`hidden` is raised when they may not even see it, before anything is told of the connection."""
-        if principal.org_id != connection.org_id:
-            raise Denied("the user and the connection belong to different organisations")
-        decision = await self._control.decide(principal, connection)
-        if not decision.visible:
-            log.info("access rules keep %s from connection %s", principal.email, connection.name)
-            raise hidden
+        await self._require_visible(principal, connection, hidden)
         mode = connection.access_mode_connect if verb is Verb.CONNECT else connection.access_mode_exec
         reason = _principal_reason(principal.is_active) or _mode_reason(mode, connection.name, verb)
         if reason is None and principal.is_auditor:
@@ -128,6 +147,14 @@ class Access:
             raise Denied(reason)
         policy = await self.policy_for(connection)
         return Permit(principal, connection, policy, verb, source, credential_id, expires_at, seal())
+
+    async def _require_visible(self, principal: Principal, connection: Connection, hidden: PosternError) -> None:
+        if principal.org_id != connection.org_id:
+            raise Denied("the user and the connection belong to different organisations")
+        decision = await self._control.decide(principal, connection)
+        if not decision.visible:
+            log.info("access rules keep %s from connection %s", principal.email, connection.name)
+            raise hidden
 
     async def policy_for(self, connection: Connection) -> Policy:
         """The snapshot that holds from now on. At most one statement; none when the guard rails are cached.
@@ -259,6 +286,10 @@ def _principal_reason(active: bool | None) -> str | None:
     if active is None:
         return "this user was deleted"
     return None if active else "this user is inactive; ask an administrator"
+
+
+def _modes(connection: Connection) -> tuple[tuple[Toggle, Verb], ...]:
+    return ((connection.access_mode_connect, Verb.CONNECT), (connection.access_mode_exec, Verb.EXEC))
 
 
 def _mode_reason(mode: Toggle, connection: str, verb: Verb) -> str | None:

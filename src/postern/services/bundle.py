@@ -73,7 +73,9 @@ def build_services(
         organisations=Organisations(
             stores.organisations, stores.foundings, identity.setup_links, server.operators, signals, now
         ),
-        upkeep=Upkeep(identity.logins, identity.vouchers, targets.relay_workers, stores.idempotency, now),
+        upkeep=Upkeep(
+            identity.logins, identity.vouchers, targets.relay_workers, targets.errands, stores.idempotency, now
+        ),
         signals=signals,
         now=now,
     )

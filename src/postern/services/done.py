@@ -1,4 +1,4 @@
-"""Waiting for a session to be done."""
+"""Waiting for a session, or an errand, to be done."""
 
 from __future__ import annotations
 
@@ -11,24 +11,25 @@ from postern.store.ports import Signals, Topic
 
 
 class DoneSignals:
-    """Wakes who waits for `session.done`. One per process."""
+    """Wakes who waits for `session.done`, or another topic whose payload `key` says what is done. One per process."""
 
-    def __init__(self, signals: Signals) -> None:
+    def __init__(self, signals: Signals, topic: str = Topic.SESSION_DONE, key: str = "session_id") -> None:
         self._waiting: dict[str, asyncio.Event] = {}
-        signals.subscribe(Topic.SESSION_DONE, self._wake)
+        self._key = key
+        signals.subscribe(topic, self._wake)
         signals.subscribe(Topic.RESUMED, self._wake_all)
 
     @asynccontextmanager
-    async def listen(self, session_id: UUID) -> AsyncIterator[asyncio.Event]:
-        """The event is set when the session may be done; begin to listen before the session can start."""
-        event = self._waiting[str(session_id)] = asyncio.Event()
+    async def listen(self, key: UUID) -> AsyncIterator[asyncio.Event]:
+        """The event is set when that one may be done; begin to listen before it can start."""
+        event = self._waiting[str(key)] = asyncio.Event()
         try:
             yield event
         finally:
-            del self._waiting[str(session_id)]
+            del self._waiting[str(key)]
 
     def _wake(self, payload: Mapping[str, str]) -> None:
-        event = self._waiting.get(payload.get("session_id", ""))
+        event = self._waiting.get(payload.get(self._key, ""))
         if event is not None:
             event.set()
 

@@ -13,8 +13,9 @@ from postern.domain.features import Feature
 from postern.domain.lists import Listed, Page
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
+from postern.domain.results import Result
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
-from postern.errors import Denied, Invalid, NotFound, Unavailable
+from postern.errors import Conflict, Denied, Invalid, NotFound, Unavailable
 from postern.services.access import Access
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
@@ -178,6 +179,23 @@ class Sessions:
     def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
         """The texts of the queries. Blocks on files: call it from a thread."""
         return self._recordings.operations(session)
+
+    async def finished(self, principal: Principal, session_id: UUID | str) -> Session:
+        """A script that has run to its end, for `results`. Files of sessions of others must not be switched off.
+
+        Raises NotFound, Denied, Invalid when it is no script, Conflict while it runs."""
+        session = await self.get(principal, session_id)
+        if session.verb is not Verb.EXEC:
+            raise Invalid("session_id: only a script has results; this session was interactive", field="session_id")
+        if session.status is not SessionStatus.DONE:
+            raise Conflict("this script has not ended yet; ask again once it is done")
+        if not _owns(principal, session):
+            await self.require_download(principal)
+        return session
+
+    def results(self, session: Session) -> Iterator[Result]:
+        """Of a session that `finished` gave. Blocks on files: call it from a thread. Raises NotFound."""
+        return self._recordings.results(session)
 
     async def kill(self, principal: Principal, given_id: UUID | str) -> None:
         """Ends it now, if it is not done. By its owner or an admin. Raises NotFound, Denied."""

@@ -11,6 +11,7 @@ from postern.services.access_rules import AccessRules
 from postern.services.agents import Agents
 from postern.services.connections import Connections
 from postern.services.credentials import Credentials
+from postern.services.errands import Errands
 from postern.services.guardrails import GuardRails
 from postern.services.proxy_managers import ProxyManagers
 from postern.services.relay_workers import RelayWorkers
@@ -27,6 +28,7 @@ class TargetServices:
     agents: Agents
     connections: Connections
     credentials: Credentials
+    errands: Errands
     guardrails: GuardRails
     proxy_managers: ProxyManagers
     relay_workers: RelayWorkers
@@ -56,6 +58,7 @@ def build_targets(
             connections, control, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
         ),
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
+        errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
         guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
         proxy_managers=ProxyManagers(access, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from postern.errors import PosternError
+from postern.services.errands import Errands
 from postern.services.identity.logins import Logins
 from postern.services.identity.vouchers import Vouchers
 from postern.services.relay_workers import RelayWorkers
@@ -21,7 +22,13 @@ ANSWERS_STAY = timedelta(days=1)  # for requests that carried an idempotency key
 
 class Upkeep:
     def __init__(
-        self, logins: Logins, vouchers: Vouchers, workers: RelayWorkers, answers: IdempotencyStore, now: Clock
+        self,
+        logins: Logins,
+        vouchers: Vouchers,
+        workers: RelayWorkers,
+        errands: Errands,
+        answers: IdempotencyStore,
+        now: Clock,
     ) -> None:
         self._answers = answers
         self._now = now
@@ -29,6 +36,7 @@ class Upkeep:
             logins.prune,
             vouchers.prune,
             workers.prune,
+            errands.prune,
             self._prune_answers,
         )
 

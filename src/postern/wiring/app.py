@@ -15,6 +15,7 @@ from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.protocols.postgres.lens import PostgresLens
+from postern.protocols.postgres.results import PostgresResults
 from postern.recording.library import Library
 from postern.services.bundle import Services, build_services
 from postern.services.server.machine import Machine
@@ -51,7 +52,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = SqlStores(database, encryption)
-        recordings = Library(settings.home, {"postgres": PostgresLens})
+        recordings = Library(settings.home, {"postgres": PostgresLens}, {"postgres": PostgresResults})
         networks = networks_of(settings.provider_networks)
         openid = OpenIdClient(Fetcher(allowed=networks), now)
         saml = SamlAdapter(Fetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)

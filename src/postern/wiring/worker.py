@@ -21,6 +21,7 @@ from postern.domain.worker import RelayWorker
 from postern.gateway.agents import Dialers, RemoteAgents
 from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
+from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
@@ -157,6 +158,7 @@ def build_worker(
         gate,
         links,
         executions,
+        ErrandRuns(name, made.errands, agent, made.signals),
         door,
         tunnels,
         logins,

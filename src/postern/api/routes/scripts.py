@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from datetime import datetime
 from uuid import uuid4
 
@@ -12,9 +13,12 @@ from postern.api import streams
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Address, Caller, Use
 from postern.api.responses import errors
-from postern.api.schemas.sessions import ExecAnswer, ExecRequest
+from postern.api.results import Format, Writer
+from postern.api.schemas.sessions import ExecAnswer, ExecError, ExecRequest
 from postern.domain.principal import Principal
+from postern.domain.results import Result
 from postern.domain.session import Session, SessionStatus
+from postern.errors import NotFound
 from postern.services.bundle import Services
 from postern.services.done import DoneSignals
 
@@ -52,10 +56,11 @@ async def run_script(
             output="",
             output_status="running",
             exit_code=None,
+            error=None,
             truncated=False,
             execution_time=elapsed,
         )
-    return await asyncio.to_thread(_answer, services, session)
+    return await asyncio.to_thread(_answer, services, session, body.format)
 
 
 async def _wait_for_end(
@@ -76,16 +81,33 @@ async def _wait_for_end(
     return session
 
 
-def _answer(services: Services, session: Session) -> ExecAnswer:
-    text, truncated = streams.output(services.sessions, session, OUTPUT_LIMIT)
+def _answer(services: Services, session: Session, form: Format) -> ExecAnswer:
+    writer = Writer(_results(services, session), OUTPUT_LIMIT)
+    if form is Format.TEXT:
+        text, truncated = streams.output(services.sessions, session, OUTPUT_LIMIT)
+        text = text or str(session.metadata.get("end_detail", ""))
+    else:
+        text = "".join(writer.json() if form is Format.JSON else writer.csv())
+        truncated = writer.truncated
+    if session.exit_code:
+        writer.finish()
     return ExecAnswer(
         session_id=session.id,
-        output=text or str(session.metadata.get("end_detail", "")),
+        output=text,
         output_status="success" if session.exit_code == 0 else "failed",
         exit_code=session.exit_code,
+        error=ExecError.of(writer.error, session.script or "") if writer.error else None,
         truncated=truncated or bool(session.metrics.get("truncated")),
         execution_time=_milliseconds(session.start_date, session.end_date or session.start_date),
     )
+
+
+def _results(services: Services, session: Session) -> Iterator[Result]:
+    """None of a script that was never begun: it has no recording."""
+    try:
+        yield from services.sessions.results(session)
+    except NotFound:
+        return
 
 
 def _milliseconds(start: datetime, end: datetime) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Iterator
 from itertools import chain, islice
 from typing import Annotated, Literal
 
@@ -16,6 +17,7 @@ from postern.api.auth import Caller, Use
 from postern.api.moments import Moment
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
+from postern.api.results import MEDIA, Format, Writer
 from postern.api.schemas.sessions import SessionAnswer, StreamFormat
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.errors import Invalid
@@ -29,6 +31,15 @@ _EXPANDABLE = ("event_stream", "session_input")
 _FILE = {
     "description": "The session, or a file when `extension` is given",
     "content": {"text/csv": {}, "application/octet-stream": {}},
+}
+
+_RESULTS = {
+    "description": "The results, as they are read",
+    "content": {
+        "application/json": {"schema": {"type": "array", "items": {"type": "object"}}},
+        "text/csv": {},
+        "text/plain": {},
+    },
 }
 
 
@@ -88,6 +99,34 @@ async def get_session(
         streams.event_stream, services.sessions, session, event_stream, kinds or frozenset(streams.KINDS)
     )
     return SessionAnswer.of(session, events=found, event_size=size)
+
+
+@router.get(
+    "/{session_id}/results", response_class=StreamingResponse, responses={**errors(403, 404, 409), 200: _RESULTS}
+)
+async def get_results(
+    session_id: str,
+    caller: Caller,
+    services: Use,
+    form: Annotated[Format, Query(alias="format")] = Format.JSON,
+) -> StreamingResponse:
+    """All that a script answered, as far as its recording goes: as the database's texts, after masking. In JSON one
+    object for each statement: `columns`, `rows`, `tag`, `notices`, `error`, `truncated`."""
+    session = await services.sessions.finished(caller, session_id)
+    chunks = _result_chunks(services, session, form)
+    first = await asyncio.to_thread(next, chunks, b"")  # what raises does so before the answer begins
+    return StreamingResponse(chain([first], chunks), media_type=MEDIA[form])
+
+
+def _result_chunks(services: Services, session: Session, form: Format) -> Iterator[bytes]:
+    if form is Format.TEXT:
+        for _, kind, content in services.sessions.events(session):
+            if kind != "i":
+                yield content
+        return
+    writer = Writer(services.sessions.results(session))
+    for piece in writer.json() if form is Format.JSON else writer.csv():
+        yield piece.encode()
 
 
 @router.post("/{session_id}/kill", status_code=204, responses=errors(403, 404))

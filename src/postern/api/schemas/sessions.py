@@ -9,7 +9,9 @@ from uuid import UUID
 
 from pydantic import Field
 
+from postern.api.results import Format
 from postern.api.schemas.common import Answer, Body
+from postern.domain.results import Problem
 from postern.domain.session import Session, SessionStatus, Verb
 
 # [milliseconds since start_date, "i" | "o" | "e", base64 content]
@@ -68,9 +70,29 @@ class SessionAnswer(Answer):
         )
 
 
+class ExecError(Answer):
+    """What made a script fail."""
+
+    severity: str
+    code: str = Field(description="As the database has it, for PostgreSQL the SQLSTATE; empty where there is none")
+    text: str
+    detail: str
+    hint: str
+    position: int | None = Field(description="Characters of the script, from 1")
+    line: int | None = Field(description="Of the script, from 1, where the position is known")
+
+    @classmethod
+    def of(cls, problem: Problem, script: str) -> ExecError:
+        at = problem.position
+        line = None if at is None or not 1 <= at <= len(script) + 1 else script.count("\n", 0, at - 1) + 1
+        same = {name: getattr(problem, name) for name in cls.model_fields if name != "line"}
+        return cls(**same, line=line)
+
+
 class ExecRequest(Body):
     connection: str
     script: str
+    format: Format = Field(Format.TEXT, description="Of `output`")
     metadata: dict[str, str] | None = None
     labels: dict[str, str] | None = None
 
@@ -80,6 +102,7 @@ class ExecAnswer(Answer):
     output: str
     output_status: Literal["success", "failed", "running"]
     exit_code: int | None = Field(description="None while it runs, and when it never began")
-    truncated: bool = Field(description="There is more output than is shown here; the session has it")
+    error: ExecError | None = Field(description="Why it failed, where the target or a rule said so")
+    truncated: bool = Field(description="There is more than 1 MiB of output; the session's results have it")
     execution_time: int = Field(description="Milliseconds")
     has_review: bool = False

@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import base64
 import os
+import time
 from typing import IO, Any
 
 import click
 
 from postern.cli.api import client
 from postern.cli.connection_files import MODES, applied, one_object, settings, several, without
-from postern.cli.output import emit, fields, json_option, table
+from postern.cli.output import emit, fields, json_option, span
+from postern.cli.output import table as show_table
 from postern.cli.rows import pairs, told
-from postern.client.shapes import Connection
+from postern.client.shapes import Connection, Row
 
 
 @click.group(invoke_without_command=True)
@@ -60,7 +62,9 @@ def list_(
 
 def _show_list(found: list[Connection]) -> None:
     rows = [[one["name"], one["subtype"] or one["type"], one["status"], one.get("connection_tags")] for one in found]
-    table(["name", "type", "status", "tags"], rows, "There are no connections yet: postern connections create --help")
+    show_table(
+        ["name", "type", "status", "tags"], rows, "There are no connections yet: postern connections create --help"
+    )
 
 
 @connections.command()
@@ -76,6 +80,59 @@ def show(name: str, as_json: bool) -> None:
 def _shown(key: str, value: Any) -> Any:
     """Of the secret its keys: values are null, or references."""
     return sorted(value) if key == "secret" and isinstance(value, dict) else value
+
+
+@connections.command()
+@click.argument("name")
+@json_option
+def test(name: str, as_json: bool) -> None:
+    """Log in to the target of a connection, and say why when that fails."""
+    begun = time.monotonic()
+    with client() as api:
+        found = api.connections.test(name)
+    told(found, as_json, f"{name} works: its target answered in {span(time.monotonic() - begun)}.")
+
+
+@connections.command()
+@click.argument("name")
+@click.option("--databases", is_flag=True, help="List databases, not tables.")
+@click.option("--database", help="Look into this database, not the connection's own.")
+@click.option("--schema", "schema_name", help="Only this schema.")
+@click.option("--table", help="Show the columns of this table.")
+@json_option
+def schema(
+    name: str, databases: bool, database: str | None, schema_name: str | None, table: str | None, as_json: bool
+) -> None:
+    """Show what is in the database of a connection: its tables, or the columns of one.
+
+    \b
+    postern connections schema shop-demo
+    postern connections schema shop-demo --databases
+    postern connections schema shop-demo --table orders
+    """
+    if databases and (database or schema_name or table):
+        raise click.UsageError("--databases lists them all, and goes with none of --database, --schema and --table")
+    with client() as api:
+        if databases:
+            found = api.connections.databases(name)
+        elif table is None:
+            found = api.connections.tables(name, database=database, schema=schema_name)
+        else:
+            found = api.connections.columns(name, table, database=database, schema=schema_name)
+    emit(found, as_json, _show_schema)
+    if found["truncated"]:
+        click.echo("postern: there is more; ask for less by --schema", err=True)
+
+
+def _show_schema(found: Row) -> None:
+    if "databases" in found:
+        show_table(["database"], [[one] for one in found["databases"]], "This user may connect to no database.")
+    elif "schemas" in found:
+        rows = [[schema["name"], one] for schema in found["schemas"] for one in schema["tables"]]
+        show_table(["schema", "table"], rows, "There are no tables that this user may see.")
+    else:
+        rows = [[one["name"], one["type"], one["nullable"]] for one in found["columns"]]
+        show_table(["column", "type", "nullable"], rows, "This table has no columns.")
 
 
 @connections.command()

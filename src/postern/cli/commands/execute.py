@@ -12,7 +12,7 @@ from postern.cli.output import emit, json_option
 from postern.cli.timeline import steps
 from postern.client.client import Client
 from postern.client.shapes import ExecResult, Session
-from postern.domain.text import printable
+from postern.domain.text import one_line, printable
 
 POLL = 1.0  # seconds between two looks at a script that runs on
 
@@ -21,20 +21,30 @@ POLL = 1.0  # seconds between two looks at a script that runs on
 @click.argument("name")
 @click.option("-i", "--input", "script", help="The script itself.")
 @click.option("-f", "--file", "file", type=click.File(), help="A file with the script.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", "csv"]),
+    help="Of the results: text with tabs between columns, JSON, or CSV (RFC 4180).  [default: text]",
+)
 @json_option
-def execute(name: str, script: str | None, file: IO[str] | None, as_json: bool) -> None:
+def execute(name: str, script: str | None, file: IO[str] | None, form: str | None, as_json: bool) -> None:
     """Run a script on a connection and print its output.
 
     The script comes from -i, from -f, or from standard input. Output goes to standard output, errors to standard
-    error; the exit code is 1 when the script failed.
+    error; the exit code is 1 when the script failed. A script of several statements is one request: it ends at the
+    first error, and what it did before is undone, unless it says begin and commit itself. With --json the API's own
+    answer is printed, with at most 1 MiB of output; --format prints as much as the session's recording keeps.
 
     \b
     postern exec shop-demo -i 'select count(*) from orders'
-    postern exec shop-demo -f report.sql
+    postern exec shop-demo -f report.sql --format csv > report.csv
     echo 'select now()' | postern exec shop-demo
     """
     if script is not None and file is not None:
         raise click.UsageError("give -i or -f, not both")
+    if form is not None and as_json:
+        raise click.UsageError("give --json or --format, not both")
     if script is None:
         if file is None and sys.stdin.isatty():
             raise click.UsageError("nothing to run: give -i, -f, or a script on standard input")
@@ -43,13 +53,17 @@ def execute(name: str, script: str | None, file: IO[str] | None, as_json: bool) 
         raise click.UsageError("the script is empty")
     with client() as api:
         result = _wait(api, api.sessions.execute(name, script))
-        session = api.sessions.get(result["session_id"], expand=True)
+        structured = form in ("json", "csv") and not as_json
+        if structured:
+            _pass_on(api, result["session_id"], str(form))
+        session = api.sessions.get(result["session_id"], expand=not structured or result["output_status"] != "success")
     if as_json:
         emit({**result, "exit_code": session["exit_code"]}, True, lambda _: None)
     else:
-        _print_parts(session)
+        _print_parts(session, errors_only=structured)
+        _point_at(script, result)
         click.echo(f"postern: session {result['session_id']}", err=True)
-        if result["truncated"]:
+        if (session["metrics"] or {}).get("truncated"):
             click.echo("postern: the output was cut at the gateway's limit", err=True)
     if result["output_status"] != "success":
         sys.exit(FAILED)
@@ -66,7 +80,28 @@ def _wait(api: Client, result: ExecResult) -> ExecResult:
     return result
 
 
-def _print_parts(session: Session) -> None:
+def _pass_on(api: Client, session_id: str, form: str) -> None:
+    """Byte for byte, as it comes."""
+    with api.sessions.results(session_id, form) as pieces:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
+def _point_at(script: str, result: ExecResult) -> None:
+    """The line that the database could not read, and where in it."""
+    error = result.get("error") or {}
+    position, line = error.get("position"), error.get("line")
+    if position is None or line is None:
+        return
+    lead = f"LINE {line}: "
+    text = script.split("\n")[line - 1]
+    column = position - 1 - (script.rfind("\n", 0, position - 1) + 1)
+    click.echo(lead + one_line(text), err=True)
+    click.echo(" " * (len(lead) + column) + "^", err=True)
+
+
+def _print_parts(session: Session, *, errors_only: bool = False) -> None:
     """What the script printed, as it came: output and errors on their own streams. Not made printable when it goes
     to a file or a program, which wants it byte for byte."""
     shown = printable if sys.stdout.isatty() else str
@@ -74,7 +109,7 @@ def _print_parts(session: Session) -> None:
     if not session.get("event_stream") and detail:
         click.echo(f"postern: {printable(str(detail))}", err=True)
     for step in steps(session.get("event_stream") or []):
-        for text in step.output:
+        for text in () if errors_only else step.output:
             click.echo(shown(text), nl=False)
         for text in step.errors:
             click.echo(printable(text), nl=not text.endswith("\n"), err=True)

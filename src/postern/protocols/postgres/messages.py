@@ -182,6 +182,7 @@ class Report:
     text: str
     detail: str = ""
     hint: str = ""
+    position: str = ""  # decimal: which character of the statement, from 1
 
 
 def report(tag: bytes, severity: str, code: str, text: str, detail: str = "", hint: str = "") -> bytes:
@@ -214,6 +215,7 @@ def parse_report(body: bytes) -> Report:
         text=found.get("M", ""),
         detail=found.get("D", ""),
         hint=found.get("H", ""),
+        position=found.get("P", ""),
     )
 
 

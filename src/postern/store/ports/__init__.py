@@ -45,6 +45,7 @@ from postern.store.ports.targets import (
     ConnectionStore,
     CredentialStore,
     Ended,
+    ErrandStore,
     GuardRailStore,
     NamedRule,
     Recordings,
@@ -71,6 +72,7 @@ __all__ = [
     "DataKey",
     "DataKeyStore",
     "Ended",
+    "ErrandStore",
     "Follower",
     "Founding",
     "FoundingStore",
@@ -122,6 +124,8 @@ class Stores(Protocol):
     def connections(self) -> ConnectionStore: ...
     @property
     def credentials(self) -> CredentialStore: ...
+    @property
+    def errands(self) -> ErrandStore: ...
     @property
     def foundings(self) -> FoundingStore: ...
     @property

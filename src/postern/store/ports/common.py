@@ -21,6 +21,8 @@ class Topic:
     POLICY_CHANGED = "policy.changed"
     AGENT_CHANGED = "agent.changed"
     WORKERS_CHANGED = "workers.changed"
+    ERRAND_RUN = "errand.run"
+    ERRAND_DONE = "errand.done"
     CANCEL = "cancel"
     DATA_KEYS_CHANGED = "data_keys.changed"
     # Told by the signals client itself, never sent: the hub was lost and found again, so messages

@@ -16,10 +16,12 @@ from postern.domain.access_rule import AccessRule
 from postern.domain.agent import Agent
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
+from postern.domain.errand import Errand
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.resource import Resource, TagUse
+from postern.domain.results import Result
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.worker import RelayWorker
 
@@ -32,6 +34,9 @@ class Recordings(Protocol):
 
     def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
         """(milliseconds since start, text of the query)."""
+
+    def results(self, session: Session) -> Iterator[Result]:
+        """What a script answered, as values. Raises NotFound where there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +288,24 @@ class AgentStore(Protocol):
 
     async def last_seen(self, mode: str) -> datetime | None:
         """When any agent of that mode was last heard of."""
+
+
+class ErrandStore(Protocol):
+    async def add(self, errand: Errand) -> None: ...
+
+    async def claim(self, errand_id: UUID, worker: str, since: datetime) -> Errand | None:
+        """For exactly one caller; None for all others, and when it was not made after `since`."""
+
+    async def answer(self, errand_id: UUID, worker: str, answer: str, at: datetime) -> bool:
+        """JSON. False when it was not this worker's to answer, or was answered, or is gone."""
+
+    async def look(self, errand_id: UUID) -> tuple[str | None, str | None]:
+        """(worker, answer), None where there is none yet."""
+
+    async def remove(self, errand_id: UUID) -> None: ...
+
+    async def prune(self, before: datetime) -> None:
+        """Forgets those that were not made after `before`."""
 
 
 class WorkerStore(Protocol):

@@ -11,6 +11,7 @@ from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
+from postern.store.sql.errands import SqlErrands
 from postern.store.sql.foundings import SqlFoundings
 from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
@@ -39,6 +40,7 @@ class SqlStores:
         self.audit = SqlAudit(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
+        self.errands = SqlErrands(database)
         self.foundings = SqlFoundings(database, encryption)
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)

@@ -1,0 +1,54 @@
+"""An errand: a question about a target that the API asks and a relay worker answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+from uuid import UUID
+
+# Of the JSON of an answer. What is behind it is left out, and the answer says so.
+MAX_ANSWER = 1024 * 1024  # bytes
+
+
+class ErrandKind(StrEnum):
+    """What is asked. All but `test` are about the target's schema."""
+
+    TEST = "test"
+    DATABASES = "databases"
+    TABLES = "tables"
+    COLUMNS = "columns"
+
+
+class Failure(StrEnum):
+    """Why there is no answer."""
+
+    REFUSED = "refused"  # by the gateway's rules, which have changed since it was asked
+    MISSING = "missing"  # the target has nothing of that name
+    FAILED = "failed"  # the target, or the way to it
+
+
+@dataclass(frozen=True, slots=True)
+class Errand:
+    """`arguments` by the names that the API has for them; `source` is the address of who asks."""
+
+    id: UUID
+    org_id: UUID
+    principal_id: UUID
+    connection_id: UUID
+    kind: ErrandKind
+    arguments: Mapping[str, str]
+    source: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ErrandAnswer:
+    """`result` is what JSON holds; `reason`, for people, is there when `failure` is."""
+
+    result: Mapping[str, Any]
+    truncated: bool = False
+    failure: Failure | None = None
+    reason: str = ""

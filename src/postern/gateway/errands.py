@@ -1,0 +1,143 @@
+"""Errands run by this worker: a login to the target like any session's, one question, and the answer into the row."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Coroutine, Mapping
+from uuid import UUID, uuid4
+
+from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, Failure
+from postern.domain.permit import Permit
+from postern.errors import PosternError, ProtocolViolation, Unavailable
+from postern.protocols.postgres.catalogue import QUESTIONS
+from postern.protocols.postgres.login import TargetRefused
+from postern.protocols.postgres.messages import Report
+from postern.protocols.postgres.query import MAX_MESSAGE, Query, Row
+from postern.relay.target import Dialer, Start, Target
+from postern.services.errands import RUN, Errands
+from postern.store.ports import Signals, Topic
+
+log = logging.getLogger(__name__)
+
+_ENVELOPE = 4096  # bytes of JSON around the rows of an answer
+
+
+class ErrandRuns:
+    """Claims errands and runs each: `most` at once, and as many again may wait for their turn. What is more is left to
+    other workers."""
+
+    def __init__(
+        self,
+        worker: str,
+        errands: Errands,
+        dialer: Dialer,
+        signals: Signals,
+        *,
+        most: int = 8,
+        seconds: float = RUN,
+    ) -> None:
+        self._worker = worker
+        self._errands = errands
+        self._dialer = dialer
+        self._most = most
+        self._seconds = seconds
+        self._turn = asyncio.Semaphore(most)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._closed = False
+        signals.subscribe(Topic.ERRAND_RUN, self._on_run)
+
+    def take_no_more(self) -> None:
+        self._closed = True
+
+    async def stop(self, grace: float) -> None:
+        """Waits for what runs, at most `grace` seconds; then ends it, and its askers hear nothing more of it."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace)
+        for task in self._tasks:
+            task.cancel()
+
+    def _on_run(self, payload: Mapping[str, str]) -> None:
+        if self._closed or len(self._tasks) >= 2 * self._most:
+            return
+        self._keep(self._run(UUID(payload["errand_id"])))
+
+    def _keep(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, errand_id: UUID) -> None:
+        async with self._turn:
+            if self._closed:
+                return
+            try:
+                claimed = await self._errands.claim(errand_id, self._worker)
+                if claimed is not None:
+                    answer = await self._answer(*claimed)
+                    await self._errands.answer(errand_id, self._worker, answer)
+            except Unavailable as error:
+                log.error("errand %s cannot be run now: %s", errand_id, error.message)
+            except Exception:
+                log.exception("errand %s could not be run", errand_id)
+
+    async def _answer(self, errand: Errand, permit: Permit) -> ErrandAnswer:
+        name = permit.connection.name
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._ask(errand, permit)
+        except TimeoutError:
+            return _failed(f"the target of {name!r} did not answer within {self._seconds:g} seconds")
+        except TargetRefused as refused:
+            return _failed(f"the target of {name!r} refused: {_told(refused.report)}")
+        except PosternError as error:
+            return _failed(error.message)
+        except ConnectionError:
+            return _failed(f"the target of {name!r} closed the connection")
+
+    async def _ask(self, errand: Errand, permit: Permit) -> ErrandAnswer:
+        parameters = {"application_name": f"postern {errand.kind}", "client_encoding": "UTF8"}
+        start = Start(database=errand.arguments.get("database"), parameters=parameters)
+        target = await self._dialer.dial(permit, start, uuid4())
+        finished = False
+        try:
+            answer = await self._question(errand, target)
+            finished = True
+            return answer
+        finally:
+            if not finished:  # else the target would go on with what nobody waits for
+                self._keep(self._dialer.cancel(permit, target))
+            target.stream.close()
+            target.release()
+
+    async def _question(self, errand: Errand, target: Target) -> ErrandAnswer:
+        question = QUESTIONS[errand.kind]
+        query = Query(question.statement, [errand.arguments.get(name) for name in question.values])
+        stream = target.stream
+        stream.write(query.start())
+        rows: list[Row] = []
+        left, truncated = MAX_ANSWER - _ENVELOPE, False
+        while not query.finished:
+            head = await stream.read(5)
+            size = int.from_bytes(head[1:], "big") - 4
+            if not 0 <= size < MAX_MESSAGE:
+                raise ProtocolViolation("the target broke its protocol")
+            for row in query.feed(head + await stream.read(size)):
+                left -= len(json.dumps(row, ensure_ascii=False).encode()) + question.overhead
+                truncated = truncated or left < 0
+                if not truncated:
+                    rows.append(row)
+        if query.error is not None:
+            return _failed(f"the target says: {_told(query.error)}")
+        if not rows and question.missing:
+            return ErrandAnswer({}, failure=Failure.MISSING, reason=question.missing)
+        return ErrandAnswer(question.shape(rows), truncated)
+
+
+def _failed(reason: str) -> ErrandAnswer:
+    return ErrandAnswer({}, failure=Failure.FAILED, reason=reason)
+
+
+def _told(report: Report) -> str:
+    return f"{report.text} ({report.code})" + (f"; {report.hint}" if report.hint else "")

@@ -1,0 +1,79 @@
+"""The routes of errands: what they answer, and with which status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tests.api.conftest import Api, message
+from tests.support.errands import answer_errands
+
+from postern.domain.errand import ErrandAnswer, ErrandKind, Failure
+
+
+def answered(api: Api, answer: ErrandAnswer) -> list[Mapping[str, str]]:
+    """From now on a worker answers this; what it was asked is in the list."""
+    return answer_errands(api.world, api.services.errands, dict.fromkeys(ErrandKind, answer))
+
+
+async def test_a_test_that_went_well(api: Api) -> None:
+    await api.make_connection()
+    answered(api, ErrandAnswer({"success": True}))
+    answer = await api.as_ann.get("/connections/shop/test")
+    assert (answer.status_code, answer.json()) == (200, {"success": True})
+
+
+async def test_a_test_that_did_not_says_why(api: Api) -> None:
+    await api.make_connection()
+    answered(api, ErrandAnswer({}, failure=Failure.FAILED, reason="the target refused: no such role (28000)"))
+    assert "no such role" in message(await api.as_ann.get("/connections/shop/test"), 400)
+
+
+@pytest.mark.parametrize(
+    ("path", "result", "given"),
+    [
+        ("databases", {"databases": ["a"]}, {}),
+        (
+            "tables?database=d%27b&schema=s",
+            {"schemas": [{"name": "s", "tables": []}]},
+            {"database": "d'b", "schema": "s"},
+        ),
+        ("columns?table=t", {"columns": [{"name": "a", "type": "text", "nullable": True}]}, {"table": "t"}),
+    ],
+)
+async def test_the_shapes(api: Api, path: str, result: dict[str, Any], given: dict[str, str]) -> None:
+    await api.make_connection()
+    asked = answered(api, ErrandAnswer(result, truncated=True))
+    answer = await api.as_ann.get(f"/connections/shop/{path}")
+    assert (answer.status_code, answer.json()) == (200, {**result, "truncated": True})
+    assert asked == [given]
+
+
+async def test_names_that_cannot_be(api: Api) -> None:
+    await api.make_connection()
+    assert "table" in message(await api.as_ann.get("/connections/shop/columns?table=a%0Ab"), 422)
+    assert "schema" in message(await api.as_ann.get("/connections/shop/tables?schema="), 422)
+    assert "table" in message(await api.as_ann.get("/connections/shop/columns"), 422)
+
+
+async def test_what_is_not_there(api: Api) -> None:
+    assert "no connection" in message(await api.as_ann.get("/connections/nothing/test"), 404)
+    await api.make_connection()
+    answered(api, ErrandAnswer({}, failure=Failure.MISSING, reason="there is no such table"))
+    assert "no such table" in message(await api.as_ann.get("/connections/shop/columns?table=t"), 404)
+
+
+async def test_a_schema_that_is_switched_off(api: Api) -> None:
+    await api.make_connection(access_schema="disabled")
+    for path in ("databases", "tables", "columns?table=t"):
+        assert "switched off" in message(await api.as_admin.get(f"/connections/shop/{path}"), 403)
+
+
+async def test_errands_leave_no_entry_in_the_audit_log_and_no_session(api: Api) -> None:
+    await api.make_connection()
+    answered(api, ErrandAnswer({"success": True}))
+    before = (await api.as_admin.get("/audit/logs")).json()["total"]
+    assert (await api.as_ann.get("/connections/shop/test")).status_code == 200
+    assert (await api.as_admin.get("/audit/logs")).json()["total"] == before
+    assert (await api.as_admin.get("/sessions")).json()["total"] == 0

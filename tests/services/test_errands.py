@@ -1,0 +1,244 @@
+"""Errands from who asks to who runs them, over one store; the worker is played by the test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import func, select
+from tests.support.world import World
+
+from postern.domain.connection import Toggle
+from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, Failure
+from postern.domain.features import Feature
+from postern.domain.principal import Principal
+from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable
+from postern.services import errands as module
+from postern.services.errands import Errands
+from postern.store.ports import Topic
+from postern.store.schema import errands as table
+
+
+class Worker:
+    """Claims what is signalled and answers it by `answers`; remembers what it claimed."""
+
+    def __init__(self, world: World, errands: Errands, answer: ErrandAnswer, name: str = "w1") -> None:
+        self._errands = errands
+        self._answer = answer
+        self._name = name
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.claimed: list[Errand] = []
+        world.signals.subscribe(Topic.ERRAND_RUN, self._on_run)
+
+    def _on_run(self, payload: Mapping[str, str]) -> None:
+        self._tasks.add(asyncio.get_running_loop().create_task(self._run(UUID(payload["errand_id"]))))
+
+    async def _run(self, errand_id: UUID) -> None:
+        found = await self._errands.claim(errand_id, self._name)
+        if found is not None:
+            self.claimed.append(found[0])
+            await self._errands.answer(errand_id, self._name, self._answer)
+
+
+@pytest.fixture
+def errands(world: World) -> Errands:
+    return world.services().errands
+
+
+@pytest.fixture
+async def ann(world: World) -> Principal:
+    return await world.add_user("ann", "dba")
+
+
+async def ask(
+    errands: Errands, who: Principal, kind: ErrandKind = ErrandKind.TEST, *, wait: float = 5.0, **given: str | None
+) -> ErrandAnswer:
+    return await errands.ask(who, "shop", kind, given, source="192.0.2.1", wait=wait)
+
+
+async def heard(world: World, count: int = 1) -> None:
+    """Until so many errands were signalled."""
+    async with asyncio.timeout(5):
+        while len(world.signals.of(Topic.ERRAND_RUN)) < count:  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0.01)
+
+
+async def rows_of(world: World) -> int:
+    async with world.database.statement() as connection:
+        return int((await connection.execute(select(func.count()).select_from(table))).scalar_one())
+
+
+async def test_one_of_two_workers_answers_and_nothing_is_left(world: World, errands: Errands, ann: Principal) -> None:
+    connection = await world.add_connection()
+    answer = ErrandAnswer({"schemas": [{"name": "grüße", "tables": ["a"]}]}, truncated=True)
+    workers = [Worker(world, errands, answer, name) for name in ("w1", "w2")]
+    assert await ask(errands, ann, ErrandKind.TABLES, database="shop", schema=None) == answer
+    await asyncio.sleep(0.05)
+    (errand,) = [errand for worker in workers for errand in worker.claimed]
+    assert (errand.kind, errand.arguments, errand.source) == (ErrandKind.TABLES, {"database": "shop"}, "192.0.2.1")
+    assert (errand.connection_id, errand.principal_id) == (connection.id, ann.id)
+    assert await rows_of(world) == 0
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"), [(Failure.FAILED, Malformed), (Failure.MISSING, NotFound), (Failure.REFUSED, Denied)]
+)
+async def test_a_failure_is_raised_with_its_reason(
+    world: World, errands: Errands, ann: Principal, failure: Failure, error: type[PosternError]
+) -> None:
+    await world.add_connection()
+    Worker(world, errands, ErrandAnswer({}, failure=failure, reason="the target said no"))
+    with pytest.raises(error, match="the target said no"):
+        await ask(errands, ann)
+
+
+async def test_without_a_worker_it_ends_in_time_and_is_not_begun_later(
+    world: World, errands: Errands, ann: Principal
+) -> None:
+    await world.add_connection()
+    with pytest.raises(Unavailable, match="no relay worker"):
+        await ask(errands, ann, wait=0.1)
+    (told,) = world.signals.of(Topic.ERRAND_RUN)
+    assert await errands.claim(UUID(told["errand_id"]), "late") is None
+    assert await rows_of(world) == 0
+
+
+async def test_a_worker_that_never_answers_is_not_waited_for_longer(
+    world: World, errands: Errands, ann: Principal
+) -> None:
+    await world.add_connection()
+    asked = asyncio.create_task(ask(errands, ann, wait=0.5))
+    await heard(world)
+    errand_id = UUID(world.signals.of(Topic.ERRAND_RUN)[0]["errand_id"])
+    assert await errands.claim(errand_id, "w1") is not None
+    with pytest.raises(Unavailable, match="did not answer within"):
+        await asked
+
+
+async def test_an_answer_that_no_signal_told_of_is_found(world: World, errands: Errands, ann: Principal) -> None:
+    await world.add_connection()
+    asked = asyncio.create_task(ask(errands, ann, wait=5))
+    await heard(world)
+    errand_id = UUID(world.signals.of(Topic.ERRAND_RUN)[0]["errand_id"])
+    assert await errands.claim(errand_id, "w1") is not None
+    text = '{"result": {"success": true}, "truncated": false, "failure": null, "reason": ""}'
+    assert await world.stores.errands.answer(errand_id, "w1", text, world.clock())
+    assert (await asked).result == {"success": True}
+
+
+async def test_a_worker_that_did_not_claim_it_cannot_answer(world: World, errands: Errands, ann: Principal) -> None:
+    await world.add_connection()
+    asked = asyncio.create_task(ask(errands, ann, wait=0.4))
+    await heard(world)
+    errand_id = UUID(world.signals.of(Topic.ERRAND_RUN)[0]["errand_id"])
+    assert await errands.claim(errand_id, "w1") is not None
+    await errands.answer(errand_id, "w2", ErrandAnswer({"success": True}))
+    with pytest.raises(Unavailable):
+        await asked
+
+
+async def test_what_was_asked_before_is_refused_once_it_may_not_be(
+    world: World, errands: Errands, ann: Principal
+) -> None:
+    """The rules changed between the question and the worker that takes it up."""
+    connection = await world.add_connection()
+    asked = asyncio.create_task(ask(errands, ann, ErrandKind.DATABASES))
+    await heard(world)
+    await world.stores.connections.update(replace(connection, access_schema=Toggle.DISABLED))
+    errand_id = UUID(world.signals.of(Topic.ERRAND_RUN)[0]["errand_id"])
+    assert await errands.claim(errand_id, "w1") is None
+    with pytest.raises(Denied, match="schema"):
+        await asked
+
+
+async def test_the_schema_is_switched_by_access_schema_and_the_test_is_not(
+    world: World, errands: Errands, ann: Principal
+) -> None:
+    await world.add_connection(access_schema=Toggle.DISABLED)
+    Worker(world, errands, ErrandAnswer({"success": True}))
+    for kind in (ErrandKind.DATABASES, ErrandKind.TABLES, ErrandKind.COLUMNS):
+        with pytest.raises(Denied, match="switched off"):
+            await ask(errands, ann, kind, table="t")
+    assert (await ask(errands, ann)).result == {"success": True}
+
+
+async def test_a_connection_that_is_switched_off_is_tested_by_administrators_alone(
+    world: World, errands: Errands, ann: Principal
+) -> None:
+    await world.add_connection(access_mode_connect=Toggle.DISABLED, access_mode_exec=Toggle.DISABLED)
+    Worker(world, errands, ErrandAnswer({"success": True}))
+    with pytest.raises(Denied, match="disabled"):
+        await ask(errands, ann)
+    assert (await ask(errands, await world.add_user("chief", "admin"))).result == {"success": True}
+
+
+async def test_auditors_ask_nothing_of_targets(world: World, errands: Errands) -> None:
+    await world.add_connection()
+    auditor = await world.add_user("audrey", "auditor")
+    for kind in ErrandKind:
+        with pytest.raises(Denied, match="auditors"):
+            await ask(errands, auditor, kind)
+    assert not world.signals.of(Topic.ERRAND_RUN)
+
+
+async def test_a_connection_that_rules_hide_is_not_found(world: World, errands: Errands, ann: Principal) -> None:
+    await world.add_connection()
+    chief = await world.add_user("chief", "admin")
+    await world.services().features.put(chief, Feature.ACCESS_CONTROL, enabled=True)
+    with pytest.raises(NotFound):
+        await ask(errands, ann)
+
+
+async def test_another_organisations_connection_is_not_found(world: World, errands: Errands, ann: Principal) -> None:
+    await world.add_connection()
+    with pytest.raises(NotFound):
+        await ask(errands, replace(ann, org_id=uuid4()))
+
+
+async def test_a_subtype_that_nobody_speaks_says_so(world: World, errands: Errands, ann: Principal) -> None:
+    await world.add_connection(subtype="oracledb")
+    with pytest.raises(Malformed, match="'oracledb' has no connection test"):
+        await ask(errands, ann)
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129, "a\0b", "a\nb", "a\x1b[31m"])
+async def test_names_that_cannot_be_are_invalid(world: World, errands: Errands, ann: Principal, name: str) -> None:
+    await world.add_connection()
+    for field in ("database", "schema", "table"):
+        with pytest.raises(Invalid, match=field):
+            await errands.ask(ann, "shop", ErrandKind.COLUMNS, {"table": "t", field: name}, source="::1")
+
+
+async def test_a_flood_of_questions_is_bounded(
+    world: World, errands: Errands, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST", 2)
+    await world.add_connection()
+    asked = [asyncio.create_task(ask(errands, ann, wait=0.5)) for _ in range(2)]
+    await heard(world, 2)
+    with pytest.raises(TooMany):
+        await ask(errands, ann)
+    assert [type(error) for error in await asyncio.gather(*asked, return_exceptions=True)] == [Unavailable] * 2
+    with pytest.raises(Unavailable):  # there is room again
+        await ask(errands, ann, wait=0.01)
+
+
+async def test_an_answer_beyond_the_bound_is_not_stored(errands: Errands) -> None:
+    with pytest.raises(ValueError, match="larger"):
+        await errands.answer(uuid4(), "w1", ErrandAnswer({"databases": ["x" * (2 * MAX_ANSWER)]}))
+
+
+async def test_what_an_asker_left_behind_goes_after_minutes(world: World, errands: Errands, ann: Principal) -> None:
+    connection = await world.add_connection()
+    left = Errand(uuid4(), world.org_id, ann.id, connection.id, ErrandKind.TEST, {}, "::1", world.clock())
+    await world.stores.errands.add(left)
+    world.clock.forward(minutes=1)
+    assert await errands.claim(left.id, "w1") is None  # nobody waits for it any more
+    await errands.prune()
+    assert await rows_of(world) == 1
+    world.clock.forward(minutes=5)
+    await world.services().upkeep.once()
+    assert await rows_of(world) == 0
