@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py')
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 # What runs compiled where it can be is tested both ways; real clients meet what is installed.
-HOT_TESTS := tests/interception tests/inspection/test_*.py tests/protocols tests/relay tests/recording tests/e2e \
+HOT_TESTS := tests/interception tests/inspection/test_*.py tests/protocols tests/relay tests/recording tests/transport tests/e2e \
 	$(filter-out %/test_interceptor.py,$(wildcard tests/inspection/masking/test_*.py))
 
 # Whole files go to each core, as the tests of most share a gateway or a server.

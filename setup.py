@@ -38,6 +38,10 @@ HOT = [
     "recording/spool.py",
     "relay/driver.py",
     "relay/link.py",
+    "transport/frames.py",
+    "transport/lane.py",
+    "transport/outbox.py",
+    "transport/switch.py",
 ]
 
 

@@ -94,6 +94,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "Connections",
         "Agents",
         "Guard Rails",
+        "Proxy Manager",
         "Sessions",
         "SCIM",
         "Organization Management",

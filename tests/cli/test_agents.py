@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -99,3 +102,75 @@ async def test_a_renewed_key_ends_it_within_two_seconds(gateway: Gateway) -> Non
     finally:
         await agent.stop()
     assert agent.key.secret.reveal() not in gateway.log
+
+
+async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway) -> None:
+    done = gateway.run("connections", "create", "shop", "--env", "HOST=127.0.0.1", "--env", "DB=shop")
+    assert done.returncode == 0, done.stderr
+    known = profile.find(gateway.environment)
+    assert known is not None
+    assert known.token is not None
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "postern", "proxy-manager", "--json"),
+        env=gateway.environment,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert b"Waiting to be told" in await asyncio.wait_for(process.stderr.readline(), 20)
+        headers = {"Authorization": f"Bearer {known.token.reveal()}"}
+        async with httpx.AsyncClient(headers=headers, base_url=f"{known.api_url}/api") as api:
+            told = await api.post("/proxymanager/connect", json={"connection_name": "shop"})
+            assert told.status_code == 200, told.text
+            port = told.json()["port"]
+            assert (await api.get("/proxymanager/status")).json() == told.json()
+            line = json.loads(await asyncio.wait_for(process.stdout.readline(), 5))
+            assert line == {"event": "opened", "connection": "shop", "port": port, "seconds": 1800}
+            _, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.close()
+            used = int(known.api_url.rpartition(":")[2])
+            taken = await api.post("/proxymanager/connect", json={"connection_name": "shop", "port": used})
+            assert taken.status_code == 409, taken.text
+            assert f"port {used} cannot be used" in taken.text
+            assert (await api.post("/proxymanager/disconnect")).json()["status"] == "ready"
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+            brief = {"connection_name": "shop", "access_duration_seconds": 1}
+            port = (await api.post("/proxymanager/connect", json=brief)).json()["port"]
+            events = [json.loads(await asyncio.wait_for(process.stdout.readline(), 5))["event"] for _ in range(3)]
+            assert events == ["closed", "opened", "expired"]
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+        process.send_signal(signal.SIGINT)
+        assert await asyncio.wait_for(process.wait(), 10) == 0
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+
+
+async def test_an_agent_is_run_as_the_page_says(gateway: Gateway) -> None:
+    """docs/how-to/run-an-agent.md: made, started with its key alone, seen, given another key, which ends it."""
+    key = made(gateway, "paged")
+    environment = gateway.environment | {"POSTERN_KEY": key.text().reveal()}
+    with (gateway.folder / "agent.log").open("wb") as log:
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "postern", "agent"), env=environment, stdout=log, stderr=log
+        )
+    try:
+        for _ in range(200):
+            shown = json.loads(gateway.run("admin", "agents", "show", "paged", "--json").stdout)
+            if shown["status"] == "CONNECTED":
+                break
+            await asyncio.sleep(0.1)
+        assert shown["status"] == "CONNECTED", (gateway.folder / "agent.log").read_text()
+        assert shown["hostname"]
+        assert gateway.run("admin", "agents", "renew-key", "paged", "--yes").returncode == 0
+        assert await asyncio.wait_for(process.wait(), 15) == 3
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+    said = (gateway.folder / "agent.log").read_text()
+    assert "this agent's key was renewed; start it with the new one" in said
+    assert key.secret.reveal() not in said + gateway.log

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shlex
 import signal
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -16,34 +11,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.support.agents import AgentProcess, connected, connection, enrolled
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer, free_port
-from tests.support.running import SOURCE, Gateway
-
-
-class AgentProcess:
-    """`postern agent` with that key, in an environment that tells it nothing else."""
-
-    def __init__(self, key: str, folder: Path) -> None:
-        self._log = folder / f"agent-{time.monotonic_ns()}.log"
-        environment = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE)}
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "postern", "agent", "--grace", "10"], env=environment, stdout=log, stderr=log
-            )
-
-    @property
-    def log(self) -> str:
-        return self._log.read_text()
-
-    def until_it_serves(self) -> None:
-        wait_until(lambda: "a tunnel to" in self.log or self.process.poll() is not None, 20)
-        assert self.process.poll() is None, self.log
-
-    def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
-        if self.process.poll() is None:
-            self.process.send_signal(by)
-        return self.process.wait(20)
+from tests.support.running import Gateway
 
 
 @pytest.fixture(scope="module")
@@ -63,15 +34,9 @@ def gateway() -> Iterator[Gateway]:
 @pytest.fixture(scope="module")
 def key(gateway: Gateway, target: PostgresServer) -> str:
     """Of the agent `edge`; the connection `far` is its."""
-    found = re.search(r"grpcs://\S+", gateway.run("admin", "agents", "create", "edge").stdout)
-    assert found is not None
-    secrets = {"HOST": "127.0.0.1", "PORT": str(target.port), "USER": "postgres", "DB": "postgres"}
-    flags = [part for name, value in secrets.items() for part in ("--env", f"{name}={value}")]
-    made = gateway.run(
-        "connections", "create", "far", "--subtype", "postgres", "--agent", "edge", *flags, "--redact", "EMAIL_ADDRESS"
-    )
-    assert made.returncode == 0, made.stderr
-    return found.group()
+    found = enrolled(gateway, "edge")
+    connection(gateway, "far", "edge", target.port, "127.0.0.1", "--redact", "EMAIL_ADDRESS")
+    return found
 
 
 @pytest.fixture
@@ -82,18 +47,12 @@ def agent(gateway: Gateway, key: str) -> Iterator[AgentProcess]:
     made.stop(signal.SIGKILL)
 
 
-def connected(gateway: Gateway) -> psycopg.Connection[tuple[object, ...]]:
-    line = gateway.run("connect", "far", "--native")
-    assert line.returncode == 0, line.stderr
-    return psycopg.connect(shlex.split(line.stdout)[1], autocommit=True, connect_timeout=20)
-
-
 def status(gateway: Gateway) -> str:
     return str(json.loads(gateway.run("connections", "show", "far", "--json").stdout)["status"])
 
 
 def test_a_query_through_the_agent_is_masked_and_on_record(gateway: Gateway, agent: AgentProcess) -> None:
-    with connected(gateway) as client:
+    with connected(gateway, "far") as client:
         assert client.execute("select 'ann@example.com'").fetchone() != ("ann@example.com",)
         assert client.execute("select count(*) from generate_series(1, 100000)").fetchone() == (100_000,)
     assert status(gateway) == "online"
@@ -119,25 +78,25 @@ def test_a_connection_is_tested_looked_into_and_run_on_through_the_agent(gateway
 def test_an_agent_that_is_killed_ends_its_sessions_and_its_successor_serves(
     gateway: Gateway, key: str, agent: AgentProcess
 ) -> None:
-    with connected(gateway) as client:
+    with connected(gateway, "far") as client:
         client.execute("select 1")
         agent.stop(signal.SIGKILL)
         with pytest.raises(psycopg.OperationalError):
             client.execute("select pg_sleep(5)")
     wait_until(lambda: status(gateway) == "offline", 20)
     with pytest.raises(psycopg.OperationalError, match="offline"):
-        connected(gateway)
+        connected(gateway, "far")
     successor = AgentProcess(key, gateway.folder)
     try:
         successor.until_it_serves()
-        with connected(gateway) as client:
+        with connected(gateway, "far") as client:
             assert client.execute("select 2").fetchone() == (2,)
     finally:
         assert successor.stop() == 0
 
 
 def test_an_agent_that_is_told_to_stop_lets_its_sessions_end(gateway: Gateway, agent: AgentProcess) -> None:
-    with connected(gateway) as client:
+    with connected(gateway, "far") as client:
         agent.process.terminate()
         time.sleep(0.5)
         assert client.execute("select 3").fetchone() == (3,)
@@ -149,12 +108,12 @@ def test_a_gateway_that_is_restarted_is_found_again(gateway: Gateway, agent: Age
     assert gateway.stop(signal.SIGTERM) == 0
     gateway.start()
     wait_until(lambda: status(gateway) == "online", 40)
-    with connected(gateway) as client:
+    with connected(gateway, "far") as client:
         assert client.execute("select 4").fetchone() == (4,)
 
 
 def test_a_key_that_was_renewed_ends_the_agent_that_has_the_old_one(gateway: Gateway, agent: AgentProcess) -> None:
-    with connected(gateway) as client:
+    with connected(gateway, "far") as client:
         assert gateway.run("admin", "agents", "renew-key", "edge", "--yes").returncode == 0
         wait_until(lambda: agent.process.poll() is not None, 10)
         with pytest.raises(psycopg.OperationalError):

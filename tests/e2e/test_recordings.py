@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import psycopg
 import pytest
@@ -107,32 +107,44 @@ def _talk(url: str, number: int, shown: dict[int, list[str]]) -> None:
         return
 
 
-def test_a_full_disk_ends_only_the_session_that_it_hits(gateway: Gateway, direct: psycopg.Connection) -> None:
+@pytest.fixture
+def fresh(target: PostgresServer) -> Iterator[Gateway]:
+    """A gateway of its own, whose store is still small."""
+    running = Gateway()
+    try:
+        running.start()
+        running.connection("target", target)
+        yield running
+    finally:
+        running.stop()
+
+
+def test_a_full_disk_ends_only_the_session_that_it_hits(fresh: Gateway, direct: psycopg.Connection) -> None:
     """A limit of the size of a file stands for the full disk: the write fails in the middle."""
     limit = 2 * 1024 * 1024
-    worker = gateway.add_worker("full", postgres_port=free_port(), tunnel_port=free_port(), file_limit=limit)
+    worker = fresh.add_worker("full", postgres_port=free_port(), tunnel_port=free_port(), file_limit=limit)
     direct.execute("drop table if exists unrecorded; create table unrecorded (n int)")
     with (
-        psycopg.connect(gateway.url(port=worker.port), autocommit=True) as small,
-        psycopg.connect(gateway.url(port=worker.port), autocommit=True) as large,
+        psycopg.connect(fresh.url(port=worker.port), autocommit=True) as small,
+        psycopg.connect(fresh.url(port=worker.port), autocommit=True) as large,
     ):
         small.execute("select 1")
-        session = gateway.newest()
+        session = fresh.newest()
         with pytest.raises(psycopg.OperationalError, match="the gateway cannot record this session"):
             large.execute("select repeat('x', 1000) from generate_series(1, 10000)")
         assert small.execute("select 'goes on'").fetchone() == ("goes on",)
-    ended = gateway.finished(session.id)
+    ended = fresh.finished(session.id)
     assert ended.metadata["end_reason"] == "recording_failed"
-    assert "xxx" in gateway.text(session.id)
+    assert "xxx" in fresh.text(session.id)
     assert "a record could not be written" in worker.log()
-    with psycopg.connect(gateway.url(port=worker.port), autocommit=True) as connection:
-        session = gateway.newest()
+    with psycopg.connect(fresh.url(port=worker.port), autocommit=True) as connection:
+        session = fresh.newest()
         # What cannot be recorded does not run.
         with pytest.raises(psycopg.OperationalError, match="cannot record"):
             connection.execute("insert into unrecorded select length(%s)", ["x" * (limit + 1)])
     assert direct.execute("select count(*) from unrecorded").fetchone() == (0,)
     worker.kill()
-    del gateway.workers["full"]
+    del fresh.workers["full"]
 
 
 def test_a_recording_that_cannot_be_made_refuses_the_session(gateway: Gateway) -> None:

@@ -54,7 +54,9 @@ async def test_the_host_is_the_one_that_is_set_while_the_gateway_runs(services: 
     assert AgentKey.read((await services.agent_keys.create(admin, "edge")).key).host == "reach.example.org"
 
 
-@pytest.mark.parametrize("name", ["", "ab", "a b", "ä" * 3, "a/b", "x" * 129, str(uuid4()), "a\nb"])
+@pytest.mark.parametrize(
+    "name", ["", "ab", "a b", "ä" * 3, "a/b", "x" * 129, "46cfa881-829d-448d-b9ee-a2aab544c189", "a\nb"]
+)
 async def test_a_name_that_is_none_is_refused(services: Services, admin: Principal, name: str) -> None:
     with pytest.raises(Invalid, match=r"^name: "):
         await services.agent_keys.create(admin, name)

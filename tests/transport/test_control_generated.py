@@ -28,3 +28,19 @@ def test_the_generated_code_is_of_this_proto(tmp_path: Path) -> None:
 def test_a_message_of_a_later_version_is_read_without_what_is_new(kind: type[messages.AgentReport]) -> None:
     later = kind.FromString(b"\xfa\x07\x03new")  # field 127, which nobody has yet
     assert later.WhichOneof(kind.DESCRIPTOR.oneofs[0].name) is None
+
+
+@pytest.mark.parametrize("module", ["postern.client.control", "postern.api.control.server"])
+def test_a_process_that_speaks_grpc_starts_others_without_noise(module: str) -> None:
+    program = f"""
+import asyncio, {module}, grpc
+async def main():
+    server = grpc.aio.server()
+    await server.start()
+    started = await asyncio.create_subprocess_exec("true", preexec_fn=lambda: None)
+    await started.wait()
+    await server.stop(0)
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("", "")

@@ -3,111 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, cast
+import time
 
 import pytest
+from tests.support.muxes import Pair, Sink, run, settle
 
 from postern.errors import Unavailable
+from postern.transport import frames, mux
+from postern.transport.frames import header
+from postern.transport.lane import HIGH_WATER, LINGER, WINDOW
 from postern.transport.mux import Incoming, Mux, Refused
-from postern.transport.stream import HIGH_WATER, WINDOW
+from postern.transport.outbox import MAX_UNSENT
 
 CHUNKS = (1, 7, 64, 4096, 1 << 20)
 
 
-class Wire(asyncio.Transport):
-    """One direction and its end: what is written here is read there, unless it is frozen."""
-
-    def __init__(self, chunk: int) -> None:
-        super().__init__()
-        self.chunk = chunk
-        self.reader: asyncio.Protocol | None = None
-        self.closed = False
-        self.frozen = False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if not self.frozen:
-            asyncio.get_running_loop().call_soon(self._pass_on, bytes(data))
-
-    def _pass_on(self, data: bytes) -> None:
-        assert self.reader is not None
-        for start in range(0, len(data), self.chunk):
-            self.reader.data_received(data[start : start + self.chunk])
-
-    def get_extra_info(self, name: str, default: Any = None) -> Any:
-        return ("192.0.2.1", 5) if name == "peername" else default
-
-    def close(self) -> None:
-        if not self.closed:
-            self.closed = True
-            assert self.reader is not None
-            asyncio.get_running_loop().call_soon(self.reader.connection_lost, None)
-
-    abort = close
+def frame(kind: int, stream: int, payload: bytes = b"") -> bytes:
+    return header(kind, stream, len(payload)) + payload
 
 
-class Sink(asyncio.Protocol):
-    """Keeps all it hears."""
-
-    def __init__(self) -> None:
-        self.transport: asyncio.Transport | None = None
-        self.heard = bytearray()
-        self.eof = False
-        self.paused = 0
-        self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self.transport = cast("asyncio.Transport", transport)
-
-    def data_received(self, data: bytes) -> None:
-        self.heard += data
-
-    def eof_received(self) -> bool:
-        self.eof = True
-        return True
-
-    def pause_writing(self) -> None:
-        self.paused += 1
-
-    def resume_writing(self) -> None:
-        self.paused -= 1
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self.lost.set_result(error)
-
-
-class Pair:
-    """`agent` dials, `gateway` listens; `opened` are what the gateway's side got."""
-
-    def __init__(self, chunk: int = 4096, on_open: Callable[[Incoming], None] | None = None) -> None:
-        self.opened: list[Sink] = []
-        self.agent = Mux(dialler=True, hello={"who": "agent"}, on_open=on_open or self._accept)
-        self.gateway = Mux(dialler=False, hello={"who": "gateway"}, on_open=on_open or self._accept)
-        self.up, self.down = Wire(chunk), Wire(chunk)
-        self.up.reader, self.down.reader = self.gateway, self.agent
-        self.agent.connection_made(self.up)
-        self.gateway.connection_made(self.down)
-
-    def _accept(self, incoming: Incoming) -> None:
-        sink = Sink()
-        self.opened.append(sink)
-        incoming.accept({"got": incoming.request}, sink)
-
-    def close(self) -> None:
-        self.agent.close("the test is over")
-
-
-async def settle(rounds: int = 50) -> None:
-    for _ in range(rounds):
-        await asyncio.sleep(0)
-
-
-def run(work: Callable[[], Awaitable[None]]) -> None:
-    async def bounded() -> None:
-        async with asyncio.timeout(20):
-            await work()
-
-    asyncio.run(bounded())
+HELLO = frame(frames.HELLO, 0, b"{}")
+OPEN = HELLO + frame(frames.OPEN, 1, b"{}")
 
 
 @pytest.mark.parametrize("chunk", CHUNKS)
@@ -226,19 +142,564 @@ def test_a_wish_taken_back_cancels_the_work_for_it() -> None:
     "bytes_of_a_stranger",
     [
         b"GET / HTTP/1.1\r\n\r\n",
-        b"\x04\x00\x00\x01\x00\x00\x00\x63x",  # DATA for a stream that never was
-        b"\x01\x00\x00\x02\x00\x00\x00\x01{}" * 2,  # the same number twice
-        b"\x01\x00\x00\x02\x00\x00\x00\x02{}",  # a number of ours
+        frame(frames.OPEN, 1, b"{}"),  # without a greeting
+        HELLO + HELLO,
+        HELLO + frame(frames.DATA, 99, b"x"),  # for a stream that never was
+        OPEN + frame(frames.OPEN, 1, b"{}"),  # the same number twice
+        HELLO + frame(frames.OPEN, 2, b"{}"),  # a number of ours
         b"\x0b\xff\xff\xff\x00\x00\x00\x00",  # a greeting of 16 MiB
-        b"\x01\x00\x00\x02\x00\x00\x00\x01[]",
-        b"\x05\x00\x00\x04\x00\x00\x00\x00\xff\xff\xff\xff",  # credit for no stream
+        HELLO + frame(frames.OPEN, 1, b"[]"),
+        HELLO + frame(frames.OPEN, 1, b"[" * 100_000),
+        HELLO + frame(frames.CREDIT, 4, b"\xff\xff\xff\xff"),  # credit for no stream
+        OPEN + frame(frames.CREDIT, 1, b"\x01"),
+        OPEN + frame(frames.CREDIT, 1, b"\xff\xff\xff\xff") * 300,  # without end
+        OPEN + frame(frames.END, 1) + frame(frames.END, 1),
+        OPEN + frame(frames.END, 1) + frame(frames.DATA, 1, b"x"),
+        OPEN + frame(frames.DATA, 1, bytes(60_000)) * 18,  # more than the window, to a stream that is paused
+        OPEN + frame(frames.ACCEPT, 1, b"{}"),  # of its own wish
+        OPEN + frame(frames.PING, 1),
+        HELLO + frame(frames.CLOSE, 0),
+        HELLO + frame(13, 0),
+        HELLO + frame(0, 0),
     ],
 )
-def test_what_no_peer_sends_ends_the_tunnel(bytes_of_a_stranger: bytes) -> None:
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+def test_what_no_peer_sends_ends_the_tunnel(bytes_of_a_stranger: bytes, chunk: int) -> None:
     async def work() -> None:
-        pair = Pair()
-        pair.gateway.data_received(bytes_of_a_stranger)
+        pair = Pair(sink=lambda: Sink(made=lambda sink: sink.stream.pause_reading()))
+        for start in range(0, len(bytes_of_a_stranger), chunk):
+            pair.gateway.data_received(bytes_of_a_stranger[start : start + chunk])
         assert pair.gateway.lost.done()
         assert pair.down.closed
+        assert pair.gateway.streams == 0
+
+    run(work)
+
+
+def test_data_before_a_stream_was_accepted_ends_the_tunnel() -> None:
+    async def work() -> None:
+        pair = Pair(on_open=lambda incoming: None)
+        pair.gateway.data_received(OPEN + frame(frames.DATA, 1, b"x"))
+        assert pair.gateway.lost.done()
+
+    run(work)
+
+
+def test_a_wish_taken_back_while_its_answer_arrives_harms_nobody() -> None:
+    def greet(sink: Sink) -> None:
+        sink.stream.write(b"welcome")
+        sink.stream.write_eof()
+
+    async def work() -> None:
+        asked: list[Incoming] = []
+        pair = Pair(on_open=asked.append)
+        await settle()
+        lively = asyncio.ensure_future(pair.agent.open({}, Sink()))
+        for answer in ("accept", "refuse"):
+            sink = Sink()
+            opening = asyncio.ensure_future(pair.agent.open({}, sink))
+            await settle()
+            pair.down.frozen = True
+            if answer == "accept":
+                asked[-1].accept({}, Sink(made=greet))
+            else:
+                asked[-1].refuse("No", "no")
+            await settle()
+            opening.cancel()
+            pair.down.pass_on(1000)  # in the same turn of the loop
+            pair.down.thaw()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+            await settle()
+            assert not pair.agent.lost.done()
+            assert sink.transport is None
+        asked[0].accept({"still": "here"}, Sink())
+        assert (await lively)[1] == {"still": "here"}
+        assert pair.streams == (1, 1)
+        pair.close()
+
+    run(work)
+
+
+def test_a_wish_taken_back_after_its_answer_came_ends_the_stream() -> None:
+    async def work() -> None:
+        pair = Pair()
+        sink = Sink()
+        opening = asyncio.ensure_future(pair.agent.open({}, sink))
+        while sink.transport is None:  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        await asyncio.gather(sink.lost, pair.opened[0].lost)
+        assert pair.streams == (0, 0)
+        pair.close()
+
+    run(work)
+
+
+def test_two_that_close_while_both_must_write_first_end() -> None:
+    """The echo reads nothing while it cannot write; the other side has closed, and takes nothing any more."""
+
+    def echo(sink: Sink) -> None:
+        sink.stream.write(bytes(sink.heard))
+        sink.heard.clear()
+
+    async def work() -> None:
+        pair = Pair(
+            sink=lambda: Sink(
+                data=echo,
+                pause=lambda sink: sink.stream.pause_reading(),
+                resume=lambda sink: sink.stream.resume_reading(),
+            )
+        )
+        near, far = await pair.open(Sink(made=lambda sink: sink.stream.pause_reading()))
+        for _ in range(50):
+            near.stream.write(bytes(100_000))
+            await settle(2)
+        assert far.paused
+        near.stream.close()
+        await asyncio.gather(near.lost, far.lost)
+        assert pair.streams == (0, 0)
+        pair.close()
+
+    run(work)
+
+
+def test_what_came_before_the_peer_went_is_kept_for_whoever_paused() -> None:
+    async def work() -> None:
+        pair = Pair()
+        near, far = await pair.open()
+        far.stream.pause_reading()
+        near.stream.write(b"a" * 200_000)
+        near.stream.close()
+        await near.lost
+        await settle()
+        assert not far.stream.is_closing()  # who asks before it resumes must not think that all is over
+        assert not far.lost.done()
+        far.stream.write(b"into the void")
+        far.stream.resume_reading()
+        assert await far.lost is None
+        assert len(far.heard) == 200_000
+        assert far.stream.is_closing()
+        assert pair.streams == (0, 0)
+        pair.close()
+
+    run(work)
+
+
+def test_a_protocol_that_may_not_write_hears_that_its_peer_has_gone() -> None:
+    async def work() -> None:
+        pair = Pair(sink=lambda: Sink(pause=lambda sink: sink.stream.pause_reading(),
+                                      resume=lambda sink: sink.stream.resume_reading()))  # fmt: skip
+        near, far = await pair.open(Sink(made=lambda sink: sink.stream.pause_reading()))
+        far.stream.write(bytes(3 * WINDOW))
+        await settle()
+        assert far.paused
+        near.stream.write(b"the last words")
+        near.stream.close()
+        assert await far.lost is None
+        assert far.heard == b"the last words"
+        pair.close()
+
+    run(work)
+
+
+def test_whoever_may_write_again_may_end_the_stream_at_once() -> None:
+    for end in ("write_eof", "close", "abort"):
+
+        async def work(end: str = end) -> None:
+            pair = Pair()
+            near, far = await pair.open(Sink(resume=lambda sink: getattr(sink.stream, end)()))
+            far.stream.pause_reading()
+            near.stream.write(bytes(WINDOW + 100_000))
+            await settle()
+            assert near.paused
+            far.stream.resume_reading()
+            await settle()
+            assert far.eof == (end == "write_eof")
+            assert len(far.heard) == WINDOW + 100_000 or end == "abort"
+            assert not pair.gateway.lost.done()
+            assert pair.streams == ((1, 1) if end == "write_eof" else (0, 0))
+            pair.close()
+
+        run(work)
+
+
+@pytest.mark.parametrize("where", ["made", "data", "eof", "pause", "lost"])
+def test_a_protocol_that_fails_ends_its_own_stream_only(where: str) -> None:
+    def fail(sink: Sink) -> None:
+        raise RuntimeError("this protocol fails")
+
+    async def work() -> None:
+        sinks = [Sink(), Sink(**{where: fail})]
+        pair = Pair(sink=lambda: sinks.pop(0))
+        near, far = await pair.open()
+        bad_near, bad_far = await pair.open()
+        bad_near.stream.pause_reading()
+        bad_near.stream.write(b"x")
+        if bad_far.transport is not None:
+            bad_far.stream.write(bytes(WINDOW + HIGH_WATER + 1))
+        await settle()
+        bad_near.stream.write_eof()
+        await settle()
+        bad_near.stream.close()
+        near.stream.write(b"I live")
+        await asyncio.gather(bad_near.lost, bad_far.lost)
+        await settle()
+        assert far.heard == b"I live"
+        assert pair.streams == (1, 1)
+        pair.close()
+
+    run(work)
+
+
+def test_a_protocol_that_ends_the_tunnel_in_the_middle_of_a_read_hears_no_more() -> None:
+    async def work() -> None:
+        pair = Pair()
+        opened: list[Sink] = []
+
+        def take(incoming: Incoming) -> None:
+            opened.append(Sink(made=lambda _sink: pair.gateway.close("enough")))
+            incoming.accept({}, opened[-1])
+
+        pair.gateway._on_open = take
+        pair.gateway.data_received(OPEN + frame(frames.OPEN, 3, b"{}") + frame(frames.DATA, 1, b"x"))
+        assert len(opened) == 1
+        assert pair.gateway.streams == 0
+        await opened[0].lost
+        assert not opened[0].heard
+        pair.gateway.data_received(frame(frames.OPEN, 5, b"{}"))
+        assert pair.gateway.streams == 0
+
+    run(work)
+
+
+def test_who_gives_up_waiting_for_the_greeting_or_the_end_spoils_neither() -> None:
+    async def work() -> None:
+        pair = Pair()
+        pair.agent.greeting.cancel()
+        pair.agent.lost.cancel()
+        await settle()
+        near, far = await pair.open()
+        pair.gateway.close("enough")
+        assert str(await near.lost) == "enough"
+        assert await far.lost is None
+        assert pair.agent.streams == 0
+
+    run(work)
+
+
+def test_a_refusal_always_arrives() -> None:
+    async def work() -> None:
+        words = "\udcff" + "ü" * 1_000_000
+        pair = Pair(on_open=lambda incoming: incoming.refuse("No", words, {"hint": "x" * 300_000}))
+        with pytest.raises(Refused) as refused:
+            await pair.agent.open({}, Sink())
+        assert words.startswith(refused.value.message)
+        assert len(refused.value.message) > 1000
+        pair.close()
+
+    run(work)
+
+
+def test_an_answer_that_is_too_large_is_a_refusal() -> None:
+    async def work() -> None:
+        async def serve(incoming: Incoming) -> None:
+            incoming.accept({"much": "x" * 300_000}, Sink())
+
+        pair = Pair(on_open=lambda incoming: incoming.serve(serve(incoming)))
+        with pytest.raises(Refused, match="too large"):
+            await pair.agent.open({}, Sink())
+        with pytest.raises(Unavailable, match="too large"):
+            await pair.agent.open({"much": "x" * 300_000}, Sink())
+        assert pair.streams == (0, 0)
+        pair.close()
+
+    run(work)
+
+
+def test_work_that_fails_or_forgets_to_answer_refuses() -> None:
+    async def work() -> None:
+        async def serve(incoming: Incoming) -> None:
+            if incoming.request["fails"]:
+                raise RuntimeError("a fault")
+
+        pair = Pair(on_open=lambda incoming: incoming.serve(serve(incoming)))
+        for fails in (True, False):
+            with pytest.raises(Refused, match="could not be opened"):
+                await pair.agent.open({"fails": fails}, Sink())
+        pair.close()
+
+    run(work)
+
+
+def test_a_stream_is_answered_once() -> None:
+    async def work() -> None:
+        asked: list[Incoming] = []
+        pair = Pair(on_open=asked.append)
+        opening = asyncio.ensure_future(pair.agent.open({}, Sink()))
+        await settle()
+        asked[0].accept({}, Sink())
+        asked[0].refuse("No", "too late")
+        with pytest.raises(RuntimeError):
+            asked[0].accept({}, Sink())
+        await opening
+        pair.close()
+
+    run(work)
+
+
+def test_no_more_streams_than_agreed() -> None:
+    async def work() -> None:
+        pair = Pair(most=3)
+        for _ in range(3):
+            await pair.open()
+        with pytest.raises(Unavailable, match="3 streams"):
+            await pair.agent.open({}, Sink())
+        pair.agent._most = 10
+        with pytest.raises(Refused) as refused:
+            await pair.agent.open({}, Sink())
+        assert refused.value.code == "TooMany"
+        assert pair.streams == (3, 3)
+        pair.close()
+
+    run(work)
+
+
+def test_a_drained_tunnel_opens_nothing_and_keeps_what_is_open() -> None:
+    async def work() -> None:
+        pair = Pair()
+        near, far = await pair.open()
+        pair.gateway.drain()
+        await settle()
+        assert pair.agent.drained
+        with pytest.raises(Unavailable):
+            await pair.agent.open({}, Sink())
+        near.stream.write(b"on and on")
+        await settle()
+        assert far.heard == b"on and on"
+        pair.close()
+
+    run(work)
+
+
+def test_thousands_of_streams() -> None:
+    async def work() -> None:
+        pair = Pair(1 << 20)
+        sinks = [Sink() for _ in range(3_000)]
+        await asyncio.gather(*(pair.agent.open({}, sink) for sink in sinks))
+        for number, sink in enumerate(sinks):
+            sink.stream.write(b"%d" % number * 50)
+            sink.stream.close()
+        await asyncio.gather(*(sink.lost for sink in sinks), *(far.lost for far in pair.opened))
+        assert [bytes(far.heard) for far in pair.opened] == [b"%d" % number * 50 for number in range(3_000)]
+        assert pair.streams == (0, 0)
+        pair.close()
+
+    run(work)
+
+
+def test_a_huge_write_costs_no_more_than_its_bytes() -> None:
+    async def work() -> None:
+        pair = Pair(1 << 20)
+        near, far = await pair.open()
+        far.actions["data"] = lambda sink: None
+        started = time.process_time()
+        near.stream.write(bytes(64 << 20))
+        near.stream.close()
+        await far.lost
+        assert len(far.heard) == 64 << 20
+        assert time.process_time() - started < 5  # copying the rest for each frame takes a minute
+        pair.close()
+
+    run(work)
+
+
+def test_bytes_are_taken_when_they_are_written() -> None:
+    async def work() -> None:
+        pair = Pair()
+        near, far = await pair.open()
+        changing = bytearray(b"first")
+        near.stream.write(changing)
+        changing[:] = b"later"
+        near.stream.write(memoryview(b"0123456789")[::2])
+        near.stream.write(b"")
+        with pytest.raises(TypeError):
+            near.stream.write("text")  # type: ignore[arg-type]
+        await settle()
+        assert far.heard == b"first02468"
+        pair.close()
+
+    run(work)
+
+
+def test_a_stream_can_change_hands() -> None:
+    async def work() -> None:
+        pair = Pair()
+        near, far = await pair.open()
+        second = Sink()
+
+        def hand_over(sink: Sink) -> None:
+            sink.stream.pause_reading()
+            sink.stream.set_protocol(second)
+            sink.stream.resume_reading()
+
+        far.actions["data"] = hand_over
+        near.stream.write(b"one")
+        near.stream.write(b"two")
+        await settle()
+        near.stream.write(b"three")
+        near.stream.close()
+        await second.lost
+        assert (bytes(far.heard), bytes(second.heard)) == (b"one", b"twothree")
+        assert not far.lost.done()
+        pair.close()
+
+    run(work)
+
+
+def test_write_limits_are_kept() -> None:
+    async def work() -> None:
+        pair = Pair()
+        near, far = await pair.open()
+        far.stream.pause_reading()
+        near.stream.set_write_buffer_limits(high=0)
+        near.stream.write(bytes(WINDOW))
+        assert near.paused
+        await settle()
+        assert not near.paused
+        near.stream.write(b"x")
+        assert near.paused
+        with pytest.raises(ValueError, match="must be"):
+            near.stream.set_write_buffer_limits(high=1, low=2)
+        pair.close()
+
+    run(work)
+
+
+def test_one_who_asks_and_never_reads_is_given_up() -> None:
+    async def work() -> None:
+        pair = Pair()
+        await settle()
+        pair.down.frozen = True
+        for _ in range(MAX_UNSENT // 1000):
+            pair.gateway.data_received(frame(frames.PING, 0, bytes(1000)))
+            assert pair.gateway._outbox.unsent <= MAX_UNSENT
+            await asyncio.sleep(0)
+        for _ in range(200):
+            pair.gateway.data_received(frame(frames.PING, 0, bytes(1000)))
+        assert "does not read" in pair.gateway.lost.result()
+
+    run(work)
+
+
+def test_wishes_wait_for_no_room_without_end() -> None:
+    async def work() -> None:
+        pair = Pair()
+        await settle()
+        pair.up.frozen = True
+        openings = [asyncio.ensure_future(pair.agent.open({"x": "x" * 200_000}, Sink())) for _ in range(50)]
+        await settle()
+        refused = [opening for opening in openings if opening.done()]
+        assert refused
+        assert all(isinstance(opening.exception(), Unavailable) for opening in refused)
+        assert not pair.agent.lost.done()
+        pair.up.thaw()
+        await asyncio.gather(*openings, return_exceptions=True)
+        pair.close()
+
+    run(work)
+
+
+def test_the_rest_of_a_closed_stream_is_given_up_when_nobody_takes_it() -> None:
+    async def work() -> None:
+        pair = Pair()
+        near, far = await pair.open()
+        far.stream.pause_reading()
+        near.stream.write(bytes(3 * WINDOW))
+        near.stream.close()
+        await settle()
+        now = asyncio.get_running_loop().time()
+        pair.agent._switch.linger(now)
+        pair.agent._switch.linger(now + LINGER - 1)
+        assert pair.streams == (1, 1)
+        pair.agent._switch.linger(now + LINGER + 1)
+        assert await near.lost is None
+        assert isinstance(await far.lost, ConnectionResetError)
+        assert pair.streams == (0, 0)
+        pair.close()
+
+    run(work)
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mux, "BEAT", 0.05)
+    monkeypatch.setattr(mux, "DEAD", 0.15)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_silent_peer_is_noticed_in_time_and_a_quiet_one_is_not() -> None:
+    async def work() -> None:
+        pair = Pair()
+        near, _ = await pair.open()
+        await asyncio.sleep(0.5)
+        assert not pair.agent.lost.done()
+        pair.down.frozen = pair.up.frozen = True
+        started = time.monotonic()
+        assert "silent" in await pair.agent.lost
+        assert time.monotonic() - started < 0.15 + 0.1
+        assert isinstance(await near.lost, ConnectionResetError)
+
+    run(work)
+
+
+@pytest.mark.usefixtures("hasty")
+def test_who_never_says_who_it_is_is_given_up() -> None:
+    async def work() -> None:
+        pair = Pair()
+        lone = Mux(dialler=True, hello={}, on_open=lambda incoming: None)
+        lone.connection_made(pair.up)
+        for _ in range(100):
+            lone.data_received(frame(frames.PONG, 0))
+            await asyncio.sleep(0.01)
+            if lone.lost.done():
+                break
+        assert "who it is" in lone.lost.result()
+        pair.close()
+
+    run(work)
+
+
+def test_a_process_that_slept_asks_before_it_gives_up() -> None:
+    async def work() -> None:
+        pair = Pair()
+        await settle()
+        loop = asyncio.get_running_loop()
+        pair.agent._heard = loop.time() - 100
+        pair.agent._check(loop.time() - 100)
+        assert not pair.agent.lost.done()
+        await settle()
+        assert pair.agent._heard > loop.time() - 1  # the other side answered
+        pair.agent._heard = loop.time() - 100
+        pair.agent._check(loop.time() - 5)
+        assert pair.agent.lost.done()
+
+    run(work)
+
+
+def test_a_closed_tunnel_says_why_even_while_it_is_full() -> None:
+    async def work() -> None:
+        pair = Pair()
+        near, far = await pair.open()
+        pair.up.frozen = True
+        near.stream.write(bytes(WINDOW))
+        assert pair.agent._outbox.full
+        pair.agent.close("maintenance")
+        pair.up.frozen = False
+        assert str(await far.lost) == "maintenance"
+        assert await near.lost is None
+        assert await pair.agent.lost == "maintenance"
 
     run(work)

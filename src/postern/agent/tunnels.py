@@ -22,7 +22,8 @@ from postern.transport.mux import Mux
 
 log = logging.getLogger(__name__)
 
-FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0  # seconds
+FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds
+AGAIN_PAUSE = 1.0  # seconds at most after a dial that led to a worker which has a tunnel: the next one may be luckier
 
 
 class Tunnels:
@@ -74,11 +75,11 @@ class Tunnels:
                 pause = FIRST_PAUSE
                 continue
             try:
-                new = await self._dial()
+                new, longest = await self._dial(), AGAIN_PAUSE
             except PosternError as error:
                 log.warning("%s", error.message)
-                new = False
-            pause = FIRST_PAUSE if new else min(pause * 2, LONGEST_PAUSE)
+                new, longest = False, LONGEST_PAUSE
+            pause = FIRST_PAUSE if new else min(pause * 2, longest)
             if not new:
                 with contextlib.suppress(TimeoutError):  # news of the workers cuts the pause short
                     await asyncio.wait_for(self._changed.wait(), pause * random.uniform(0.5, 1.0))  # noqa: S311

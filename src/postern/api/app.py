@@ -31,6 +31,7 @@ from postern.api.routes import (
     logins,
     machines,
     organisations,
+    proxy_managers,
     saml,
     scripts,
     second_factors,
@@ -57,7 +58,7 @@ _PARTS = (
     *(status.open_router, status.router, organisations.router, features.router, audit_logs.router),
     *(server_config.router, server_logs.router),
     *(credentials.router, access_rules.router, guardrails.router, sessions.router, scripts.router),
-    *(login.router, device.router, saml.router),
+    *(login.router, device.router, saml.router, proxy_managers.router),
 )
 
 EXEC_WAIT = 50.0

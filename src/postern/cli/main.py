@@ -22,6 +22,9 @@ COMMANDS = {
     "password": Lazy("postern.cli.commands.password:password", "Change your password."),
     "second-factor": Lazy("postern.cli.commands.second_factor:second_factor", "List and manage your second factors."),
     "connect": Lazy("postern.cli.commands.connect:connect", "Reach a connection with a native client."),
+    "proxy-manager": Lazy(
+        "postern.cli.commands.proxy_manager:proxy_manager", "Open local ports when you ask for it elsewhere."
+    ),
     "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
     "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
     "access": Lazy("postern.cli.commands.access:access", "Explain who may use a connection, and why."),

@@ -1,4 +1,4 @@
-"""An agent's side of the control service: it attends for as long as it lives, whatever the network does."""
+"""The other side of the control service: who attends does so for as long as it lives, whatever the network does."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ import logging
 import random
 import ssl
 import textwrap
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import grpc
+from google.protobuf.message import Message
 
 from postern.domain.agent import AgentKey
 from postern.domain.control import HEARTBEAT, SILENCE, AgentOrder, Drain, Welcome, WorkersChanged
+from postern.domain.secret import Secret
 from postern.domain.text import one_line
-from postern.errors import Unauthenticated, Unavailable
+from postern.errors import Conflict, Denied, Malformed, PosternError, Unauthenticated, Unavailable
 from postern.transport.control import control_pb2 as messages
-from postern.transport.control.control_pb2_grpc import ControlStub
 
 log = logging.getLogger(__name__)
 
@@ -30,14 +31,19 @@ FIRST_RETRY, LAST_RETRY = 1.0, 30.0  # seconds
 _STAYED = 30.0  # seconds after which a stream counts as a good one: the next retry is soon
 _WELCOME = 10.0  # seconds from dialling to being welcomed
 _WRITING = 10.0
-_FINAL = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.INVALID_ARGUMENT)
+_FINAL: Mapping[grpc.StatusCode, type[PosternError]] = {
+    grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
+    grpc.StatusCode.PERMISSION_DENIED: Denied,
+    grpc.StatusCode.INVALID_ARGUMENT: Malformed,
+    grpc.StatusCode.ALREADY_EXISTS: Conflict,  # another one of this user has taken the place
+}
 _OPTIONS = (
     ("grpc.max_receive_message_length", 1024 * 1024),
     ("grpc.keepalive_time_ms", 10_000),
     ("grpc.keepalive_timeout_ms", 5_000),
     ("grpc.enable_retries", 0),
 )
-_Call = Any  # grpc.aio.StreamStreamCall; what a stub without types gives
+_Call = grpc.aio.StreamStreamCall[Any, Any]
 
 
 @dataclass(slots=True)
@@ -61,65 +67,11 @@ async def attend(key: AgentKey, facts: Mapping[str, str], instance: UUID) -> Asy
 
     `facts` are those of domain.agent.FACTS; `instance` is one of this life of the process.
     """
-    clock, backoff = asyncio.get_running_loop().time, _Backoff()
-    while True:
-        since = clock()
-        try:
-            async with _attending(key, facts, instance) as orders:
-                async for order in orders:
-                    yield order
-            why = "the gateway ended the stream"
-        except grpc.aio.AioRpcError as error:
-            why = _explained(error, key)
-            if error.code() in _FINAL:
-                raise Unauthenticated(why) from None
-        except Unavailable as error:
-            why = error.message
-        if clock() - since >= _STAYED:
-            backoff.reset()
-        delay = backoff.next()
-        log.warning("the control service of %s:%d is away: %s; next try in %.1f s", key.host, key.port, why, delay)
-        await asyncio.sleep(delay)
-
-
-@asynccontextmanager
-async def _attending(
-    key: AgentKey, facts: Mapping[str, str], instance: UUID
-) -> AsyncIterator[AsyncIterator[AgentOrder]]:
-    """One stream, for as long as it lasts."""
-    host = f"[{key.host}]" if ":" in key.host else key.host
-    credentials = grpc.ssl_channel_credentials(_roots(key.authority))
-    async with grpc.aio.secure_channel(f"{host}:{key.port}", credentials, options=_OPTIONS) as channel:
-        bearer = (("authorization", f"Bearer {key.secret.reveal()}"),)
-        call = ControlStub(channel).Attend(metadata=bearer)  # type: ignore[no-untyped-call]
-        beating: asyncio.Task[None] | None = None
-        try:
-            hello = messages.Hello(name=key.name, instance=str(instance), facts=dict(facts))
-            first = await _welcomed(call, hello)
-            beating = asyncio.create_task(_beat(call))
-            yield _orders(call, first)
-        finally:
-            call.cancel()
-            if beating is not None:
-                beating.cancel()
-                await asyncio.gather(beating, return_exceptions=True)
-
-
-async def _welcomed(call: _Call, hello: messages.Hello) -> messages.AgentOrder:
-    try:
-        async with asyncio.timeout(_WELCOME):
-            await call.write(messages.AgentReport(hello=hello))
-            return await _read(call)
-    except TimeoutError:
-        raise Unavailable(f"nothing was answered within {_WELCOME:.0f} s") from None
-    except asyncio.InvalidStateError:  # the call ended before it was written to
-        raise await _failure(call) from None
-
-
-async def _orders(call: _Call, first: messages.AgentOrder) -> AsyncIterator[AgentOrder]:
-    """Until the stream ends. Raises AioRpcError, Unavailable after SILENCE, Unauthenticated when told so."""
-    order = first
-    while True:
+    hello = messages.AgentReport(hello=messages.Hello(name=key.name, instance=str(instance), facts=dict(facts)))
+    beat = messages.AgentReport(heart_beat=messages.HeartBeat())
+    service = Service(key.host, key.port, key.authority)
+    method = "/postern.control.v1.Control/Attend"
+    async for order in stay(service, lambda: key.secret, Speech(method, hello, beat, messages.AgentOrder)):
         match order.WhichOneof("order"):
             case "welcome":
                 welcome = order.welcome
@@ -130,6 +82,95 @@ async def _orders(call: _Call, first: messages.AgentOrder) -> AsyncIterator[Agen
                 yield Drain(one_line(order.drain.reason))
             case "revoked":
                 raise Unauthenticated(f"the gateway takes this key no more: {one_line(order.revoked.reason)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Where the control service is. `authority` is the DER form of the CA to trust, None for public ones."""
+
+    host: str
+    port: int
+    authority: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """One service of the proto: its method, what is said first, what is said every HEARTBEAT, what is heard; and
+    `more`, which is said as soon as it is there."""
+
+    method: str
+    hello: Message
+    beat: Message
+    heard: type[Message]
+    more: asyncio.Queue[Message] = field(default_factory=lambda: asyncio.Queue(16))
+
+
+async def stay(service: Service, bearer: Callable[[], Secret], speech: Speech) -> AsyncIterator[Any]:
+    """What is heard, over as many streams as it takes. `bearer` is asked at each of them.
+
+    Raises Unauthenticated, Denied, Malformed or Conflict when it is refused for good.
+    """
+    clock, backoff = asyncio.get_running_loop().time, _Backoff()
+    while True:
+        since = clock()
+        try:
+            given = bearer()
+            async with _attending(service, given, speech) as orders:
+                async for order in orders:
+                    yield order
+        except grpc.aio.AioRpcError as error:
+            why = _explained(error, service)
+            if error.code() in _FINAL and bearer() == given:
+                raise _FINAL[error.code()](why) from None
+        except Unavailable as error:
+            why = error.message
+        if clock() - since >= _STAYED:
+            backoff.reset()
+        delay = backoff.next()
+        log.warning(
+            "the control service of %s:%d is away: %s; next try in %.1f s", service.host, service.port, why, delay
+        )
+        await asyncio.sleep(delay)
+
+
+@asynccontextmanager
+async def _attending(service: Service, bearer: Secret, speech: Speech) -> AsyncIterator[AsyncIterator[Message]]:
+    """One stream, for as long as it lasts."""
+    host = f"[{service.host}]" if ":" in service.host else service.host
+    credentials = grpc.ssl_channel_credentials(_roots(service.authority))
+    async with grpc.aio.secure_channel(f"{host}:{service.port}", credentials, options=_OPTIONS) as channel:
+        method: grpc.aio.StreamStreamMultiCallable[Any, Any] = channel.stream_stream(
+            speech.method, lambda message: message.SerializeToString(), speech.heard.FromString
+        )
+        call = method(metadata=(("authorization", f"Bearer {bearer.reveal()}"),))
+        saying: asyncio.Task[None] | None = None
+        try:
+            first = await _welcomed(call, speech.hello)
+            saying = asyncio.create_task(_say(call, speech))
+            yield _heard(call, first)
+        finally:
+            call.cancel()
+            if saying is not None:
+                saying.cancel()
+                await asyncio.gather(saying, return_exceptions=True)
+
+
+async def _welcomed(call: _Call, hello: Message) -> Message:
+    try:
+        async with asyncio.timeout(_WELCOME):
+            await call.write(hello)
+            return await _read(call)
+    except TimeoutError:
+        raise Unavailable(f"nothing was answered within {_WELCOME:.0f} s") from None
+    except asyncio.InvalidStateError:  # the call ended before it was written to
+        raise await _failure(call) from None
+
+
+async def _heard(call: _Call, first: Message) -> AsyncIterator[Message]:
+    """Until the stream ends. Raises AioRpcError, Unavailable after SILENCE."""
+    order = first
+    while True:
+        yield order
         try:
             async with asyncio.timeout(SILENCE):
                 order = await _read(call)
@@ -137,12 +178,12 @@ async def _orders(call: _Call, first: messages.AgentOrder) -> AsyncIterator[Agen
             raise Unavailable(f"nothing was heard for {SILENCE:.0f} s") from None
 
 
-async def _read(call: _Call) -> messages.AgentOrder:
+async def _read(call: _Call) -> Message:
     """Raises AioRpcError when the stream ended, also where it ended well."""
     order = await call.read()
     if order is grpc.aio.EOF:
         raise await _failure(call)
-    assert isinstance(order, messages.AgentOrder)
+    assert isinstance(order, Message)
     return order
 
 
@@ -152,14 +193,19 @@ async def _failure(call: _Call) -> grpc.aio.AioRpcError:
     )
 
 
-async def _beat(call: _Call) -> None:
-    """Until the stream ends; who reads it finds out why."""
-    beat = messages.AgentReport(heart_beat=messages.HeartBeat())
+async def _say(call: _Call, speech: Speech) -> None:
+    """Until the stream ends; who reads it finds out why. gRPC takes one message at a time."""
+    clock = asyncio.get_running_loop().time
+    due = clock() + HEARTBEAT
     try:
         while True:
-            await asyncio.sleep(HEARTBEAT)
+            try:
+                async with asyncio.timeout_at(due):
+                    said = await speech.more.get()
+            except TimeoutError:
+                said, due = speech.beat, clock() + HEARTBEAT
             async with asyncio.timeout(_WRITING):
-                await call.write(beat)
+                await call.write(said)
     except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
         return
     except TimeoutError:
@@ -170,17 +216,17 @@ def _workers(texts: Any) -> frozenset[UUID]:
     return frozenset(UUID(text) for text in texts)
 
 
-def _explained(error: grpc.aio.AioRpcError, key: AgentKey) -> str:
+def _explained(error: grpc.aio.AioRpcError, service: Service) -> str:
     """In words, where gRPC's own are for those who wrote it."""
     details = one_line(error.details() or "no reason was given")
     if "CERTIFICATE_VERIFY_FAILED" in details:
-        issuer = "a public authority" if key.authority is None else "the authority that the key names"
+        issuer = "a public authority" if service.authority is None else "the authority that the key names"
         return (
             f"its certificate is not one by {issuer}, so it may be somebody else; if the gateway has a new "
             "certificate authority, ask an administrator for a new key"
         )
     if "Hostname Verification Check failed" in details or "is not in peer certificate" in details:
-        return f"its certificate is not for the name {key.host}; set POSTERN_PUBLIC_HOST at the gateway"
+        return f"its certificate is not for the name {service.host}; set POSTERN_PUBLIC_HOST at the gateway"
     if error.code() is grpc.StatusCode.OK:
         return "the gateway ended the stream"
     return details

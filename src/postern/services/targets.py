@@ -13,6 +13,7 @@ from postern.services.connections import Connections
 from postern.services.credentials import Credentials
 from postern.services.errands import Errands
 from postern.services.guardrails import GuardRails
+from postern.services.proxy_managers import ProxyManagers
 from postern.services.relay_workers import RelayWorkers
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
@@ -28,6 +29,7 @@ class TargetServices:
     credentials: Credentials
     errands: Errands
     guardrails: GuardRails
+    proxy_managers: ProxyManagers
     relay_workers: RelayWorkers
     sessions: Sessions
 
@@ -56,6 +58,7 @@ def build_targets(
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
         guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
+        proxy_managers=ProxyManagers(access, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         sessions=Sessions(
             stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable

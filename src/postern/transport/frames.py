@@ -12,8 +12,9 @@ so that a large frame is never waited for; every other payload is small, and is 
 from __future__ import annotations
 
 import struct
-from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final
+
+from mypy_extensions import mypyc_attr
 
 from postern.errors import ProtocolViolation
 
@@ -22,94 +23,114 @@ MAX_DATA: Final = 64 * 1024  # bytes of payload that a sender puts into one fram
 MAX_CONTROL: Final = 256 * 1024  # bytes of any other payload
 _MAX_FRAME: Final = 1 << 20  # what a reader takes; newer senders may choose larger frames
 
-_header = struct.Struct(">II")
+# Plain numbers: every frame is looked at, and a member of an enumeration costs a look-up each time.
+OPEN: Final = 1  # JSON: what the new stream is for
+ACCEPT: Final = 2  # JSON: the answer to OPEN
+REFUSE: Final = 3  # JSON {"code", "message", "details"}: the other answer to OPEN
+DATA: Final = 4
+CREDIT: Final = 5  # four bytes: how many more bytes of DATA may be sent on this stream
+END: Final = 6  # no more DATA from this side; the other one may go on
+CLOSE: Final = 7  # this side has gone, after all of its DATA
+RESET: Final = 8  # UTF-8 text: this side has gone, and why
+PING: Final = 9  # any bytes, on stream 0
+PONG: Final = 10  # the same bytes back
+HELLO: Final = 11  # JSON, on stream 0, before any stream is opened: who this side is
+DRAIN: Final = 12  # on stream 0: do not open anything here any more
+NAMES: Final = ("", "OPEN", "ACCEPT", "REFUSE", "DATA", "CREDIT", "END", "CLOSE", "RESET", "PING", "PONG", "HELLO",
+                "DRAIN")  # fmt: skip
 
-
-class Kind(IntEnum):
-    OPEN = 1  # JSON: what the new stream is for
-    ACCEPT = 2  # JSON: the answer to OPEN
-    REFUSE = 3  # JSON {"code", "message"}: the other answer to OPEN
-    DATA = 4
-    CREDIT = 5  # four bytes: how many more bytes of DATA may be sent on this stream
-    END = 6  # no more DATA from this side; the other one may go on
-    CLOSE = 7  # this side has gone, after all of its DATA
-    RESET = 8  # UTF-8 text: this side has gone, and why
-    PING = 9  # any bytes, on stream 0
-    PONG = 10  # the same bytes back
-    HELLO = 11  # JSON, on stream 0, the first frame of each side: who it is
-    DRAIN = 12  # on stream 0: do not open anything here any more
-
-
-_KINDS: Final = {int(kind): kind for kind in Kind}
+_header: Final = struct.Struct(">II")
+_pack: Final = _header.pack
+_unpack_from: Final = _header.unpack_from
 
 
 def header(kind: int, stream: int, length: int) -> bytes:
-    return _header.pack(kind << 24 | length, stream)
+    return _pack(kind << 24 | length, stream)
 
 
-def frame(kind: Kind, stream: int, payload: bytes = b"") -> bytes:
-    """Raises ValueError for a payload beyond its bound."""
-    if len(payload) > (MAX_DATA if kind is Kind.DATA else MAX_CONTROL):
-        raise ValueError(f"a {kind.name} frame of {len(payload)} bytes is too large")
-    return header(kind, stream, len(payload)) + payload
-
-
-class Frame(NamedTuple):
-    """A whole frame, or a slice of the payload of a DATA frame."""
-
-    kind: Kind
-    stream: int
-    payload: bytes
-
-
+@mypyc_attr(allow_interpreted_subclasses=True)
 class FrameReader:
-    """Cuts what comes into frames. Raises ProtocolViolation for what no peer of ours sends; it is of no use then."""
+    """Cuts what comes into frames, and gives them to `on_data` and `on_frame`, which a subclass has.
+
+    `feed` raises ProtocolViolation for what no peer of ours sends; it is of no use then. `stop` ends it, even in the
+    middle of a read.
+    """
 
     def __init__(self) -> None:
-        self._start = b""  # of a header, or of a payload that is gathered
+        self._start = bytearray()  # of a frame that is gathered
         self._data_left = 0
         self._data_stream = 0
+        self._stopped = False
 
-    def feed(self, data: bytes | memoryview) -> list[Frame]:
-        """What `data` completes, in order. Bytes are copied out of it, so it may be used again."""
-        found: list[Frame] = []
-        if self._start:
-            data = self._start + data
-            self._start = b""
-        view = memoryview(data)
-        at, end = 0, len(view)
-        while at < end:
+    def on_data(self, stream: int, payload: bytes) -> None:
+        """A slice of the payload of a DATA frame; never empty."""
+        raise NotImplementedError
+
+    def on_frame(self, kind: int, stream: int, payload: bytes) -> None:
+        """A whole frame of any other kind."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        self._stopped = True
+
+    def feed(self, data: bytes | memoryview) -> None:
+        """Bytes are copied out of `data`, so its memory may be used again."""
+        at = 0
+        end = len(data)
+        while at < end and not self._stopped:
             if self._data_left:
                 size = min(self._data_left, end - at)
-                found.append(Frame(Kind.DATA, self._data_stream, bytes(view[at : at + size])))
                 self._data_left -= size
+                self.on_data(self._data_stream, bytes(data[at : at + size]))
                 at += size
-                continue
-            if end - at < HEADER:
-                break
-            word, stream = _header.unpack_from(view, at)
-            kind, length = _kind(word >> 24), word & 0xFFFFFF
-            if kind is Kind.DATA:
-                _check(length, _MAX_FRAME)
-                self._data_left, self._data_stream = length, stream
+            elif self._start or end - at < HEADER:
+                at += self._gather(data, at, end)
+            else:
+                word, stream = _unpack_from(data, at)
+                size = self._begin(word, stream)
+                if end - at < HEADER + size:
+                    self._start += data[at:end]
+                    return
                 at += HEADER
-                continue
-            _check(length, MAX_CONTROL)
-            if end - at < HEADER + length:
-                break
-            found.append(Frame(kind, stream, bytes(view[at + HEADER : at + HEADER + length])))
-            at += HEADER + length
-        self._start = bytes(view[at:])
-        return found
+                if word >> 24 != DATA:
+                    self.on_frame(word >> 24, stream, bytes(data[at : at + size]))
+                    at += size
+
+    def _begin(self, word: int, stream: int) -> int:
+        """How many bytes of payload are to be gathered: none of DATA."""
+        kind = word >> 24
+        length = word & 0xFFFFFF
+        if kind == DATA:
+            if length > _MAX_FRAME:
+                raise _too_long(length, _MAX_FRAME)
+            self._data_left = length
+            self._data_stream = stream
+            return 0
+        if not 0 < kind < len(NAMES):
+            raise ProtocolViolation(f"a tunnel frame of unknown kind {kind}; the other side may be of another version")
+        if length > MAX_CONTROL:
+            raise _too_long(length, MAX_CONTROL)
+        return length
+
+    def _gather(self, data: bytes | memoryview, at: int, end: int) -> int:
+        """Takes what is missing of a header, or of a frame; answers how many bytes these were."""
+        have = len(self._start)
+        wanted = HEADER
+        if have >= HEADER:
+            wanted += (self._start[1] << 16) | (self._start[2] << 8) | self._start[3]
+        size = min(wanted - have, end - at)
+        self._start += data[at : at + size]
+        if have + size < wanted:
+            return size
+        word, stream = _unpack_from(self._start, 0)
+        if have < HEADER and self._begin(word, stream):
+            return size
+        payload = bytes(self._start[HEADER:])
+        self._start = bytearray()
+        if word >> 24 != DATA:
+            self.on_frame(word >> 24, stream, payload)
+        return size
 
 
-def _kind(number: int) -> Kind:
-    kind = _KINDS.get(number)
-    if kind is None:
-        raise ProtocolViolation(f"a tunnel frame of unknown kind {number}; the other side may be of another version")
-    return kind
-
-
-def _check(length: int, most: int) -> None:
-    if length > most:
-        raise ProtocolViolation(f"a tunnel frame of {length} bytes, where at most {most} are allowed")
+def _too_long(length: int, most: int) -> ProtocolViolation:
+    return ProtocolViolation(f"a tunnel frame of {length} bytes, where at most {most} are allowed")

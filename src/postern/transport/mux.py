@@ -14,12 +14,9 @@ One stream, seen from one side:
        │                 │ └──END got───▶ open, hears no more ───┼─ CLOSE or RESET, sent or got; tunnel lost ──▶ gone
        └──REFUSE, RESET──┴───────────────────────────────────────┘
 
-Frames for a number that is gone are dropped: the two sides may end a stream at the same time. A frame for a number
-that never was is a violation, and ends the tunnel.
-
-Every stream has its own credit (`stream.py`), so one that stalls takes no room here. Small frames of one turn of the
-loop leave in one write; large ones are not copied together. While the connection is full, the streams that have
-something to send wait in a ring, and each may send one quantum in its turn.
+Every stream has its own credit (`lane.py`), so one that stalls takes no room here. Small frames of one turn of the
+loop leave in one write; while the connection is full, the streams that have something to send wait in a ring, and each
+may send one quantum in its turn (`outbox.py`).
 
 Both sides ask for a sign of life after BEAT seconds of silence; after DEAD seconds of it the tunnel is given up, even
 though the network still holds it.
@@ -28,66 +25,66 @@ though the network still holds it.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, cast
 
 from postern.errors import PosternError, ProtocolViolation, Unavailable
-from postern.transport.frames import MAX_CONTROL, MAX_DATA, Frame, FrameReader, Kind, header
+from postern.transport import frames
+from postern.transport.carrier import Carrier
+from postern.transport.lane import Lane
+from postern.transport.messages import Message as Message
+from postern.transport.messages import Refused as Refused
+from postern.transport.messages import decode, decode_refusal, encode, encode_refusal
+from postern.transport.outbox import HEADROOM, MAX_UNSENT, Outbox
 from postern.transport.stream import Stream
+from postern.transport.switch import Switch
 
 log = logging.getLogger(__name__)
 
 BEAT, DEAD = 5.0, 15.0  # seconds
-_JOIN = 4 * 1024  # bytes; a larger payload is written by itself
-_MAX_UNSENT = 4 << 20  # bytes of frames that a peer may leave unread before it is given up
-_LAST = (1 << 32) - 1
-
-Message = Mapping[str, Any]
-
-
-class Refused(PosternError):
-    """The other side did not accept a stream. `code` names the class of errors it stands for (see `errors`)."""
-
-    def __init__(self, code: str, message: str, details: Mapping[str, str]) -> None:
-        super().__init__(message)
-        self.code = code
-        self.details = details
 
 
 class Incoming:
     """A stream that the peer wants to open: accept or refuse it, once."""
 
-    def __init__(self, mux: Mux, stream: Stream, request: Message) -> None:
+    def __init__(self, mux: Mux, lane: Lane, request: Message) -> None:
         self.request = request
-        self.stream = stream
-        self._mux = mux
-        self._task: asyncio.Task[None] | None = None
+        self.stream = Stream(lane, mux.about)
         self.answered = False
+        self._mux = mux
+        self._lane = lane
+        self._task: asyncio.Task[None] | None = None
+        lane.on_gone = self._withdrawn
 
     def serve(self, work: Coroutine[Any, Any, None]) -> None:
         """Runs `work`, which answers; it is cancelled when the peer takes its wish back, or the tunnel is lost."""
-        self._task = asyncio.get_running_loop().create_task(self._serve(work))
+        self._task = self._mux.keep(self._serve(work))
+        # Cancelled before its first step, it never came to run `work`.
+        self._task.add_done_callback(lambda _task: work.close())
 
     def accept(self, answer: Message, protocol: asyncio.Protocol) -> None:
         """From here on the stream runs. Raises ConnectionError when nobody waits for it any more."""
-        if self.stream.is_closing():
+        if self.answered:
+            raise RuntimeError("this stream was answered before")
+        if self._lane.gone:
             raise ConnectionResetError("the other side no longer waits for this stream")
+        payload = encode(answer)
         self.answered = True
-        self._mux.settle(self.stream)
-        self._mux.send(Kind.ACCEPT, self.stream.number, _encoded(answer))
-        self.stream.open(protocol)
+        self._lane.on_gone = None
+        self._mux.send(frames.ACCEPT, self._lane.number, payload)
+        if not self._lane.gone:  # with a tunnel that is given up in this moment
+            self._lane.open(protocol, self.stream)
 
     def refuse(self, code: str, message: str, details: Mapping[str, str] | None = None) -> None:
-        if not self.answered and not self.stream.is_closing():
-            self.answered = True
-            refusal = {"code": code, "message": message, "details": dict(details or {})}
-            self._mux.send(Kind.REFUSE, self.stream.number, _encoded(refusal))
-            self.stream.lost(None)
+        if self.answered or self._lane.gone:
+            return
+        payload = encode_refusal(code, message, details or {})
+        self.answered = True
+        self._mux.send(frames.REFUSE, self._lane.number, payload)
+        self._lane.lost(None)
 
-    def withdrawn(self) -> None:
+    def _withdrawn(self) -> None:
         if self._task is not None and not self.answered:
             self._task.cancel()
 
@@ -108,8 +105,8 @@ class Mux(asyncio.Protocol):
     """The protocol of a tunnel's connection.
 
     `hello` is what the peer is told first; None leaves that to `introduce`. `on_open` gets every stream that the peer
-    opens, and must not block. At most `most` streams are open at once. `lost` is set, with the reason, when the tunnel
-    is over.
+    opens, and must not block. At most `most` streams are open at once. `greeting` is what the peer says of itself;
+    it fails with Unavailable when the tunnel is lost before. `lost` is set, with the reason, when the tunnel is over.
     """
 
     def __init__(
@@ -118,30 +115,28 @@ class Mux(asyncio.Protocol):
         self._hello = hello
         self._on_open = on_open
         self._most = most
-        self._next = 1 if dialler else 2
-        self._theirs = 0 if dialler else -1  # the last number that the peer used
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
-        self._reader = FrameReader()
-        self._streams: dict[int, Stream] = {}
-        self._openings: dict[int, asyncio.Future[Message]] = {}
-        self._protocols: dict[int, asyncio.Protocol] = {}  # of those that are opening
-        self._incoming: dict[int, Incoming] = {}  # not answered yet
-        self._unsent: list[bytes] = []
-        self._unsent_size = 0
-        self._flushing = False
-        self.full = False
-        self._ring: deque[Stream] = deque()
-        self._heard = self._loop.time()
+        self._outbox = Outbox(self._loop, self._overflowed)
+        self._switch = Switch(dialler=dialler, control=self._control)
+        self._lanes = self._switch.lanes
+        self._openings: dict[int, _Opening] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._over = False
+        self._greeted = False
+        self._heard = self._made = self._loop.time()
         self._beat: asyncio.TimerHandle | None = None
         self.greeting: asyncio.Future[Message] = self._loop.create_future()
         self.lost: asyncio.Future[str] = self._loop.create_future()
         self.drained = False  # the peer wants no more streams opened
+        # The hot ones of asyncio's callbacks without a call in between.
+        self.pause_writing = self._outbox.pause  # type: ignore[method-assign]
+        self.resume_writing = self._outbox.resume  # type: ignore[method-assign]
 
     @property
     def streams(self) -> int:
         """How many are open or being opened."""
-        return len(self._streams)
+        return len(self._lanes)
 
     # For whoever holds the tunnel
 
@@ -150,40 +145,41 @@ class Mux(asyncio.Protocol):
 
         Raises Refused, or Unavailable when the tunnel takes no streams or is lost. Cancelled, it takes its wish back.
         """
-        if self._transport is None or self.lost.done() or self.drained:
+        if self._transport is None or self._over or self.drained:
             raise Unavailable("the tunnel takes no new streams; it is being closed")
-        if len(self._streams) >= self._most or self._next > _LAST:
-            raise Unavailable(f"the tunnel has {len(self._streams)} streams open, and takes no more")
-        number = self._next
-        self._next += 2
-        payload = _encoded(request)
-        answer: asyncio.Future[Message] = self._loop.create_future()
-        self._openings[number] = answer
-        self._protocols[number] = protocol
-        stream = self._streams[number] = Stream(self, number)
-        self.send(Kind.OPEN, number, payload)
+        if len(self._lanes) >= self._most or self._switch.exhausted():
+            raise Unavailable(f"the tunnel has {len(self._lanes)} streams open, and takes no more")
+        payload = encode(request)
+        if self._outbox.unsent + len(payload) > MAX_UNSENT // 2:
+            raise Unavailable("the tunnel has much to send already, and its other side is slow to take it")
+        lane = self._lane(self._switch.take_number())
+        stream = Stream(lane, self.about)
+        opening = self._openings[lane.number] = _Opening(lane, stream, protocol, self._loop.create_future())
+        self.send(frames.OPEN, lane.number, payload)
         try:
-            return stream, await answer
+            return stream, await opening.answer
         except asyncio.CancelledError:
-            stream.reset("nobody waits for it any more")
+            if opening.answer.done() and not opening.answer.cancelled():
+                opening.answer.exception()  # it came too late to be heard
+            lane.reset("nobody waits for it any more")
             raise
         finally:
-            self._openings.pop(number, None)
-            self._protocols.pop(number, None)
+            self._openings.pop(lane.number, None)
 
     def introduce(self, hello: Message) -> None:
-        self.send(Kind.HELLO, 0, _encoded(hello))
+        """Says who this side is, once."""
+        self.send(frames.HELLO, 0, encode(hello))
 
     def drain(self) -> None:
         """Asks the peer to open nothing more here; what is open goes on."""
-        self.send(Kind.DRAIN, 0)
+        self.send(frames.DRAIN, 0)
 
     def close(self, reason: str) -> None:
         """Ends all streams, telling the peer why, and the tunnel."""
-        for stream in list(self._streams.values()):
-            stream.reset(reason)
-        self._flush()
-        self._over(reason)
+        for lane in list(self._lanes.values()):
+            lane.reset(reason)
+        self._outbox.finish()
+        self._end(reason)
         if self._transport is not None:
             self._transport.close()
 
@@ -191,226 +187,183 @@ class Mux(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
+        if self._over:  # closed before it was made
+            self._transport.abort()
+            return
         if self._hello is not None:
             self.introduce(self._hello)
-        self._heard = self._loop.time()
+        self._outbox.attach(_sender(self._transport))
+        self._heard = self._made = self._loop.time()
         self._beat = self._loop.call_later(BEAT, self._check, self._heard)
 
     def data_received(self, data: bytes | memoryview) -> None:
         self._heard = self._loop.time()
+        self._outbox.cork()
         try:
-            for frame in self._reader.feed(data):
-                self._dispatch(frame)
+            self._switch.feed(data)
         except ProtocolViolation as error:
             self._give_up(error.message)
-
-    def pause_writing(self) -> None:
-        self.full = True
-
-    def resume_writing(self) -> None:
-        self.full = False
-        self._flush()
-        self._go_round()
+        finally:
+            self._outbox.uncork()  # the answers to what was read leave together, and before the end of the turn
 
     def connection_lost(self, error: Exception | None) -> None:
-        self._over(str(error) if error else "the other side closed the tunnel")
+        self._end(str(error) if error else "the other side closed the tunnel")
 
-    # For streams
+    # For its streams
 
-    def send(self, kind: Kind, stream: int, payload: bytes = b"") -> None:
-        self._put(header(kind, stream, len(payload)) + payload)
-
-    def send_data(self, stream: int, data: bytes | bytearray | memoryview) -> None:
-        start = header(Kind.DATA, stream, len(data))
-        if len(data) < _JOIN:
-            self._put(start + data)
-            return
-        self._put(start)
-        self._flush()
-        if self._transport is not None:
-            self._transport.write(data)
-
-    def wait_for_room(self, stream: Stream) -> None:
-        if stream not in self._ring:
-            self._ring.append(stream)
-        if not self.full:  # it has had its quantum: the others first
-            self._loop.call_soon(self._go_round)
-
-    def forget(self, stream: Stream) -> None:
-        self._streams.pop(stream.number, None)
-        incoming = self._incoming.pop(stream.number, None)
-        if incoming is not None:
-            incoming.withdrawn()
-        if stream in self._ring:
-            self._ring.remove(stream)
-
-    def settle(self, stream: Stream) -> None:
-        """It has been accepted: what happens to it from now on is no business of whoever accepted it."""
-        self._incoming.pop(stream.number, None)
+    def send(self, kind: int, stream: int, payload: bytes = b"") -> None:
+        self._outbox.frame(kind, stream, payload)
 
     def about(self, name: str, default: Any) -> Any:
         return default if self._transport is None else self._transport.get_extra_info(name, default)
 
-    # Our own
+    def keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """A task that is not forgotten while it waits."""
+        task = self._loop.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
-    def _go_round(self) -> None:
-        while self._ring and not self.full:
-            stream = self._ring.popleft()
-            if not stream.pump(MAX_DATA):
-                self._ring.append(stream)
+    # What comes
 
-    def _put(self, data: bytes) -> None:
-        self._unsent.append(data)
-        self._unsent_size += len(data)
-        if not self._flushing and not self.full:
-            self._flushing = True
-            self._loop.call_soon(self._flush)
-        elif self._unsent_size > _MAX_UNSENT:
-            self._give_up("the other side does not read what it is sent")
-
-    def _flush(self) -> None:
-        self._flushing = False
-        if self._unsent and self._transport is not None:
-            data = self._unsent[0] if len(self._unsent) == 1 else b"".join(self._unsent)
-            self._unsent.clear()
-            self._unsent_size = 0
-            self._transport.write(data)
-
-    def _check(self, since: float) -> None:
-        """Each BEAT seconds. `since` is when it was asked for: a process that slept has heard nothing, and is to blame
-        for that itself."""
-        now = self._loop.time()
-        if now - since > 2 * BEAT:
-            self._heard = max(self._heard, now - DEAD + BEAT)
-        silence = now - self._heard
-        if silence >= DEAD:
-            self._give_up(f"the other side has been silent for {silence:.0f} seconds")
-            return
-        if silence >= BEAT * 0.9:
-            self.send(Kind.PING, 0)
-        self._beat = self._loop.call_later(BEAT, self._check, now)
-
-    def _dispatch(self, frame: Frame) -> None:
-        kind, number, payload = frame
-        stream = self._streams.get(number)
-        if kind is Kind.DATA:
-            if stream is not None:
-                stream.received(payload)
-            else:
-                self._check_number(number)
-        elif number == 0:
-            self._dispatch_tunnel(kind, payload)
-        elif kind is Kind.OPEN:
+    def _control(self, kind: int, number: int, payload: bytes) -> None:
+        if number == 0:
+            self._tunnel_frame(kind, payload)
+        elif kind == frames.OPEN:
             self._opened(number, payload)
-        elif stream is None:
-            self._check_number(number)
-        elif kind in (Kind.ACCEPT, Kind.REFUSE):
-            self._answered(stream, kind, _decoded(payload))
+        elif kind in (frames.PING, frames.PONG, frames.HELLO, frames.DRAIN):
+            raise ProtocolViolation(f"a {frames.NAMES[kind]} frame on a stream")
+        elif (lane := self._lanes.get(number)) is None:
+            self._switch.check(number)
+        elif kind in (frames.ACCEPT, frames.REFUSE):
+            self._answered(lane, kind, payload)
         else:
-            self._dispatch_stream(stream, kind, payload)
+            self._closed(lane, kind, payload.decode(errors="replace"))
 
-    def _dispatch_tunnel(self, kind: Kind, payload: bytes) -> None:
-        if kind is Kind.PING:
-            self.send(Kind.PONG, 0, payload)
-        elif kind is Kind.HELLO and not self.greeting.done():
-            self.greeting.set_result(_decoded(payload))
-        elif kind is Kind.DRAIN:
+    def _tunnel_frame(self, kind: int, payload: bytes) -> None:
+        if kind == frames.PING:
+            self.send(frames.PONG, 0, payload)
+        elif kind == frames.HELLO and not self._greeted:
+            self._greeted = True
+            greeting = decode(payload)
+            if not self.greeting.done():
+                self.greeting.set_result(greeting)
+        elif kind == frames.DRAIN:
             self.drained = True
-        elif kind is not Kind.PONG:
-            raise ProtocolViolation(f"a {kind.name} frame that belongs to no stream")
-
-    def _dispatch_stream(self, stream: Stream, kind: Kind, payload: bytes) -> None:
-        if kind is Kind.CREDIT:
-            stream.credited(int.from_bytes(payload, "big"))
-        elif kind is Kind.END:
-            stream.ended(False)
-        elif kind in (Kind.CLOSE, Kind.RESET):
-            opening = self._openings.get(stream.number)
-            reason = payload.decode(errors="replace") or "the other side closed it"
-            if opening is not None and not opening.done():
-                opening.set_exception(Unavailable(reason))
-            stream.ended(True if kind is Kind.CLOSE else ConnectionResetError(reason))
-        else:
-            raise ProtocolViolation(f"a {kind.name} frame on a stream")
+        elif kind != frames.PONG:
+            raise ProtocolViolation(f"a {frames.NAMES[kind]} frame that belongs to no stream, or a second time")
 
     def _opened(self, number: int, payload: bytes) -> None:
-        if number <= self._theirs or (number - self._next) % 2 == 0:
-            raise ProtocolViolation(f"stream {number} was opened a second time, or by the wrong side")
-        self._theirs = number
-        stream = Stream(self, number)
-        incoming = Incoming(self, stream, _decoded(payload))
-        self._streams[number] = stream
-        if len(self._streams) > self._most:
+        if not self._greeted:
+            raise ProtocolViolation("a stream was opened by somebody who did not say who it is")
+        self._switch.take_theirs(number)
+        request = decode(payload)
+        crowded = len(self._lanes) >= self._most
+        incoming = Incoming(self, self._lane(number), request)
+        if crowded:
             incoming.refuse("TooMany", f"this tunnel has {self._most} streams open; close some first")
             return
-        self._incoming[number] = incoming
         try:
             self._on_open(incoming)
         except Exception:
             log.exception("a stream could not be opened")
             incoming.refuse("Unavailable", "this stream could not be opened; the log of the other side says why")
 
-    def _answered(self, stream: Stream, kind: Kind, message: Message) -> None:
-        answer = self._openings.get(stream.number)
-        if answer is None or answer.done():
+    def _answered(self, lane: Lane, kind: int, payload: bytes) -> None:
+        opening = self._openings.get(lane.number)
+        if opening is None or opening.answered:
             raise ProtocolViolation("a stream was answered a second time, or not asked for")
-        if kind is Kind.ACCEPT:
-            stream.open(self._protocols[stream.number])
-            answer.set_result(message)
+        opening.answered = True
+        if opening.answer.cancelled():
+            # Whoever asked is told so in a moment; what follows in this read is for nobody.
+            lane.reset("nobody waits for it any more")
+            return
+        if kind == frames.ACCEPT:
+            message = decode(payload)
+            lane.open(opening.protocol, opening.stream)
+            if not opening.answer.done():  # its protocol may have ended the tunnel
+                opening.answer.set_result(message)
         else:
-            answer.set_exception(_refused(message))
-            stream.lost(None)
+            opening.answer.set_exception(decode_refusal(payload))
+            lane.lost(None)
 
-    def _check_number(self, number: int) -> None:
-        """Raises ProtocolViolation for a stream that never was."""
-        ours = (number - self._next) % 2 == 0
-        if number == 0 or (number >= self._next if ours else number > self._theirs):
-            raise ProtocolViolation(f"a frame for stream {number}, which was never opened")
+    def _closed(self, lane: Lane, kind: int, reason: str) -> None:
+        reason = reason or "the other side closed it"
+        opening = self._openings.get(lane.number)
+        if opening is not None and not opening.answer.done():
+            opening.answer.set_exception(Unavailable(reason))
+        if kind == frames.CLOSE:
+            lane.closed()
+        else:
+            lane.lost(ConnectionResetError(reason))
+
+    # Our own
+
+    def _lane(self, number: int) -> Lane:
+        lane = self._lanes[number] = Lane(number, self._lanes, self._outbox, self._loop)
+        return lane
+
+    def _check(self, since: float) -> None:
+        """`since` is when it was asked for: a process that slept has heard nothing, and is to blame for that itself."""
+        now = self._loop.time()
+        if now - since > 2 * BEAT:
+            self._heard = max(self._heard, now - DEAD + BEAT)
+            self._made = max(self._made, now - DEAD + BEAT)
+        silence = now - self._heard
+        if silence >= DEAD:
+            self._give_up(f"the other side has been silent for {silence:.0f} seconds")
+            return
+        if not self._greeted and now - self._made >= DEAD:
+            self._give_up("the other side does not say who it is")
+            return
+        if silence >= BEAT * 0.9:
+            self.send(frames.PING, 0)
+        self._switch.linger(now)
+        if not self._over:
+            self._beat = self._loop.call_later(min(BEAT, DEAD - silence), self._check, now)
+
+    def _overflowed(self) -> None:
+        self._give_up("the other side does not read what it is sent")
 
     def _give_up(self, reason: str) -> None:
         log.info("a tunnel is given up: %s", reason)
-        self._over(reason)
+        self._end(reason)
         if self._transport is not None:
             self._transport.abort()
 
-    def _over(self, reason: str) -> None:
-        if self.lost.done():
+    def _end(self, reason: str) -> None:
+        if self._over:
             return
-        self.lost.set_result(reason)
-        if not self.greeting.done():
-            self.greeting.set_exception(Unavailable(f"the tunnel was lost: {reason}"))
-            self.greeting.exception()  # somebody may wait for it, or nobody
+        self._over = True
+        self._switch.stop()
+        self._outbox.stop()
         if self._beat is not None:
             self._beat.cancel()
-        for opening in self._openings.values():
-            if not opening.done():
-                opening.set_exception(Unavailable(f"the tunnel was lost: {reason}"))
-        for stream in list(self._streams.values()):
-            stream.lost(ConnectionResetError(f"the tunnel was lost: {reason}"))
-        self._unsent.clear()
-        self._ring.clear()
+        words = f"the tunnel was lost: {reason}"
+        for opening in list(self._openings.values()):
+            if not opening.answer.done():
+                opening.answer.set_exception(Unavailable(words))
+        for lane in list(self._lanes.values()):
+            lane.lost(ConnectionResetError(words))
+        if not self.greeting.done():
+            self.greeting.set_exception(Unavailable(words))
+            self.greeting.exception()  # somebody may wait for it, or nobody
+        if not self.lost.done():
+            self.lost.set_result(reason)
 
 
-def _refused(message: Message) -> Refused:
-    details = message.get("details")
-    if not isinstance(details, dict):
-        details = {}
-    texts = {str(name): str(value) for name, value in details.items()}
-    return Refused(str(message.get("code", "")), str(message.get("message", "")), texts)
+class _Opening:
+    """A stream that the peer has not answered yet."""
+
+    def __init__(self, lane: Lane, stream: Stream, protocol: asyncio.Protocol, answer: asyncio.Future[Message]) -> None:
+        self.lane = lane
+        self.stream = stream
+        self.protocol = protocol
+        self.answer = answer
+        self.answered = False
 
 
-def _encoded(message: Message) -> bytes:
-    payload = json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
-    if len(payload) > MAX_CONTROL:
-        raise Unavailable(f"a message of {len(payload)} bytes is too large for the tunnel, which takes {MAX_CONTROL}")
-    return payload
-
-
-def _decoded(payload: bytes) -> Message:
-    try:
-        message = json.loads(payload)
-    except (ValueError, RecursionError):
-        message = None
-    if not isinstance(message, dict):
-        raise ProtocolViolation("a message on the tunnel that is no JSON object")
-    return message
+def _sender(transport: asyncio.Transport) -> Callable[[bytearray], None]:
+    if isinstance(transport, Carrier):
+        return transport.write_message
+    return lambda message: transport.write(bytes(memoryview(message)[HEADROOM:]))

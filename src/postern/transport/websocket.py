@@ -1,11 +1,15 @@
-"""A byte stream in a WebSocket (RFC 6455): one binary message is one write, message borders mean nothing.
+"""The connection that carries a tunnel: a WebSocket (RFC 6455), so that it passes proxies and load balancers.
 
-Both ends look like asyncio transports. The client says who it is by a bearer token; it always verifies TLS.
+The payloads of binary messages are one stream of bytes; message borders mean nothing. Both ends look like asyncio
+transports. The dialler says who it is by a bearer token; it always uses TLS, and verifies it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+import socket
 import ssl
 from collections.abc import Callable
 from typing import Any, cast
@@ -23,51 +27,72 @@ from picows import (
 )
 
 from postern.errors import Unavailable
+from postern.transport.carrier import Carrier
+from postern.transport.outbox import HEADROOM
+
+log = logging.getLogger(__name__)
 
 PATH = "/tunnel"
-_MAX_FRAME = 4 << 20
-_CHUNK = 1 << 20
+CONNECT = 15.0  # seconds until the WebSocket is there
+FLUSH = 5.0  # seconds that a peer may take to read the rest, once the WebSocket is closed
+_MAX_FRAME = 1 << 20  # bytes; larger than what `outbox.MESSAGE` allows
+_CHUNK = 512 * 1024
+# Bytes that the kernel keeps and has not sent. What waits longer waits here, where small frames pass large ones.
+_UNSENT = 256 * 1024
+_HIGH, _LOW = 128 * 1024, 32 * 1024
+
+_BINARY, _CONTINUATION = WSMsgType.BINARY, WSMsgType.CONTINUATION
 
 
-class WebSocketTransport(asyncio.Transport):
-    """One end. `set_protocol` decides who gets the bytes; until then they wait, bounded by pausing."""
+class WebSocketTransport(Carrier):
+    """One end. `set_protocol` decides who gets the bytes, as memory that is good until `data_received` returns; until
+    then they wait, bounded by pausing."""
 
     def __init__(self, wire: WSTransport) -> None:
         super().__init__()
         self._wire = wire
-        self._protocol: asyncio.BaseProtocol | None = None
+        self._send = wire.send_reuse_external_bytearray
+        self._protocol: asyncio.Protocol | None = None
         self._waiting: list[bytes] = []
         self._closing = False
+        self._full = False
+        self._ping: bytes | None = None  # to be answered when there is room
+        self._cut: asyncio.TimerHandle | None = None
+        self.refusal = ""  # why the peer would not go on
+        under = wire.underlying_transport
+        under.set_write_buffer_limits(_HIGH, _LOW)
+        if hasattr(socket, "TCP_NOTSENT_LOWAT"):
+            with contextlib.suppress(OSError):
+                under.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
+
+    # asyncio.Transport
 
     def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = protocol
-        waiting, self._waiting = self._waiting, []
-        for data in waiting:
-            cast("asyncio.Protocol", protocol).data_received(data)
+        self._protocol = cast("asyncio.Protocol", protocol)
+        if self._full:
+            self._protocol.pause_writing()
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            for data in waiting:
+                self._protocol.data_received(data)
+            self.resume_reading()
 
     def get_protocol(self) -> asyncio.BaseProtocol:
         assert self._protocol is not None
         return self._protocol
 
-    def received(self, data: bytes) -> None:
-        if isinstance(self._protocol, asyncio.Protocol):
-            self._protocol.data_received(data)
-        else:
-            self._waiting.append(data)
-            self.pause_reading()
-
     def get_extra_info(self, name: str, default: Any = None) -> Any:
         return self._wire.underlying_transport.get_extra_info(name, default)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._closing or self._wire.is_disconnected:
-            return
-        if len(data) <= _CHUNK:
-            self._wire.send(WSMsgType.BINARY, data)
-            return
         view = memoryview(data)
-        for start in range(0, len(data), _CHUNK):
-            self._wire.send(WSMsgType.BINARY, view[start : start + _CHUNK])
+        for start in range(0, len(view), _CHUNK):
+            if not self._closing:
+                self._wire.send(_BINARY, view[start : start + _CHUNK])
+
+    def write_message(self, message: bytearray) -> None:
+        if not self._closing:
+            self._send(_BINARY, message, HEADROOM)
 
     def can_write_eof(self) -> bool:
         return False
@@ -76,7 +101,7 @@ class WebSocketTransport(asyncio.Transport):
         return self._wire.underlying_transport.is_reading()
 
     def pause_reading(self) -> None:
-        if self.is_reading():
+        if not self._closing and self.is_reading():
             self._wire.underlying_transport.pause_reading()
 
     def resume_reading(self) -> None:
@@ -93,97 +118,177 @@ class WebSocketTransport(asyncio.Transport):
         """Closes, and tells the peer why."""
         self._close(WSCloseCode.POLICY_VIOLATION, reason)
 
-    def _close(self, code: WSCloseCode, reason: str) -> None:
-        if not self._closing:
-            self._closing = True
-            if not self._wire.is_disconnected:
-                # RFC 6455, section 5.5: a control frame has at most 125 bytes, two of them for the code.
-                self._wire.send_close(code, reason.encode()[:123])
-                self._wire.disconnect()
-
     def abort(self) -> None:
         self._closing = True
         self._wire.disconnect(graceful=False)
 
+    # What the WebSocket reports
+
+    def received(self, frame: WSFrame) -> None:
+        kind = frame.msg_type
+        if self._closing:
+            return
+        if kind is _BINARY or kind is _CONTINUATION:
+            if self._protocol is not None:
+                self._protocol.data_received(frame.get_payload_as_memoryview())  # type: ignore[arg-type]
+            else:
+                self._waiting.append(frame.get_payload_as_bytes())
+                self.pause_reading()
+        elif kind is WSMsgType.CLOSE:
+            if frame.get_close_code() is WSCloseCode.POLICY_VIOLATION:
+                self.refusal = frame.get_close_reason() or "no reason given"
+            self._close(WSCloseCode.OK, "")
+        elif kind is WSMsgType.PING:
+            self._answer(frame.get_payload_as_bytes())
+        elif kind is WSMsgType.TEXT:
+            self._close(WSCloseCode.UNSUPPORTED_DATA, "a tunnel carries binary messages only")
+
+    def throttled(self, full: bool) -> None:
+        self._full = full
+        if not full and self._ping is not None:
+            self._answer(self._ping)
+        if self._protocol is not None:
+            (self._protocol.pause_writing if full else self._protocol.resume_writing)()
+
+    def lost(self) -> None:
+        self._closing = True
+        if self._cut is not None:
+            self._cut.cancel()
+        if self._protocol is not None:
+            self._protocol.connection_lost(ConnectionAbortedError(self.refusal) if self.refusal else None)
+
+    def _answer(self, ping: bytes) -> None:
+        """While there is no room, only the newest ping is answered later (RFC 6455, section 5.5.3): who sends many,
+        and reads nothing, fills no memory."""
+        self._ping = ping if self._full else None
+        if not self._full:
+            self._wire.send_pong(ping)
+
+    def _close(self, code: WSCloseCode, reason: str) -> None:
+        if self._closing:
+            return
+        self._closing = True
+        if not self._wire.is_disconnected:
+            # RFC 6455, section 5.5: a control frame has at most 125 bytes, two of them for the code.
+            self._wire.send_close(code, reason.encode()[:123].decode(errors="ignore"))
+            self._cut = asyncio.get_running_loop().call_later(FLUSH, self._wire.disconnect, False)
+            self._wire.disconnect()
+
 
 class _Listener(WSListener):
-    """Passes the callbacks of one WebSocket to the stream's protocol."""
+    """Passes the callbacks of one WebSocket to its transport."""
 
     def __init__(self, opened: Callable[[WebSocketTransport], None]) -> None:
         self._opened = opened
-        self.stream: WebSocketTransport | None = None
-        self._refusal = ""  # why the peer would not go on
+        self.transport: WebSocketTransport | None = None
+        self.abandoned = False  # who dialled it waits no more
 
     def on_ws_connected(self, transport: WSTransport) -> None:
-        self.stream = WebSocketTransport(transport)
-        self._opened(self.stream)
+        if self.abandoned:
+            transport.disconnect(graceful=False)
+            return
+        self.transport = WebSocketTransport(transport)
+        # No method of ours in between for each message.
+        self._opened(self.transport)
 
     def on_ws_frame(self, transport: WSTransport, frame: WSFrame) -> None:
-        if frame.msg_type in (WSMsgType.BINARY, WSMsgType.CONTINUATION):
-            if self.stream is not None and frame.payload_size:
-                self.stream.received(frame.get_payload_as_bytes())
-        elif frame.msg_type is WSMsgType.CLOSE:
-            if frame.get_close_code() is WSCloseCode.POLICY_VIOLATION:
-                self._refusal = frame.get_close_reason() or "no reason given"
-            transport.disconnect()
+        if self.transport is not None:
+            self.transport.received(frame)
 
     def on_ws_disconnected(self, transport: WSTransport) -> None:
-        if self.stream is not None:
-            protocol = self.stream._protocol
-            self.stream._closing = True
-            if isinstance(protocol, asyncio.Protocol):
-                protocol.connection_lost(ConnectionAbortedError(self._refusal) if self._refusal else None)
+        if self.transport is not None:
+            self.transport.lost()
 
     def pause_writing(self) -> None:
-        if self.stream is not None and isinstance(self.stream._protocol, asyncio.Protocol):
-            self.stream._protocol.pause_writing()
+        if self.transport is not None:
+            self.transport.throttled(True)
 
     def resume_writing(self) -> None:
-        if self.stream is not None and isinstance(self.stream._protocol, asyncio.Protocol):
-            self.stream._protocol.resume_writing()
+        if self.transport is not None:
+            self.transport.throttled(False)
+
+
+def _hush_strangers() -> None:
+    """A stranger who breaks off the TLS handshake is one line in the log, and not a traceback each time.
+
+    aiofastnet (1.2) reports it to the loop's handler with an exception's class in place of an exception, which the
+    handler of asyncio fails to print.
+    """
+    loop = asyncio.get_running_loop()
+    others = loop.get_exception_handler()
+
+    def handle(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if context.get("message") == "SSL handshake failed":
+            log.info("somebody broke off the TLS handshake of a tunnel: %s", context.get("exception"))
+        elif others is not None:
+            others(loop, context)
+        else:
+            loop.default_exception_handler(context)
+
+    loop.set_exception_handler(handle)
 
 
 async def serve(
     opened: Callable[[WebSocketTransport, str], None], host: str, port: int, context: ssl.SSLContext
 ) -> asyncio.Server:
-    """Calls `opened(stream, token)` for each WebSocket; whether the token holds is its business."""
+    """Calls `opened(transport, token)` for each WebSocket; whether the token holds is its business."""
 
     def upgrade(request: WSUpgradeRequest) -> _Listener | None:
         scheme, _, token = str(request.headers.get("Authorization", "")).partition(" ")
-        if urlsplit(request.path.decode("latin-1")).path != PATH or scheme.lower() != "bearer":
+        if urlsplit(request.path.decode("latin-1")).path != PATH or scheme.lower() != "bearer" or not token.strip():
             return None
-        return _Listener(lambda stream: opened(stream, token))
+        return _Listener(lambda transport: opened(transport, token.strip()))
 
+    _hush_strangers()
     return await ws_create_server(
-        upgrade, host, port, ssl=context, max_frame_size=_MAX_FRAME, websocket_handshake_timeout=10, reuse_port=True
+        upgrade,
+        host,
+        port,
+        ssl=context,
+        max_frame_size=_MAX_FRAME,
+        websocket_handshake_timeout=10,
+        enable_auto_pong=False,
+        reuse_port=True,
     )
 
 
 async def connect(
     url: str, *, token: str, ca: str | bytes | None, protocol: Callable[[], asyncio.Protocol]
 ) -> tuple[WebSocketTransport, asyncio.Protocol]:
-    """Opens a tunnel. `ca` is what to trust instead of the system's CAs, PEM text or DER. Raises Unavailable.
+    """Opens a tunnel's connection. `url` is `wss://HOST:PORT`; `ca` is what to trust instead of the system's CAs, PEM
+    text or DER. Raises Unavailable.
 
-    `protocol().connection_made` is called with the stream, as for any asyncio transport.
+    `protocol().connection_made` is called with the transport, as for any asyncio transport.
     """
+    if urlsplit(url).scheme != "wss":
+        raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: a token is only sent by TLS (wss://…)")
     context = ssl.create_default_context(cadata=ca or None)
     made: list[asyncio.Protocol] = []
 
-    def opened(stream: WebSocketTransport) -> None:
+    def opened(transport: WebSocketTransport) -> None:
         made.append(protocol())
-        stream.set_protocol(made[0])
-        made[0].connection_made(stream)
+        transport.set_protocol(made[0])
+        made[0].connection_made(transport)
 
+    listener = _Listener(opened)
     try:
-        _, listener = await ws_connect(
-            lambda: _Listener(opened),
-            url.rstrip("/") + PATH,
-            ssl_context=context,
-            extra_headers=[("Authorization", f"Bearer {token}")],
-            max_frame_size=_MAX_FRAME,
-            websocket_handshake_timeout=10,
-            max_redirects=0,
-        )
+        async with asyncio.timeout(CONNECT):
+            await ws_connect(
+                lambda: listener,
+                url.rstrip("/") + PATH,
+                ssl_context=context,
+                extra_headers=[("Authorization", f"Bearer {token}")],
+                max_frame_size=_MAX_FRAME,
+                websocket_handshake_timeout=10,
+                enable_auto_pong=False,
+                max_redirects=0,
+            )
+        if listener.transport is None:
+            raise ConnectionResetError("the other side closed the connection during the handshake")
     except Exception as error:
-        raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: {error}") from error
-    return cast("_Listener", listener).stream, made[0]  # type: ignore[return-value]
+        words = "it did not answer in time" if isinstance(error, TimeoutError) else str(error)
+        raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: {words}") from error
+    finally:
+        # Whoever was told that it failed, or stopped waiting, gets no connection afterwards.
+        listener.abandoned = listener.transport is None
+    return listener.transport, made[0]

@@ -9,12 +9,12 @@ from uuid import UUID
 
 import grpc
 
-from postern.api.control.calls import Context, Room, address_of, bearer_of, code_of
+from postern.api.control.calls import Context, Room, address_of, bearer_of, code_of, first_report, write
 from postern.domain.agent import Agent
 from postern.domain.control import HEARTBEAT, SILENCE
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
-from postern.errors import Malformed, PosternError, TooMany, Unauthenticated, Unavailable
+from postern.errors import Malformed, PosternError, TooMany, Unauthenticated
 from postern.services.agents import AgentChange, Agents
 from postern.services.relay_workers import RelayWorkers
 from postern.transport.control import control_pb2 as messages
@@ -22,9 +22,6 @@ from postern.transport.control.control_pb2_grpc import ControlServicer
 
 log = logging.getLogger(__name__)
 
-FIRST_REPORT = 10.0  # seconds
-_WRITING = 10.0  # seconds that one order may take to leave
-_MOST_WAITING, _MOST_WAITING_PER_ADDRESS = 256, 32
 _MOST_INSTANCES = 64  # streams of one agent
 _MOST_REPORTS = 50  # between two heart-beats of ours
 _REASONS = {
@@ -54,11 +51,11 @@ class _Stream:
 class Control(ControlServicer):
     """`tunnel_url` is what agents are told. `watch` must run beside."""
 
-    def __init__(self, agents: Agents, relay_workers: RelayWorkers, *, tunnel_url: str) -> None:
+    def __init__(self, agents: Agents, relay_workers: RelayWorkers, room: Room, *, tunnel_url: str) -> None:
         self._agents = agents
         self._relay_workers = relay_workers
         self._tunnel_url = tunnel_url
-        self._room = Room(_MOST_WAITING, _MOST_WAITING_PER_ADDRESS)
+        self._room = room
         self._streams: dict[UUID, dict[UUID, _Stream]] = {}
         self._changes: dict[UUID, AgentChange] = {}
         self._changed = asyncio.Event()
@@ -84,7 +81,7 @@ class Control(ControlServicer):
             welcome = messages.Welcome(
                 agent_id=str(stream.agent.id), tunnel_url=self._tunnel_url, worker_ids=_texts(workers)
             )
-            await _write(context, messages.AgentOrder(welcome=welcome))
+            await write(context, messages.AgentOrder(welcome=welcome))
             await self._attend(context, stream, workers)
         finally:
             self._forget(stream)
@@ -139,14 +136,7 @@ class Control(ControlServicer):
 
     async def _enrolled(self, context: Context, secret: Secret, address: str) -> _Stream:
         """Raises Unauthenticated, TooMany, Malformed, Unavailable."""
-        try:
-            async with asyncio.timeout(FIRST_REPORT):
-                report = await context.read()
-        except TimeoutError:
-            raise Unavailable(f"nothing was said for {FIRST_REPORT:.0f} s; the first report has the name") from None
-        if report is grpc.aio.EOF or report.WhichOneof("report") != "hello":
-            raise Malformed("the first report must be a Hello")
-        hello = report.hello
+        hello = (await first_report(context)).hello
         try:
             instance = UUID(hello.instance)
         except ValueError:
@@ -181,11 +171,11 @@ class Control(ControlServicer):
                 async with asyncio.timeout_at(beat_at + HEARTBEAT):
                     await stream.wake.wait()
             except TimeoutError:
-                await _write(context, messages.AgentOrder(heart_beat=messages.HeartBeat()))
+                await write(context, messages.AgentOrder(heart_beat=messages.HeartBeat()))
                 beat_at, stream.reports = clock(), 0
             stream.wake.clear()
             if stream.revoked is not None:
-                await _write(context, messages.AgentOrder(revoked=messages.Revoked(reason=stream.revoked)))
+                await write(context, messages.AgentOrder(revoked=messages.Revoked(reason=stream.revoked)))
                 await context.abort(grpc.StatusCode.UNAUTHENTICATED, stream.revoked)
             if stream.replaced:
                 await context.abort(grpc.StatusCode.ABORTED, "a newer stream of this instance took its place")
@@ -195,11 +185,11 @@ class Control(ControlServicer):
                 await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, f"nothing was heard for {SILENCE:.0f} s")
             if stream.drain:
                 stream.drain = False
-                await _write(context, messages.AgentOrder(drain=messages.Drain(reason=_DRAINED)))
+                await write(context, messages.AgentOrder(drain=messages.Drain(reason=_DRAINED)))
             if stream.workers is not None and stream.workers != told:
                 told = stream.workers
                 changed = messages.WorkersChanged(worker_ids=_texts(told))
-                await _write(context, messages.AgentOrder(workers_changed=changed))
+                await write(context, messages.AgentOrder(workers_changed=changed))
 
     async def _workers(self) -> frozenset[UUID]:
         return frozenset(worker.id for worker in await self._relay_workers.living())
@@ -223,14 +213,6 @@ async def _read(context: Context, stream: _Stream) -> None:
         log.debug("no more reports of agent %s: %s", stream.agent.name, error)
     stream.left = stream.reports <= _MOST_REPORTS
     stream.wake.set()
-
-
-async def _write(context: Context, order: messages.AgentOrder) -> None:
-    try:
-        async with asyncio.timeout(_WRITING):
-            await context.write(order)
-    except TimeoutError:
-        await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "what is written is not read")
 
 
 def _texts(workers: frozenset[UUID]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 from collections import Counter
 from collections.abc import Iterator
@@ -38,6 +39,8 @@ CODES = {
     TooMany: grpc.StatusCode.RESOURCE_EXHAUSTED,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
 }
+FIRST_REPORT = 10.0  # seconds
+_WRITING = 10.0  # seconds that one order may take to leave
 _MAX_BEARER = 8 * 1024  # characters
 
 
@@ -61,6 +64,27 @@ def address_of(context: Context) -> str:
         return str(ipaddress.ip_address(host.partition("%")[0]))
     except ValueError:
         return host
+
+
+async def first_report(context: Context) -> Any:
+    """A report with a `hello`. Raises Malformed for another, Unavailable when none comes."""
+    try:
+        async with asyncio.timeout(FIRST_REPORT):
+            report = await context.read()
+    except TimeoutError:
+        raise Unavailable(f"nothing was said for {FIRST_REPORT:.0f} s; the first report says who you are") from None
+    if report is grpc.aio.EOF or report.WhichOneof("report") != "hello":
+        raise Malformed("the first report must be a Hello")
+    return report
+
+
+async def write(context: Context, order: Any) -> None:
+    """Who does not read for a while is left."""
+    try:
+        async with asyncio.timeout(_WRITING):
+            await context.write(order)
+    except TimeoutError:
+        await context.abort(grpc.StatusCode.DEADLINE_EXCEEDED, "what is written is not read")
 
 
 class Room:

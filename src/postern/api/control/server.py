@@ -7,12 +7,18 @@ import asyncio
 import grpc
 
 from postern.api.control.attendance import Control
+from postern.api.control.calls import Room
+from postern.api.control.proxies import ProxyManager
 from postern.domain.server import Endpoint
 from postern.errors import Misconfigured
 from postern.services.bundle import Services
-from postern.transport.control.control_pb2_grpc import add_ControlServicer_to_server
+from postern.transport.control.control_pb2_grpc import (
+    add_ControlServicer_to_server,
+    add_ProxyManagerServicer_to_server,
+)
 
 GRACE = 1.0  # seconds that streams have to end when the gateway stops
+_MOST_WAITING, _MOST_WAITING_PER_ADDRESS = 256, 32  # to be let in
 _MOST_STREAMS = 10_000
 _MOST_CONNECTIONS = 12_000
 _OPTIONS = (
@@ -41,7 +47,9 @@ class ControlServer:
         self._endpoint = endpoint
         self._certificate = certificate
         self._key = key
-        self._control = Control(services.agents, services.relay_workers, tunnel_url=tunnel_url)
+        room = Room(_MOST_WAITING, _MOST_WAITING_PER_ADDRESS)
+        self._control = Control(services.agents, services.relay_workers, room, tunnel_url=tunnel_url)
+        self._proxies = ProxyManager(services.proxy_managers, services.authentication, room, tunnel_url=tunnel_url)
         self._server: grpc.aio.Server | None = None
         self._watching: asyncio.Task[None] | None = None
 
@@ -49,6 +57,7 @@ class ControlServer:
         """The port that it listens on. Raises Misconfigured when it cannot be had, or the certificate is unusable."""
         server = grpc.aio.server(options=_OPTIONS, maximum_concurrent_rpcs=_MOST_STREAMS)
         add_ControlServicer_to_server(self._control, server)  # type: ignore[no-untyped-call]
+        add_ProxyManagerServicer_to_server(self._proxies, server)  # type: ignore[no-untyped-call]
         try:
             credentials = grpc.ssl_server_credentials([(self._key, self._certificate)])
             port = server.add_secure_port(str(self._endpoint), credentials)

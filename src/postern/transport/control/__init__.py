@@ -1,2 +1,8 @@
 """The control service's messages and methods, generated from proto/postern/control/v1/control.proto by
-scripts/generate_control.py (`make proto`). Not a line here is written by hand but this."""
+scripts/generate_control.py (`make proto`). Not a line here is written by hand but these."""
+
+import os
+
+# gRPC reads this when it is imported, so the packages that speak it import this one first. Its handlers for fork()
+# would write to standard error whenever a process that speaks gRPC starts another; none that we start goes on with it.
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")

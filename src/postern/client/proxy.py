@@ -1,0 +1,60 @@
+"""A proxy manager's side of the control service: it waits for being told which connection to open a port for."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from uuid import UUID
+
+from postern.client.control import Service, Speech, stay
+from postern.domain.secret import Secret
+from postern.transport.control import control_pb2 as messages
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyWelcome:
+    tunnel_url: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectOrder:
+    """Answer it by `done`: with the port that is listened on, or why it could not be done."""
+
+    connection: str
+    port: int
+    seconds: int
+    done: Callable[[int, str], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class DisconnectOrder:
+    done: Callable[[int, str], Awaitable[None]]
+
+
+ProxyOrder = ProxyWelcome | ConnectOrder | DisconnectOrder
+
+
+async def attend_as_proxy(
+    service: Service, bearer: Callable[[], Secret], instance: UUID, version: str
+) -> AsyncIterator[ProxyOrder]:
+    """As client.control.attend. `bearer` is asked for the user's token at each stream."""
+    hello = messages.ProxyReport(hello=messages.ProxyHello(instance=str(instance), version=version))
+    beat = messages.ProxyReport(heart_beat=messages.HeartBeat())
+    speech = Speech("/postern.control.v1.ProxyManager/Attend", hello, beat, messages.ProxyOrder)
+
+    def answering(order_id: str) -> Callable[[int, str], Awaitable[None]]:
+        async def done(port: int, failure: str = "") -> None:
+            answer = messages.ProxyAnswer(order_id=order_id, port=port, failure=failure)
+            await speech.more.put(messages.ProxyReport(answer=answer))
+
+        return done
+
+    async for order in stay(service, bearer, speech):
+        match order.WhichOneof("order"):
+            case "welcome":
+                yield ProxyWelcome(order.welcome.tunnel_url)
+            case "connect":
+                wanted = order.connect
+                yield ConnectOrder(wanted.connection, wanted.port, wanted.access_seconds, answering(wanted.order_id))
+            case "disconnect":
+                yield DisconnectOrder(answering(order.disconnect.order_id))

@@ -1,0 +1,326 @@
+"""What a stream is made of: its credit, its queue, what it holds for a protocol that does not read, and its end.
+
+     write ─▶ queue ──(credit of the peer, room in the tunnel)──▶ DATA        DATA ──▶ protocol.data_received
+              │ above the high-water mark: protocol.pause_writing             │ paused, or an end before: held,
+                                                                              ▼ and the peer gets no new credit
+The peer may have WINDOW bytes on their way that nobody has taken. A protocol that stops reading thus costs at most
+WINDOW bytes here, and HIGH_WATER and a write there, and not a byte of any other stream's time.
+
+How the peer ended is told once all that came before has been taken, even to a protocol that has paused: there is
+nothing left that it could resume for. Compiled (decision 0007); `stream.py` is its face as an asyncio transport.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from postern.errors import ProtocolViolation
+from postern.transport.frames import CLOSE, CREDIT, END, MAX_DATA, RESET
+from postern.transport.outbox import Outbox, Sender
+
+log = logging.getLogger(__name__)
+
+WINDOW: Final = 1 << 20  # bytes that either side may send before it hears of any taken
+HIGH_WATER: Final = 64 * 1024  # bytes in the queue
+LOW_WATER: Final = 16 * 1024
+LINGER: Final = 60.0  # seconds that a peer may take none of what is left to send to it after `close`
+_GRANT: Final = WINDOW // 4  # bytes taken that make a CREDIT worth its frame
+_MOST_CREDIT: Final = 1 << 40
+_REASON: Final = 1000  # bytes
+
+
+class Lane(Sender):
+    """`lanes` are all that live on the tunnel, by number; a lane that is over is in it no more."""
+
+    def __init__(self, number: int, lanes: dict[int, Lane], outbox: Outbox, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self.number = number
+        self.gone = False  # nothing can be sent on it, and the peer sends nothing more
+        self.on_gone: Callable[[], None] | None = None
+        self._lanes = lanes
+        self._outbox = outbox
+        self._loop = loop
+        self._protocol: asyncio.Protocol | None = None
+        self._give: Callable[[bytes], object] | None = None
+        # To the peer. Before it is opened there is no credit on either side.
+        self._credit = 0
+        self._queue: deque[bytes] = deque()
+        self._sent = 0  # bytes of the first of the queue
+        self._queued = 0
+        self._high = HIGH_WATER
+        self._low = LOW_WATER
+        self._throttled = False  # the protocol was told to pause
+        self._ending = False  # write_eof was called
+        self._end_sent = False
+        self._closing = False  # close was called, or connection_lost will be
+        self._left = 0  # bytes in the queue when `linger` last looked
+        self._left_since = 0.0
+        # From the peer
+        self._allowance = 0  # bytes that it may still send
+        self._taken = 0  # bytes since the last CREDIT
+        self._held: deque[bytes] = deque()
+        self._reading = True
+        self._ended = False  # the peer sends no more DATA
+        self._end = 0  # END or CLOSE, that the protocol has not been told of
+        self._lost = False  # connection_lost was called, or will be in a moment
+
+    # For the transport
+
+    def set_protocol(self, protocol: asyncio.Protocol) -> None:
+        self._protocol = protocol
+        self._give = protocol.data_received
+        self._deliver_later()
+        if self._throttled:
+            self._call(protocol.pause_writing)
+
+    def protocol(self) -> asyncio.Protocol | None:
+        return self._protocol
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        chunk = data if isinstance(data, bytes) else bytes(memoryview(data))
+        size = len(chunk)
+        if size == 0 or self._closing or self._ending or self.gone:
+            return
+        if self._queued == 0 and size <= self._credit and size <= MAX_DATA and not self._outbox.full:
+            self._credit -= size
+            self._outbox.data(self.number, chunk)
+            return
+        self._queue.append(chunk)
+        self._queued += size
+        if not self.waiting and not self.pump(MAX_DATA):
+            self._outbox.wait(self)
+        if self._queued > self._high and not self._throttled and self._protocol is not None:
+            self._throttled = True
+            self._call(self._protocol.pause_writing)
+
+    def queued(self) -> int:
+        return self._queued
+
+    def limits(self) -> tuple[int, int]:
+        return self._low, self._high
+
+    def set_limits(self, low: int, high: int) -> None:
+        self._low, self._high = low, high
+
+    def write_eof(self) -> None:
+        if not self._ending and not self._closing and not self.gone:
+            self._ending = True
+            self._drained()
+
+    def is_reading(self) -> bool:
+        return self._reading
+
+    def pause_reading(self) -> None:
+        self._reading = False
+
+    def resume_reading(self) -> None:
+        if not self._reading:
+            self._reading = True
+            self._deliver_later()
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        """After what was written has been sent; nothing more is received."""
+        if self._closing:
+            return
+        self._closing = True
+        dropped = 0
+        while self._held:
+            dropped += len(self._held.popleft())
+        self._left, self._left_since = self._queued, self._loop.time()
+        if self.gone:
+            self._lose(None)
+            return
+        self._take(dropped)
+        self._drained()
+
+    def reset(self, reason: str) -> None:
+        """Gives up at once: what was not sent is dropped, and the peer is told why."""
+        if not self.gone:
+            self._outbox.frame(RESET, self.number, reason.encode(errors="replace")[:_REASON])
+        self._lose(None)
+
+    # For the tunnel
+
+    def open(self, protocol: asyncio.Protocol, transport: asyncio.Transport) -> None:
+        """Both sides agree: bytes may flow."""
+        self._protocol = protocol
+        self._credit = self._allowance = WINDOW
+        self._call_with(protocol.connection_made, transport)
+        if self._protocol is protocol:  # it may have passed the transport on
+            self._give = protocol.data_received
+        if self._queued and not self.waiting and not self.pump(MAX_DATA):
+            self._outbox.wait(self)
+
+    def pump(self, quantum: int) -> bool:
+        while self._queued and self._credit and quantum > 0 and not self._outbox.full:
+            chunk = self._queue[0]
+            rest = len(chunk) - self._sent
+            size = min(rest, self._credit, MAX_DATA)
+            piece: bytes | memoryview = chunk
+            if size < len(chunk):
+                piece = memoryview(chunk)[self._sent : self._sent + size]
+            if size == rest:
+                self._queue.popleft()
+                self._sent = 0
+            else:
+                self._sent += size
+            self._credit -= size
+            self._queued -= size
+            quantum -= size
+            self._outbox.data(self.number, piece)
+        self._drained()
+        return self._queued == 0 or self._credit == 0
+
+    def credited(self, payload: bytes) -> None:
+        """Raises ProtocolViolation."""
+        if len(payload) != 4:
+            raise ProtocolViolation("a stream was given credit that cannot be read")
+        self._credit += int.from_bytes(payload, "big")
+        if self._credit > _MOST_CREDIT:
+            raise ProtocolViolation("a stream was given credit without end")
+        if self._queued and not self.waiting and not self.pump(MAX_DATA):
+            self._outbox.wait(self)
+
+    def received(self, data: bytes) -> None:
+        """Raises ProtocolViolation when the peer sends more than it may."""
+        size = len(data)
+        self._allowance -= size
+        if self._allowance < 0 or self._ended:
+            raise ProtocolViolation("a stream sent more than its credit allows, or after its end")
+        if self._closing:
+            # Nobody takes it any more. The peer is given credit all the same: it may have to send before it reads
+            # what is still on its way to it.
+            self._take(size)
+        elif self._reading and self._give is not None and not self._held:
+            self._hand(data)
+        else:
+            self._held.append(data)
+
+    def finished(self) -> None:
+        """The peer sends no more. Raises ProtocolViolation when it has said so before."""
+        if self._ended or self._protocol is None:
+            raise ProtocolViolation("a stream was ended twice, or before it was open")
+        self._ended = True
+        self._end = END
+        self._deliver()
+
+    def closed(self) -> None:
+        """The peer has gone, after all that it had to send."""
+        self._ended = True
+        self._end = CLOSE
+        self._drop_queue()
+        self._forget()
+        self._drained()  # who waits to write before it reads must not wait now
+        self._deliver()
+
+    def lost(self, error: Exception | None) -> None:
+        """It is over at once: reset by the peer, or the tunnel is lost."""
+        self._lose(error)
+
+    def linger(self, now: float) -> None:
+        """Called every few seconds: gives up what was closed, and whose peer takes nothing of the rest."""
+        if not self._closing or self._queued == 0:
+            return
+        if self._queued < self._left:
+            self._left, self._left_since = self._queued, now
+        elif now - self._left_since >= LINGER:
+            self.reset("it was closed, and the rest of it was not read")
+
+    # Our own
+
+    def _deliver_later(self) -> None:
+        if self._held or self._end:
+            self._loop.call_soon(self._deliver)
+
+    def _deliver(self) -> None:
+        while self._held and self._reading and self._give is not None:
+            self._hand(self._held.popleft())
+        protocol = self._protocol
+        if self._held or self._end == 0 or protocol is None or self._lost:
+            return
+        end, self._end = self._end, 0
+        if end == CLOSE:
+            self._closing = self._lost = True
+            self._tell_lost(None)
+        elif not self._closing and not self._call(protocol.eof_received):
+            self.close()
+
+    def _hand(self, data: bytes) -> None:
+        assert self._give is not None
+        try:
+            self._give(data)
+        except Exception:
+            self._failed()
+            return
+        self._take(len(data))
+
+    def _take(self, size: int) -> None:
+        self._taken += size
+        if self._taken >= _GRANT and not self.gone and not self._ended:
+            self._allowance += self._taken
+            self._outbox.frame(CREDIT, self.number, self._taken.to_bytes(4, "big"))
+            self._taken = 0
+
+    def _drained(self) -> None:
+        if self._throttled and self._queued <= self._low:
+            self._throttled = False
+            if self._protocol is not None:
+                self._call(self._protocol.resume_writing)
+        if self._queued or self.gone:
+            return
+        if self._closing:
+            self._outbox.frame(CLOSE, self.number)
+            self._lose(None)
+        elif self._ending and not self._end_sent:
+            self._end_sent = True
+            self._outbox.frame(END, self.number)
+
+    def _lose(self, error: Exception | None) -> None:
+        self._closing = True
+        self._drop_queue()
+        self._held.clear()
+        self._forget()
+        if not self._lost:
+            self._lost = True
+            self._loop.call_soon(self._tell_lost, error)
+
+    def _drop_queue(self) -> None:
+        self._queue.clear()
+        self._queued = self._sent = 0
+
+    def _forget(self) -> None:
+        if not self.gone:
+            self.gone = True
+            self._lanes.pop(self.number, None)
+            if self.on_gone is not None:
+                self.on_gone()
+
+    def _tell_lost(self, error: Exception | None) -> None:
+        protocol, self._protocol, self._give = self._protocol, None, None
+        if protocol is not None:
+            self._call_with(protocol.connection_lost, error)
+
+    def _call(self, call: Callable[[], object]) -> bool:
+        """One stream's fault is no other's."""
+        try:
+            return bool(call())
+        except Exception:
+            self._failed()
+            return True
+
+    def _call_with(self, call: Callable[[Any], object], value: object) -> None:
+        try:
+            call(value)
+        except Exception:
+            self._failed()
+
+    def _failed(self) -> None:
+        log.exception("a stream of a tunnel failed, and is ended")
+        self.reset("it failed on the other side")

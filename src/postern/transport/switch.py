@@ -1,0 +1,73 @@
+"""Takes what comes by a tunnel to its lanes. Compiled (decision 0007); `mux.py` is its face as an asyncio protocol.
+
+Frames for a number that is gone are dropped: the two sides may end a stream at the same time. A frame for a number
+that never was is a violation, and ends the tunnel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from postern.errors import ProtocolViolation
+from postern.transport.frames import CREDIT, END, FrameReader
+from postern.transport.lane import Lane
+
+LAST: Final = (1 << 32) - 1  # the highest number of a stream
+
+
+class Switch(FrameReader):
+    """`control` gets what is not for a lane that is open: kind, number, payload."""
+
+    def __init__(self, *, dialler: bool, control: Callable[[int, int, bytes], None]) -> None:
+        super().__init__()
+        self.lanes: dict[int, Lane] = {}
+        self._control = control
+        self._next = 1 if dialler else 2
+        self._theirs = 0 if dialler else -1  # the last number that the peer used
+
+    def on_data(self, stream: int, payload: bytes) -> None:
+        lane = self.lanes.get(stream)
+        if lane is not None:
+            lane.received(payload)
+        else:
+            self.check(stream)
+
+    def on_frame(self, kind: int, stream: int, payload: bytes) -> None:
+        if kind in (CREDIT, END):
+            lane = self.lanes.get(stream)
+            if lane is None:
+                self.check(stream)
+            elif kind == CREDIT:
+                lane.credited(payload)
+            else:
+                lane.finished()
+        else:
+            self._control(kind, stream, payload)
+
+    def exhausted(self) -> bool:
+        """Whether this side has no number left."""
+        return self._next > LAST
+
+    def take_number(self) -> int:
+        """For a stream of ours."""
+        number = self._next
+        self._next += 2
+        return number
+
+    def take_theirs(self, number: int) -> None:
+        """Raises ProtocolViolation when the peer may not open a stream by this number."""
+        if number <= self._theirs or (number - self._next) % 2 == 0:
+            raise ProtocolViolation(f"stream {number} was opened a second time, or by the wrong side")
+        self._theirs = number
+
+    def check(self, number: int) -> None:
+        """Raises ProtocolViolation for a stream that never was."""
+        ours = (number - self._next) % 2 == 0
+        if number == 0 or (number >= self._next if ours else number > self._theirs):
+            raise ProtocolViolation(f"a frame for stream {number}, which was never opened")
+
+    def linger(self, now: float) -> None:
+        """Gives up streams that are closed, and whose peers do not take the rest. `now` is the loop's time."""
+        for lane in list(self.lanes.values()):
+            lane.linger(now)

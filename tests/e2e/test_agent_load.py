@@ -1,0 +1,98 @@
+"""Many idle sessions and one very large stream through an agent in a process of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
+from tests.support.gateway import wait_until
+from tests.support.postgres import PostgresServer
+from tests.support.running import Gateway
+
+SESSIONS = 1000
+GIGABYTES = 5
+BLOCK = 1_000_000  # rows of 1,000 bytes and a line end each
+
+
+@pytest.fixture(scope="module")
+def big() -> Iterator[PostgresServer]:
+    server = PostgresServer(settings={"max_connections": str(SESSIONS + 50), "shared_buffers": "64MB"})
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def gateway(big: PostgresServer) -> Iterator[Gateway]:
+    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
+        made = Gateway(Path(folder), ("--no-demo",))
+        made.environment["POSTERN_MAX_HANDSHAKES_PER_ADDRESS"] = str(SESSIONS)
+        try:
+            made.start()
+            yield made
+        finally:
+            made.remove()
+
+
+@pytest.fixture(scope="module")
+def agent(gateway: Gateway, big: PostgresServer) -> Iterator[AgentProcess]:
+    made = AgentProcess(enrolled(gateway, "edge"), gateway.folder)
+    made.until_it_serves()
+    connection(gateway, "far", "edge", big.port)
+    yield made
+    made.stop()
+
+
+@pytest.mark.slow
+def test_a_thousand_idle_sessions_through_one_agent(gateway: Gateway, agent: AgentProcess) -> None:
+    """The figure is reported; the limit here only finds what is grossly wrong."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
+    url = url_of(gateway, "far")
+    with psycopg.connect(url):
+        before, files = agent.resident, agent.files
+    began = time.monotonic()
+    clients = [psycopg.connect(url) for _ in range(SESSIONS)]
+    opening = time.monotonic() - began
+    each = (agent.resident - before) / SESSIONS
+    print(f"{SESSIONS / opening:.0f} sessions opened per second, {each / 1024:.1f} KiB of the agent for each")
+    began = time.monotonic()
+    for client in (clients[0], clients[-1]):
+        client.execute("select 1")
+    assert time.monotonic() - began < 2
+    for client in clients:
+        client.close()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert each < 200 * 1024
+    wait_until(lambda: agent.files <= files, 20)
+
+
+@pytest.mark.huge
+def test_a_very_large_stream_is_the_same_byte_for_byte(
+    gateway: Gateway, agent: AgentProcess, big: PostgresServer
+) -> None:
+    query = f"copy (select md5(n::text) || repeat('x', 968) from generate_series(1, {BLOCK * GIGABYTES}) n) to stdout"
+
+    def digest(client: psycopg.Connection[tuple[object, ...]]) -> tuple[str, int]:
+        found, size = hashlib.sha256(), 0
+        with client.cursor().copy(query) as rows:
+            for block in rows:
+                found.update(block)
+                size += len(block)
+        return found.hexdigest(), size
+
+    with connected(gateway, "far") as client:
+        began = time.monotonic()
+        through = digest(client)
+        took = time.monotonic() - began
+    with psycopg.connect(big.dsn()) as client:
+        assert digest(client) == through
+    print(f"{through[1] / took / 1e6:.0f} MB/s, {agent.resident >> 20} MiB of the agent")
+    assert agent.resident < 300 << 20

@@ -1,0 +1,78 @@
+"""`postern agent` in a process of its own, and the connection that it serves."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psycopg
+from tests.support.gateway import wait_until
+from tests.support.running import SOURCE, Gateway
+
+
+def enrolled(gateway: Gateway, name: str) -> str:
+    """The key of a new agent."""
+    made = gateway.run("admin", "agents", "create", name)
+    assert made.returncode == 0, made.stderr
+    found = re.search(r"grpcs://\S+", made.stdout)
+    assert found is not None
+    return found.group()
+
+
+def connection(gateway: Gateway, name: str, agent: str, port: int, host: str = "127.0.0.1", *flags: str) -> None:
+    secrets = {"HOST": host, "PORT": str(port), "USER": "postgres", "DB": "postgres", "SSLMODE": "disable"}
+    given = [part for key, value in secrets.items() for part in ("--env", f"{key}={value}")]
+    made = gateway.run("connections", "create", name, "--subtype", "postgres", "--agent", agent, *given, *flags)
+    assert made.returncode == 0, made.stderr
+
+
+def url_of(gateway: Gateway, name: str) -> str:
+    """Of a new credential of the administrator's."""
+    line = gateway.run("connect", name, "--native")
+    assert line.returncode == 0, line.stderr
+    return shlex.split(line.stdout)[1]
+
+
+def connected(gateway: Gateway, name: str) -> psycopg.Connection[tuple[object, ...]]:
+    return psycopg.connect(url_of(gateway, name), autocommit=True, connect_timeout=20)
+
+
+class AgentProcess:
+    """With that key, in an environment that tells it nothing else. `before` are words to start it by."""
+
+    def __init__(self, key: str, folder: Path, *before: str) -> None:
+        self._log = folder / f"agent-{time.monotonic_ns()}.log"
+        environment = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE)}
+        command = [*before, sys.executable, "-m", "postern", "agent", "--grace", "10"]
+        with self._log.open("wb") as log:
+            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text()
+
+    @property
+    def files(self) -> int:
+        """How many it has open."""
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    @property
+    def resident(self) -> int:
+        """Bytes of memory that it holds now."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def until_it_serves(self) -> None:
+        wait_until(lambda: "a tunnel to" in self.log or self.process.poll() is not None, 30)
+        assert self.process.poll() is None, self.log
+
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(by)
+        return self.process.wait(20)
