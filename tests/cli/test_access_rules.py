@@ -23,7 +23,7 @@ def test_rules_are_made_shown_changed_and_deleted(root: Served) -> None:
     shown = root.ok("admin", "access-rules", "show", "for dba").stdout
     assert "night shift" in shown
     assert "stage=test" in shown
-    assert root.ok("admin", "access-rules", "list").stdout.splitlines()[1].startswith("for dba")
+    assert root.ok("admin", "access-rules", "list").stdout.splitlines()[0].startswith("for dba\t")
     options = ("--name", "dba only", "--group", "dba", "--group", "sre", "--no-tags")
     changed = root.json("admin", "access-rules", "update", "for dba", *options)
     assert (changed["name"], changed["groups"], changed["connection_tags"]) == ("dba only", ["dba", "sre"], {})

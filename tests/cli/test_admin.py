@@ -46,8 +46,7 @@ def test_a_setup_link_lets_somebody_in(root: Served) -> None:
 
 def test_lists_are_tables_with_pages(root: Served) -> None:
     table = root.ok("admin", "users", "list", "--limit", "2")
-    assert table.stdout.splitlines()[0].split()[:3] == ["E-MAIL", "NAME", "ROLE"]
-    assert len(table.stdout.splitlines()) == 3
+    assert [line.split("\t")[0] for line in table.stdout.splitlines()] == ["admin@localhost", "ann@example.com"]
     assert "3 in all" in table.stderr
     second = root.json("admin", "users", "list", "--limit", "2", "--offset", "2")
     assert (len(second["data"]), second["has_next_page"]) == (1, False)

@@ -111,7 +111,27 @@ def test_who_is_not_logged_in_is_told_what_to_do(runner: CliRunner) -> None:
 
 
 def test_an_error_cannot_steer_the_terminal(runner: CliRunner) -> None:
-    assert Failure(errors.NotFound("there is no \x1b[2Jthing")).message == r"there is no \x1b[2Jthing"
+    assert Failure(errors.NotFound("there is no \x1b[2Jthing")).message.startswith(r"there is no \x1b[2Jthing;")
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (errors.NotFound("there is no connection 'x'"), "`postern connections` shows"),
+        (errors.NotFound("there is no agent 'x'"), "`postern admin agents list` shows"),
+        (errors.NotFound("gone"), "`postern --help`"),
+        (errors.Denied("you may not"), "`postern whoami`"),
+        (errors.Unavailable("the gateway at x cannot be reached"), "`postern doctor`"),
+        (errors.Unauthenticated("you are not logged in"), "`postern login`"),
+    ],
+)
+def test_errors_end_with_what_to_type(error: PosternError, says: str) -> None:
+    assert says in Failure(error).message
+
+
+def test_an_error_that_says_what_to_type_is_left_alone() -> None:
+    said = "there is no profile 'x'; `postern profiles` lists them"
+    assert Failure(errors.NotFound(said)).message == said
 
 
 def test_it_starts_without_what_it_does_not_need() -> None:

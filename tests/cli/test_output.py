@@ -7,9 +7,17 @@ import pytest
 from postern.cli import output
 
 
-def test_a_table_is_aligned_and_on_lines_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_table_is_aligned_and_on_lines_of_its_own(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     output.table(["name", "tags"], [["shop", {"a": 1}], ["a\nb\x1b[2J", None]], "none")
     assert capsys.readouterr().out == "NAME         TAGS\nshop         a=1\na\\nb\\x1b[2J  -\n"
+
+
+def test_a_table_that_is_piped_is_tabs(capsys: pytest.CaptureFixture[str]) -> None:
+    output.table(["name", "tags"], [["shop", {"a": 1}], ["a\nb\tc", None]], "none")
+    assert capsys.readouterr().out == "shop\ta=1\na\\nb\\tc\t-\n"
 
 
 def test_an_empty_table_is_said_where_no_program_reads_it(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,7 +16,7 @@ from postern.domain.resource import MOST_NAMED, TagUse
 from postern.errors import Conflict, Denied, NotFound
 from postern.services.access_rules import AccessRuleFields
 from postern.services.bundle import Services
-from postern.store.ports import ConnectionFilter
+from postern.store.ports import ConnectionFilter, SessionFilter
 
 
 @pytest.fixture
@@ -153,3 +153,16 @@ async def test_filters_have_right_totals_on_both_engines(
     await world.add_connection("alive", tags=("old", 'a"b'), connection_tags={"env": "prod"})
     listed = await services.connections.find(admin, wanted, Page(limit=1))
     assert ([one.connection.name for one in listed.items], listed.total) == (found[:1], len(found))
+
+
+async def test_sessions_are_found_by_the_name_and_the_id_of_their_connection(
+    world: World, services: Services, admin: Principal
+) -> None:
+    agent = await world.add_agent()
+    shop = await world.add_connection("shop", agent=agent)
+    await world.add_connection("store", agent=agent)
+    for name in ("shop", "store"):
+        await services.sessions.submit(admin, name, "select 1", source="test")
+    for key in ("shop", str(shop.id)):
+        found = await services.sessions.find(admin, SessionFilter(connection=key), Page())
+        assert ([one.connection for one in found.items], found.total) == (["shop"], 1)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from postern.cli import profile
 from postern.domain.text import printable
@@ -25,6 +26,38 @@ _CODES: Mapping[type[PosternError], int] = {
 }
 
 
+# The noun of "there is no NOUN" → the command that lists what there is.
+_LISTED = {
+    "access rule": "admin access-rules list",
+    "agent": "admin agents list",
+    "api key": "admin apikeys list",
+    "connection": "connections",
+    "group": "admin groups list",
+    "guard rail": "guardrails",
+    "machine identity": "admin machines list",
+    "resource": "admin resources list",
+    "service account": "admin serviceaccounts list",
+    "session": "sessions",
+    "user": "admin users list",
+}
+_NEXT: Mapping[type[PosternError], str] = {
+    Denied: "`postern whoami` shows what you may",
+    Unavailable: "`postern doctor` looks for the reason",
+    NotFound: "`postern --help` shows what lists things",
+}
+
+
+def _next_step(error: PosternError) -> str:
+    """What to type next, for an error that does not say it itself. Nothing where only the caller knows what they
+    meant: the message names the field then."""
+    if isinstance(error, NotFound):
+        for noun, command in _LISTED.items():
+            if f"no {noun} " in error.message.lower():
+                return f"; `postern {command}` shows what there is"
+    step = next((text for kind, text in _NEXT.items() if isinstance(error, kind)), "")
+    return f"; {step}" if step else ""
+
+
 class Failure(click.ClickException):
     """An error of ours as click shows it: one clear text on standard error, and the exit code of its kind."""
 
@@ -34,6 +67,8 @@ class Failure(click.ClickException):
             message += "; log in with `postern login`"
         elif isinstance(error, Denied) and "requires a second factor" in message:
             message += "; that is `postern second-factor add`"
+        if "`" not in message and "postern " not in message:
+            message += _next_step(error)
         super().__init__(printable(message))
         self.exit_code = _CODES.get(type(error), FAILED)  # type: ignore[misc] # click reads it from the instance
 
@@ -89,6 +124,14 @@ class LazyGroup(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, self.lazy[name].summary) for name in self.list_commands(ctx)])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Names of commands without importing them: a shell asks at every key."""
+        names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
+        return [
+            *(CompletionItem(name, help=self.lazy[name].summary) for name in names),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
     def make_context(self, *given: Any, **more: Any) -> click.Context:
         try:

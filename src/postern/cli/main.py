@@ -36,6 +36,9 @@ COMMANDS = {
     "keys": Lazy(
         "postern.cli.commands.keys:keys", "Rotate the keys that secrets are encrypted with, on the host.", profile=False
     ),
+    "completion": Lazy(
+        "postern.cli.commands.completion:completion", "Print what makes your shell complete.", profile=False
+    ),
     "doctor": Lazy("postern.cli.commands.doctor:doctor", "Find what is wrong with a set-up."),
     "version": Lazy("postern.cli.commands.version:version", "Show the version.", profile=False),
     # What the supervisor starts; nobody types these.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
@@ -23,11 +24,16 @@ def emit(value: Any, as_json: bool, render: Callable[[Any], None]) -> None:
 
 
 def table(titles: Sequence[str], rows: Sequence[Sequence[Any]], empty: str) -> None:
-    """Columns as wide as they need; `empty` is said on standard error when there are no rows."""
+    """On a terminal columns as wide as they need, under their titles; elsewhere one tab between values, and no titles,
+    as `cut` and `awk` want it. `empty` is said on standard error when there are no rows."""
     if not rows:
         click.echo(empty, err=True)
         return
     cells = [[_cell(value) for value in row] for row in rows]
+    if not sys.stdout.isatty():
+        for row in cells:
+            click.echo("\t".join(row))
+        return
     widths = [max(len(row[at]) for row in [list(titles), *cells]) for at in range(len(titles))]
     for row in [[title.upper() for title in titles], *cells]:
         click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, fields, json_option
 from postern.client.shapes import Row
 
 
 @click.command()
-@click.argument("connection")
+@click.argument("connection", shell_complete=completion.connections)
 @click.option("--user", help="Somebody else, by e-mail or identifier; for administrators and auditors.")
 @json_option
 def access(connection: str, user: str | None, as_json: bool) -> None:

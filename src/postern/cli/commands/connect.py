@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import click
 
-from postern.cli import profile, renewal
+from postern.cli import completion, profile, renewal
 from postern.cli.api import client, in_force
 from postern.cli.forward import LOOPBACK, Forward, Reached
 from postern.cli.output import emit, json_option, local_time
@@ -26,7 +26,7 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 
 
 @click.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.connections)
 @click.option("--native", is_flag=True, help="Issue a credential and print the psql line that uses it.")
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="With --native: how long it is valid.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one when missing.")

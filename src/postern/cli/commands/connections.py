@@ -7,6 +7,7 @@ from typing import IO, Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.connection_files import MODES, applied, one_object, settings, several, without
 from postern.cli.output import emit, fields, json_option, span
@@ -41,7 +42,7 @@ def connections(ctx: click.Context, as_json: bool) -> None:
 @click.option("--status", type=click.Choice(["online", "offline"]), help="Only those whose agent is, or is not, there.")
 @click.option("--tag", "--tags", "tags", multiple=True, help="Only with: key=value, key!=value, key, !key; repeatable.")
 @click.option("--resource", help="Only those that belong to this resource.")
-@click.option("--agent", help="Only those of this agent.")
+@click.option("--agent", shell_complete=completion.agents, help="Only those of this agent.")
 @json_option
 def list_(
     as_json: bool,
@@ -68,7 +69,7 @@ def _show_list(found: list[Connection]) -> None:
 
 
 @connections.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.connections)
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Show one connection, by name or id."""
@@ -143,7 +144,11 @@ def _show_schema(found: Row) -> None:
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
 @click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
 @click.option("--guardrail", "guardrails", multiple=True, metavar="ID", help="A guard rail to apply; repeatable.")
-@click.option("--agent", help="The agent that reaches the target; the gateway's own, or the only one, when missing.")
+@click.option(
+    "--agent",
+    shell_complete=completion.agents,
+    help="The agent that reaches the target; the gateway's own, or the only one, when missing.",
+)
 @click.option("--file", "file", type=click.File(), help="Take the whole connection as JSON from here ('-' for stdin).")
 @json_option
 def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **given: Any) -> None:
@@ -191,7 +196,7 @@ def _filled(text: str) -> str:
 
 
 @connections.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.connections)
 @click.option("--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set one field of the API; repeatable.")
 @click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Empty one field; repeatable.")
 @click.option(
@@ -200,7 +205,7 @@ def _filled(text: str) -> str:
 @click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Set a tag; repeatable.")
 @click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag; repeatable.")
-@click.option("--agent", help="The agent that reaches the target from now on.")
+@click.option("--agent", shell_complete=completion.agents, help="The agent that reaches the target from now on.")
 @json_option
 def update(
     name: str,
@@ -253,7 +258,7 @@ def apply(file: IO[str], as_json: bool) -> None:
 
 
 @connections.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.connections)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def delete(name: str, yes: bool, as_json: bool) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time, table
 from postern.cli.rows import told
@@ -20,7 +21,7 @@ def credentials() -> None:
 
 
 @credentials.command("list")
-@click.argument("connection")
+@click.argument("connection", shell_complete=completion.connections)
 @json_option
 def list_(connection: str, as_json: bool) -> None:
     """List the credentials of a connection."""
@@ -42,7 +43,7 @@ def _state(one: Credential) -> str:
 
 
 @credentials.command()
-@click.argument("connection")
+@click.argument("connection", shell_complete=completion.connections)
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="How long it is valid.")
 @json_option
 def issue(connection: str, hours: float | None, as_json: bool) -> None:
@@ -60,7 +61,7 @@ def _show_issued(made: IssuedCredential) -> None:
 
 
 @credentials.command()
-@click.argument("connection")
+@click.argument("connection", shell_complete=completion.connections)
 @click.argument("credential_id", metavar="ID")
 @json_option
 def revoke(connection: str, credential_id: str, as_json: bool) -> None:

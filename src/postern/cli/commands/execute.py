@@ -6,6 +6,7 @@ from typing import IO
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.lazy import FAILED
 from postern.cli.output import emit, json_option
@@ -18,7 +19,7 @@ POLL = 1.0  # seconds between two looks at a script that runs on
 
 
 @click.command("exec")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.connections)
 @click.option("-i", "--input", "script", help="The script itself.")
 @click.option("-f", "--file", "file", type=click.File(), help="A file with the script.")
 @click.option(

@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import duration, emit, fields, json_option, local_time, span, table
 from postern.cli.rows import told
@@ -67,7 +68,7 @@ def _show_page(page: SessionPage) -> None:
 
 
 @sessions.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
 @click.option("--output", "with_output", is_flag=True, help="Show the output, too, as the user saw it.")
 @json_option
 def show(session_id: str, with_output: bool, as_json: bool) -> None:
@@ -127,7 +128,7 @@ def _echo_block(text: str) -> None:
 
 
 @sessions.command()
-@click.argument("session_id", metavar="ID")
+@click.argument("session_id", metavar="ID", shell_complete=completion.sessions)
 @json_option
 def kill(session_id: str, as_json: bool) -> None:
     """End a running session."""

@@ -88,7 +88,8 @@ class CredentialStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """`user` and `owner` are subjects; `start` and `end` bound start_date, both included."""
+    """`user` and `owner` are subjects; `connection` is a name or an identifier; `start` and `end` bound
+    start_date, both included."""
 
     user: str | None = None
     owner: str | None = None

@@ -15,7 +15,7 @@ from postern.store.database import Database
 from postern.store.ports import Ended, SessionFilter
 from postern.store.prepared import Prepared
 from postern.store.schema import sessions
-from postern.store.sql.rows import SESSION_COLUMNS, count_of, session_of
+from postern.store.sql.rows import SESSION_COLUMNS, as_uuid, count_of, session_of
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
 _ADD = Prepared(insert(sessions))
@@ -114,12 +114,14 @@ def _conditions(wanted: SessionFilter) -> list[ColumnElement[bool]]:
     """Equality, never LIKE: a name with `%` in it is only a name."""
     equal = {
         sessions.c.user_id: wanted.owner,
-        sessions.c.connection: wanted.connection,
         sessions.c.type: wanted.type,
         sessions.c.verb: wanted.verb,
         sessions.c.status: wanted.status,
     }
     conditions = [column == value for column, value in equal.items() if value is not None]
+    if wanted.connection is not None:
+        named, key = sessions.c.connection == wanted.connection, as_uuid(wanted.connection)
+        conditions.append(named if key is None else named | (sessions.c.connection_id == key))
     if wanted.user is not None:
         conditions.append((sessions.c.user_id == wanted.user) | (sessions.c.user == wanted.user))
     if wanted.start is not None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, told, yes_option
@@ -46,7 +47,7 @@ def list_(status: str | None, search: str | None, as_json: bool, limit: int, off
 
 
 @agents.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=completion.agents)
 @json_option
 def show(agent: str, as_json: bool) -> None:
     """Show one agent, never its key."""
@@ -73,7 +74,7 @@ def create(name: str, mode: str | None, as_json: bool) -> None:
 
 
 @agents.command("renew-key")
-@click.argument("agent")
+@click.argument("agent", shell_complete=completion.agents)
 @yes_option
 @json_option
 def renew_key(agent: str, yes: bool, as_json: bool) -> None:
@@ -85,7 +86,7 @@ def renew_key(agent: str, yes: bool, as_json: bool) -> None:
 
 
 @agents.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=completion.agents)
 @yes_option
 @json_option
 def drain(agent: str, yes: bool, as_json: bool) -> None:
@@ -97,7 +98,7 @@ def drain(agent: str, yes: bool, as_json: bool) -> None:
 
 
 @agents.command()
-@click.argument("agent")
+@click.argument("agent", shell_complete=completion.agents)
 @yes_option
 @json_option
 def delete(agent: str, yes: bool, as_json: bool) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option
 from postern.cli.rows import page_of, paging_options, show_page, told
@@ -52,7 +53,7 @@ def end(login_id: str, as_json: bool) -> None:
 
 
 @logins.command("end-all")
-@click.argument("user")
+@click.argument("user", shell_complete=completion.users)
 @json_option
 def end_all(user: str, as_json: bool) -> None:
     """End all logins of a user (e-mail or id) at once, everywhere.

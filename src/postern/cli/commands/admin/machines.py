@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, pairs, show_page, show_row, told, yes_option
@@ -114,7 +115,7 @@ def credentials(name: str, as_json: bool) -> None:
 
 @machines.command()
 @click.argument("name")
-@click.argument("connection")
+@click.argument("connection", shell_complete=completion.connections)
 @click.option("--overlap", type=click.IntRange(0), metavar="SECONDS", help="How long the old password stays good.")
 @_hours
 @json_option

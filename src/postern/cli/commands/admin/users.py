@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, stdin_line, told, yes_option
@@ -44,7 +45,7 @@ def list_(as_json: bool, limit: int, offset: int, every: bool, **filters: str | 
 
 
 @users.command()
-@click.argument("user")
+@click.argument("user", shell_complete=completion.users)
 @json_option
 def get(user: str, as_json: bool) -> None:
     """Show one user."""
@@ -67,7 +68,7 @@ def create(email: str, name: str | None, groups: tuple[str, ...], password_stdin
 
 
 @users.command()
-@click.argument("user")
+@click.argument("user", shell_complete=completion.users)
 @click.option("--email", help="The new e-mail address.")
 @click.option("--name", help="The new name.")
 @click.option("--group", "groups", multiple=True, help="A group they are in from now on; repeatable, replaces all.")
@@ -83,7 +84,7 @@ def update(user: str, no_groups: bool, password_stdin: bool, as_json: bool, **ch
 
 
 @users.command()
-@click.argument("user")
+@click.argument("user", shell_complete=completion.users)
 @json_option
 def activate(user: str, as_json: bool) -> None:
     """Let a user in again."""
@@ -91,7 +92,7 @@ def activate(user: str, as_json: bool) -> None:
 
 
 @users.command()
-@click.argument("user")
+@click.argument("user", shell_complete=completion.users)
 @yes_option
 @json_option
 def deactivate(user: str, yes: bool, as_json: bool) -> None:
@@ -107,7 +108,7 @@ def _update(user: str, body: Row, as_json: bool, done: str) -> None:
 
 
 @users.command()
-@click.argument("user")
+@click.argument("user", shell_complete=completion.users)
 @yes_option
 @json_option
 def delete(user: str, yes: bool, as_json: bool) -> None:
@@ -119,7 +120,7 @@ def delete(user: str, yes: bool, as_json: bool) -> None:
 
 
 @users.command("setup-link")
-@click.argument("user")
+@click.argument("user", shell_complete=completion.users)
 @json_option
 def setup_link(user: str, as_json: bool) -> None:
     """Make a link by which a user sets their password, once; older links are void."""
@@ -138,7 +139,7 @@ def _show_link(link: Row) -> None:
 
 
 @users.command("reset-second-factors")
-@click.argument("user")
+@click.argument("user", shell_complete=completion.users)
 @yes_option
 @json_option
 def reset_second_factors(user: str, yes: bool, as_json: bool) -> None:

@@ -1,0 +1,97 @@
+"""Names that a shell completes: asked of the gateway with a short patience, kept for a moment, silent on failure.
+
+Imported by every command that takes a name, so it loads nothing heavy before a shell asks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from postern.cli import profile
+
+PATIENCE = 1.0  # seconds for the gateway's answer
+KEPT = 30.0  # seconds that names are kept for
+_MOST = 100  # names; one page of the API
+_MAX_BYTES = 1 << 20
+
+# What is completed: the path of its list, and the field that is typed. A search narrows lists that are longer.
+_LISTS = {
+    "agents": ("/agents", "name", True),
+    "connections": ("/connections", "name", True),
+    "sessions": ("/sessions", "id", False),
+    "users": ("/users", "email", False),
+}
+
+Completion = Callable[[click.Context, click.Parameter, str], list[str]]
+
+
+def _completion(kind: str) -> Completion:
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+        try:
+            return [name for name in _names(kind, incomplete) if name.startswith(incomplete)]
+        except Exception:  # whoever types must not be told of it in the middle of a line
+            return []
+
+    return complete
+
+
+agents, connections, sessions, users = map(_completion, ("agents", "connections", "sessions", "users"))
+
+
+def _names(kind: str, incomplete: str) -> list[str]:
+    used = profile.find(profile.environ())
+    if used is None or used.token is None:
+        return []
+    who = hashlib.sha256(f"{used.api_url}\n{used.token.reveal()}\n{kind}".encode()).hexdigest()[:32]
+    file = _folder() / f"{who}.json"
+    kept = _read(file)
+    if kept is None:
+        kept = _asked(used, kind, None)
+        _write(file, kept)
+    if kept["more"] and incomplete and _LISTS[kind][2]:
+        kept = _asked(used, kind, incomplete)
+    return list(kept["names"])
+
+
+def _asked(used: profile.Profile, kind: str, search: str | None) -> dict[str, Any]:
+    from postern.client.http import Http  # costs more than everything else here: not before it is needed
+
+    path, field, _ = _LISTS[kind]
+    with Http(used.api_url, used.token, authority=used.authority or None, timeout=PATIENCE) as http:
+        page = http.call("GET", path, query={"limit": _MOST, "search": search})
+    return {"names": [str(one[field]) for one in page["data"]], "more": bool(page["has_next_page"])}
+
+
+def _folder() -> Path:
+    return profile.path(os.environ).parent / "completions"
+
+
+def _read(file: Path) -> dict[str, Any] | None:
+    try:
+        if not 0 <= time.time() - file.stat().st_mtime < KEPT:
+            return None
+        with file.open("rb") as stream:
+            found = json.loads(stream.read(_MAX_BYTES))
+        return {"names": list(map(str, found["names"])), "more": bool(found["more"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _write(file: Path, kept: dict[str, Any]) -> None:
+    """Names only, for this user only; what is out of date is swept away."""
+    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for old in file.parent.glob("*"):
+        if time.time() - old.stat().st_mtime > KEPT:
+            old.unlink(missing_ok=True)
+    draft = file.with_suffix(f".{os.getpid()}")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as stream:
+        json.dump(kept, stream)
+    draft.replace(file)
