@@ -31,7 +31,8 @@ MAY: dict[str, set[str]] = {
     "integrations": {"domain", "errors", "store.ports"},
     "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",
                 "store.ports", "process"},
-    "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings"},
+    "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings",
+              "integrations.secrets"},
     # The control service's messages, generated: both of its ends speak them.
     "api": {"services", "transport.control", "domain", "errors", "settings"},
     "client": {"transport.control", "domain", "errors"},

@@ -100,3 +100,14 @@ def test_level_and_noise() -> None:
 def test_unknown_settings_are_named(level: str, form: str, named: str) -> None:
     with pytest.raises(Misconfigured, match=f"POSTERN_{named}.*use one of"):
         logs.configure(level, form, "api")
+
+
+@pytest.mark.parametrize("name", ["botocore.parsers", "urllib3.connectionpool", "azure.core.pipeline", "google.auth"])
+def test_attack_libraries_do_not_write_secrets_down_at_the_level_debug(name: str) -> None:
+    """They log what they sent and what was answered."""
+    stream = io.StringIO()
+    logs.configure("debug", "text", "w1", stream)
+    logging.getLogger(name).debug("Response body: the secret")
+    logging.getLogger("postern.agent").debug("ours")
+    assert "secret" not in stream.getvalue()
+    assert "ours" in stream.getvalue()

@@ -52,6 +52,7 @@ class Settings:
         "", "what wraps the data keys: file:PATH, env:NAME or aws-kms:KEY_ARN; keys/encryption.key when empty"
     )
     master_key_old: str = _setting("", "the master key before it, while `postern keys rotate` is not finished")
+    cloud_provider: str = _setting("aws", "where `_cloudprov` references lead to: aws, gcp or azure")
     handshake_timeout: float = _setting(
         30.0, "seconds that a client has to log in, and one of the API for a request's head"
     )
@@ -125,6 +126,7 @@ class AgentSettings:
         _NO_SECRET, "the agent's key, as it was shown once; by environment only"
     )
     agent_policy: str = _setting("", "TOML file of what this agent may serve and reach; not limited when empty")
+    cloud_provider: str = _setting("aws", "where `_cloudprov` references lead to: aws, gcp or azure")
     agent_grace: float = _setting(30.0, "seconds that sessions have to end when the agent is told to stop")
     log_level: str = _setting("info", "debug, info, warning or error")
     log_format: str = _setting("text", "text or json, one line for each event")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,35 +18,45 @@ from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.errors import Unavailable
 from postern.relay.target import Start
-from postern.wiring.worker import referable
+from postern.settings import load
+from postern.wiring.worker import embedded_agent
 
 # The port is a reference: where it can be resolved the target is dialled, and is not there.
 ENVIRON = {"SHOP": '{"PORT": "1"}', "POSTERN_OIDC_CLIENT_SECRET": '{"PORT": "1"}'}
 REACHED = "127.0.0.1:1 cannot be reached"
+NOT_THEIRS = "cannot refer to what the gateway's own machine knows"
 
 
-def dial(agent: EmbeddedAgent, org_id: UUID, variable: str = "SHOP") -> None:
+def agent(tmp_path: Path, owner: UUID | None) -> EmbeddedAgent:
+    return embedded_agent(load({}, home=str(tmp_path), dial_timeout=1), ENVIRON, owner)
+
+
+def dial(agent: EmbeddedAgent, org_id: UUID, reference: str = "_envjson:SHOP:PORT") -> None:
     secret = {f"envvar:{name}": Secret(base64.b64encode(b"127.0.0.1").decode()) for name in ("HOST", "USER")}
-    secret["envvar:PORT"] = Secret(f"_envjson:{variable}:PORT")
+    secret["envvar:PORT"] = Secret(reference)
     connection = Connection(uuid4(), org_id, "shop", ConnectionType.DATABASE, "postgres", uuid4(), secret=secret)
     ann = Principal(uuid4(), org_id, "ann", "ann@example.com", "Ann")
     permit = Permit(ann, connection, Policy(), Verb.CONNECT, "127.0.0.1", None, None, seal())
     asyncio.run(agent.dial(permit, Start(), uuid4()))
 
 
-def test_attack_049_references_are_for_the_machines_own_organisation() -> None:
+def test_attack_049_references_are_for_the_machines_own_organisation(tmp_path: Path) -> None:
     owner = uuid4()
-    agent = EmbeddedAgent(ENVIRON, timeout=1, owner=owner)
     with pytest.raises(Unavailable, match=REACHED):
-        dial(agent, owner)
-    with pytest.raises(Unavailable, match="has no 'SHOP'"):
-        dial(agent, uuid4())
-    with pytest.raises(Unavailable, match="has no 'SHOP'"):
-        dial(EmbeddedAgent(ENVIRON, timeout=1, owner=None), owner)
+        dial(agent(tmp_path, owner), owner)
+    with pytest.raises(Unavailable, match=NOT_THEIRS):
+        dial(agent(tmp_path, owner), uuid4())
+    with pytest.raises(Unavailable, match=NOT_THEIRS):
+        dial(agent(tmp_path, None), owner)
 
 
-def test_the_gateways_own_settings_are_not_referred_to() -> None:
+@pytest.mark.parametrize("provider", ["_aws", "_azure", "_cloudprov", "_gcp", "_vaultkv1", "_vaultkv2"])
+def test_attack_another_organisation_does_not_borrow_the_machines_cloud_role(tmp_path: Path, provider: str) -> None:
+    with pytest.raises(Unavailable, match=NOT_THEIRS):
+        dial(agent(tmp_path, uuid4()), uuid4(), f"{provider}:prod:PORT")
+
+
+def test_the_gateways_own_settings_are_not_referred_to(tmp_path: Path) -> None:
     owner = uuid4()
-    agent = EmbeddedAgent(referable(ENVIRON), timeout=1, owner=owner)
     with pytest.raises(Unavailable, match="has no 'POSTERN_OIDC_CLIENT_SECRET'"):
-        dial(agent, owner, "POSTERN_OIDC_CLIENT_SECRET")
+        dial(agent(tmp_path, owner), owner, "_envjson:POSTERN_OIDC_CLIENT_SECRET:PORT")

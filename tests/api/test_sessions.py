@@ -132,6 +132,16 @@ async def test_a_json_file_is_one_array(api: Api) -> None:
     assert (await api.as_ann.get(f"/sessions/{session.id}?extension=json")).json() == []
 
 
+@pytest.mark.parametrize("extension", ["json", "csv", "log"])
+async def test_a_session_without_a_recording_has_no_file(api: Api, extension: str) -> None:
+    """As one whose target could not be reached."""
+    await api.make_connection()
+    session = await open_session(api)
+    del api.world.recordings.stored[session.id]
+    said = message(await api.as_ann.get(f"/sessions/{session.id}?extension={extension}"), 404)
+    assert "no recording" in said
+
+
 @pytest.mark.parametrize(
     "query",
     ["event_stream=html", "expand=all", "events=x", "event-time=2", "new_line=yes", "extension=../x", "extension="],

@@ -16,8 +16,10 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 from tests.support.postgres import PostgresServer
 
+from postern.agent.files import SecretFiles
 from postern.agent.policy import LocalPolicy
 from postern.agent.reach import Reach
+from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
 from postern.agent.tunnels import Tunnels as Held
 from postern.domain.agent import Agent, AgentMode
@@ -84,7 +86,7 @@ class Worker:
 
 class AgentHere:
     def __init__(self, material: Material, policy: LocalPolicy | None = None, secret: Secret = SECRET) -> None:
-        self.orders = Orders(Reach({}, policy or LocalPolicy()))
+        self.orders = Orders(Reach(Resolver(None, SecretFiles({})), policy or LocalPolicy()))
         authority = x509.load_pem_x509_certificate(material.authority.read_bytes()).public_bytes(Encoding.DER)
         self.held = Held(secret, authority, {"instance": str(uuid4())}, self.orders)
 

@@ -18,6 +18,7 @@ from postern.domain.principal import Account, Principal
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.session import Session
+from postern.errors import NotFound
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.saml import SamlAdapter
 from postern.services.access_control import AccessControl
@@ -62,10 +63,13 @@ class FakeRecordings:
         self.stored: dict[UUID, list[tuple[float, str, bytes]]] = {}
 
     def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
-        return iter(self.stored.get(session.id, []))
+        """As the real ones, says only when it is read that there is no recording."""
+        if session.id not in self.stored:
+            raise NotFound(f"there is no recording of session {session.id}")
+        yield from self.stored[session.id]
 
     def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
-        return ((at, content) for at, kind, content in self.stored.get(session.id, []) if kind == "i")
+        return ((at, content) for at, kind, content in self.events(session) if kind == "i")
 
 
 class HeardSignals(LocalSignals):

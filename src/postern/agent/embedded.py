@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from uuid import UUID
 
+from postern.agent.files import SecretFiles
 from postern.agent.reach import Reach
+from postern.agent.secrets import Resolver
 from postern.domain.permit import Permit
+from postern.integrations.secrets.sources import Sources
 from postern.relay.orders import Order
 from postern.relay.target import Start, Target
 
 
 class EmbeddedAgent:
-    """Implements `relay.target.Dialer`. `environ` is what references are looked up in, for connections of the
+    """Implements `relay.target.Dialer`. `sources` are what references are resolved by, for connections of the
     organisation `owner` alone: this machine's secrets are no other's to refer to."""
 
-    def __init__(self, environ: Mapping[str, str], *, timeout: float, owner: UUID | None) -> None:
-        self._own = Reach(environ)
-        self._others = Reach({})
+    def __init__(self, sources: Sources, files: SecretFiles, *, timeout: float, owner: UUID | None) -> None:
+        self._own = Reach(Resolver(sources, files))
+        self._others = Reach(Resolver(None, files))
         self._owner = owner
         self._timeout = timeout
 

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Mapping
 
 from postern.agent.policy import LocalPolicy
+from postern.agent.secrets import Resolved
 from postern.domain.secret import Secret
 from postern.errors import Unavailable
 from postern.protocols.postgres import login, messages
@@ -20,8 +21,6 @@ from postern.relay.target import Target
 
 SSL_MODES = ("disable", "prefer", "require", "verify-ca", "verify-full")
 
-Environment = Mapping[str, Secret]
-
 
 class PostgresTargets:
     """Keeps the keys that SCRAM derives from passwords, so that each is derived once."""
@@ -30,8 +29,9 @@ class PostgresTargets:
         self._policy = policy
         self._keys = KeyCache()
 
-    async def dial(self, order: Order, env: Environment) -> Target:
+    async def dial(self, order: Order, secrets: Resolved) -> Target:
         """Raises Denied, Unavailable, ConnectionError, or what the target says of the login."""
+        env = secrets.values
         host, port, sslmode = self._address(order, env)
         asked = login.TargetLogin(
             _required(order.connection, env, "USER").reveal(),
@@ -50,7 +50,8 @@ class PostgresTargets:
             raise
         return Target(stream, greeting.parameters, greeting.pid, greeting.key)
 
-    async def cancel(self, order: Order, env: Environment, process: int, key: bytes) -> None:
+    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+        env = secrets.values
         host, port, sslmode = self._address(order, env)
         stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
         await connect(stream, host, port)
@@ -62,7 +63,7 @@ class PostgresTargets:
         finally:
             stream.close()
 
-    def _address(self, order: Order, env: Environment) -> tuple[str, int, str]:
+    def _address(self, order: Order, env: Mapping[str, Secret]) -> tuple[str, int, str]:
         host, port, sslmode = _address(order.connection, env)
         self._policy.check_target(host, port)
         return host, port, sslmode

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Protocol
 
 from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.postgres import PostgresTargets
-from postern.agent.secrets import environment_of
-from postern.domain.secret import Secret
+from postern.agent.secrets import Resolved, Resolver
 from postern.errors import Unavailable
 from postern.relay.orders import Order
 from postern.relay.target import Target
@@ -19,18 +18,18 @@ log = logging.getLogger(__name__)
 
 
 class Targets(Protocol):
-    """One kind of targets. `env` are the order's secrets by their bare names, resolved."""
+    """One kind of targets. The secrets are given back by who resolved them, when the target is done or was not had."""
 
-    async def dial(self, order: Order, env: Mapping[str, Secret]) -> Target: ...
+    async def dial(self, order: Order, secrets: Resolved) -> Target: ...
 
-    async def cancel(self, order: Order, env: Mapping[str, Secret], process: int, key: bytes) -> None: ...
+    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None: ...
 
 
 class Reach:
-    """`environ` is what `_envjson` references are looked up in; `policy` is what the agent's owner allows."""
+    """`policy` is what the agent's owner allows."""
 
-    def __init__(self, environ: Mapping[str, str], policy: LocalPolicy = ANYTHING) -> None:
-        self._environ = {name: value for name, value in environ.items() if policy.shows(name)}
+    def __init__(self, resolver: Resolver, policy: LocalPolicy = ANYTHING) -> None:
+        self._resolver = resolver
         self._policy = policy
         self._kinds: dict[str, Targets] = {"postgres": PostgresTargets(policy)}
 
@@ -39,18 +38,30 @@ class Reach:
         kind = self._kind(order)
         try:
             async with asyncio.timeout(order.timeout):
-                return await kind.dial(order, self._environment_of(order))
+                return await self._dial(kind, order)
         except TimeoutError:
             message = f"the target of {order.connection!r} did not answer within {order.timeout:g} seconds"
             raise Unavailable(message) from None
         except ConnectionError as error:
             raise Unavailable(f"the target of {order.connection!r} closed the connection during login") from error
 
+    async def _dial(self, kind: Targets, order: Order) -> Target:
+        secrets = await self._resolver.resolve(order)
+        try:
+            target = await kind.dial(order, secrets)
+        except BaseException:
+            secrets.release()
+            self._resolver.forget(order)
+            raise
+        target.release = _both(target.release, secrets.release)
+        return target
+
     async def cancel(self, order: Order, process: int, key: bytes) -> None:
         """Asks the target to stop what runs on it. Never raises."""
         try:
             async with asyncio.timeout(order.timeout):
-                await self._kind(order).cancel(order, self._environment_of(order), process, key)
+                secrets = await self._resolver.resolve(order, files=False)
+                await self._kind(order).cancel(order, secrets, process, key)
         except Exception as error:
             log.warning("a request on the target of %r could not be cancelled: %s", order.connection, error)
 
@@ -61,5 +72,15 @@ class Reach:
             raise Unavailable(f"this agent cannot reach targets of subtype {order.subtype!r}")
         return kind
 
-    def _environment_of(self, order: Order) -> dict[str, Secret]:
-        return environment_of(order, self._environ)
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> Callable[[], None]:
+    """Never raises: who releases a target has more to put in order."""
+
+    def release() -> None:
+        try:
+            first()
+        except Exception:
+            log.exception("what a session held at its target could not all be given back")
+        second()
+
+    return release

@@ -1,50 +1,140 @@
-"""Secret references, resolved where the agent runs (spec 2.1, "Secret format")."""
+"""A session's secrets, resolved where the agent runs, at the moment when the session opens (spec 2.1)."""
 
 from __future__ import annotations
 
+import asyncio
 import base64
-import binascii
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
-from postern.domain.connection import is_reference
+from postern.agent.files import SecretFiles
+from postern.domain.connection import SecretKind, secret_key
+from postern.domain.reference import Reference
 from postern.domain.secret import Secret
-from postern.errors import Unavailable
+from postern.errors import Invalid, Unavailable
+from postern.integrations.secrets.sources import Sources
 from postern.relay.orders import Order
 
-
-def environment_of(order: Order, environ: Mapping[str, str]) -> dict[str, Secret]:
-    """The `envvar:` secrets by bare name, references resolved. Raises Unavailable naming what is missing."""
-    found = {}
-    for key, value in order.secret.items():
-        kind, _, name = key.partition(":")
-        if kind != "envvar":
-            continue
-        text = value.reveal()
-        if is_reference(text):
-            found[name] = _resolve(order.connection, name, text, environ)
-        else:
-            found[name] = _decoded(order.connection, name, text)
-    return found
+# The variable in which each kind of target's own client looks for the password.
+_PASSWORD_VARIABLES = {"postgres": "PGPASSWORD", "mysql": "MYSQL_PWD", "mssql": "SQLCMDPASSWORD"}
 
 
-def _decoded(connection: str, name: str, text: str) -> Secret:
+@dataclass(slots=True)
+class Resolved:
+    """`values` are the secrets by their bare names. `env` is what a command gets: the same, but the path of its file
+    in place of each `filesystem:` secret, the password once more as the target's own client wants it, and what is
+    known of the session. `release` removes the files; it may be called more than once, and never raises."""
+
+    values: dict[str, Secret]
+    env: dict[str, Secret]
+    release: Callable[[], None] = field(default=lambda: None)
+
+    def environment(self) -> dict[str, str]:
+        """`env` in clear: for the environment of a process that is about to start, and nothing else."""
+        return {name: value.reveal() for name, value in self.env.items()}
+
+
+class Resolver:
+    """`sources` is None where connections must not refer to anything: then only values are taken."""
+
+    def __init__(self, sources: Sources | None, files: SecretFiles) -> None:
+        self._sources = sources
+        self._files = files
+
+    async def resolve(self, order: Order, *, files: bool = True) -> Resolved:
+        """All or nothing: raises Unavailable naming the connection, the secret and the reason. Without `files` none
+        are written, and `env` lacks their paths."""
+        contents = await self._contents(order)
+        texts = {name: Secret(text) for name, (_, content) in contents.items() if (text := _text(content)) is not None}
+        env = {name: texts[name] for name, (kind, _) in contents.items() if kind is SecretKind.VARIABLE}
+        wanted = {name: content for name, (kind, content) in contents.items() if kind is SecretKind.FILE}
+        client = _PASSWORD_VARIABLES.get(order.subtype)
+        if client is not None and "PASS" in env:
+            env.setdefault(client, env["PASS"])
+        env |= {name: Secret(value) for name, value in facts_of(order).items()}
+        if not wanted or not files:
+            return Resolved(texts, env)
+        written = self._files.write(wanted)
+        env |= {name: Secret(str(path)) for name, path in written.paths.items()}
+        return Resolved(texts, env, written.remove)
+
+    def forget(self, order: Order) -> None:
+        """The target did not take these secrets: the next session hears anew what their sources say."""
+        for value in order.secret.values():
+            if self._sources is not None and value.reveal().startswith("_"):
+                self._sources.forget(Reference.read(value.reveal()))
+
+    async def _contents(self, order: Order) -> dict[str, tuple[SecretKind, bytes]]:
+        keys = [_parts(order, key) for key in order.secret]
+        # All are waited for, so that it is always the first of them that is told about.
+        found = await asyncio.gather(
+            *(
+                self._content(f"connection {order.connection!r}: secret {name}", kind, value.reveal())
+                for (kind, name), value in zip(keys, order.secret.values(), strict=True)
+            ),
+            return_exceptions=True,
+        )
+        contents = {}
+        for (kind, name), content in zip(keys, found, strict=True):
+            if isinstance(content, BaseException):
+                raise content
+            contents[name] = kind, content
+        return contents
+
+    async def _content(self, where: str, kind: SecretKind, text: str) -> bytes:
+        is_elsewhere = text.startswith("_")  # which base64 never does
+        content = (await self._resolved(where, text)).encode() if is_elsewhere else _decoded(where, text)
+        if kind is SecretKind.VARIABLE:
+            decoded = _text(content)
+            if decoded is None or "\0" in decoded:
+                raise Unavailable(f"{where} is no text that a variable can hold; make it a 'filesystem:' secret")
+        return content
+
+    async def _resolved(self, where: str, text: str) -> str:
+        try:
+            reference = Reference.read(text)
+        except Invalid as problem:
+            raise Unavailable(f"{where}: {problem.message}; save it again") from None
+        if self._sources is None:
+            raise Unavailable(
+                f"{where} refers to {reference}: connections of this organisation cannot refer to what the gateway's "
+                "own machine knows; store the value, or use an agent of your own"
+            )
+        try:
+            return (await self._sources.value(reference)).reveal()
+        except Unavailable as problem:
+            raise Unavailable(f"{where}: {problem.message}") from None
+
+
+def facts_of(order: Order) -> Mapping[str, str]:
+    """What a command may know of its session."""
+    return {
+        "POSTERN_CONNECTION_NAME": order.connection,
+        "POSTERN_CONNECTION_TYPE": order.type.value,
+        "POSTERN_SESSION_ID": str(order.session_id),
+        "POSTERN_USER_EMAIL": order.user_email,
+        "POSTERN_USER_ID": order.user_id,
+        "POSTERN_CLIENT_VERB": order.verb.value,
+    }
+
+
+def _parts(order: Order, key: str) -> tuple[SecretKind, str]:
     try:
-        return Secret(base64.b64decode(text, validate=True).decode())
-    except (binascii.Error, UnicodeDecodeError):
-        raise Unavailable(f"connection {connection!r}: secret {name} is not base64 text; save it again") from None
+        return secret_key(key)
+    except Invalid as problem:
+        raise Unavailable(f"connection {order.connection!r}: {problem.message}; save it again") from None
 
 
-def _resolve(connection: str, name: str, reference: str, environ: Mapping[str, str]) -> Secret:
-    provider, _, rest = reference.partition(":")
-    variable, _, key = rest.partition(":")
-    where = f"connection {connection!r}: secret {name}"
-    if provider != "_envjson":
-        raise Unavailable(f"{where} refers to {provider!r}, which this agent cannot resolve; it knows _envjson")
+def _decoded(where: str, text: str) -> bytes:
     try:
-        value = json.loads(environ[variable])[key]
-    except KeyError as missing:
-        raise Unavailable(f"{where}: the agent's environment has no {missing.args[0]!r}") from None
-    except (ValueError, TypeError):
-        raise Unavailable(f"{where}: the environment variable {variable} does not hold a JSON object") from None
-    return Secret(str(value))
+        return base64.b64decode(text, validate=True)
+    except ValueError:
+        pass  # its context would be the value
+    raise Unavailable(f"{where} is not base64; save it again")
+
+
+def _text(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None

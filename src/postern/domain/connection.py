@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from postern.domain.reference import Reference
 from postern.domain.secret import Secret
 from postern.errors import Invalid
 
@@ -42,6 +42,7 @@ _TAG_KEY = re.compile(r"[A-Za-z0-9\-_/.]{1,64}")
 _TAG_VALUE = re.compile(r"[A-Za-z0-9 \-_/+@:=.]{1,256}")
 _SECRET_KEY = re.compile(r"(?:envvar|filesystem):[A-Za-z_][A-Za-z0-9_]*")
 MAX_TAGS = 10
+OWN_PREFIX = "POSTERN_"
 
 
 def check_name(name: str, field: str = "name") -> None:
@@ -79,29 +80,55 @@ def is_tag_key(key: str) -> bool:
     return bool(_TAG_KEY.fullmatch(key)) and key[-1] not in "-/"
 
 
+class SecretKind(StrEnum):
+    """How a secret reaches a command: as the value of a variable, or as a file whose path the variable holds."""
+
+    VARIABLE = "envvar"
+    FILE = "filesystem"
+
+
+def secret_key(key: str) -> tuple[SecretKind, str]:
+    """`envvar:NAME` or `filesystem:NAME`, taken apart. Raises Invalid."""
+    if not _SECRET_KEY.fullmatch(key):
+        raise Invalid(f"secret: key {key!r} must be 'envvar:NAME' or 'filesystem:NAME'", field="secret")
+    kind, _, name = key.partition(":")
+    if name.upper().startswith(OWN_PREFIX):
+        raise Invalid(f"secret: key {key!r}: names that begin with {OWN_PREFIX} are Postern's own", field="secret")
+    return SecretKind(kind), name
+
+
 def check_secret(secret: Mapping[str, str]) -> None:
-    """Keys are `envvar:NAME` or `filesystem:NAME`; values base64 or a reference (`_provider:name:key`)."""
+    """Keys as `secret_key` wants them, each name once; values base64 (of text, for a variable) or a Reference.
+
+    Raises Invalid, which says nothing of a value.
+    """
+    names = set()
     for key, value in secret.items():
-        if not _SECRET_KEY.fullmatch(key):
-            raise Invalid(f"secret: key {key!r} must be 'envvar:NAME' or 'filesystem:NAME'", field="secret")
-        if is_reference(value):
-            continue
-        try:
-            base64.b64decode(value, validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
-            raise Invalid(
-                f"secret: the value of {key!r} is neither base64 text nor a reference", field="secret"
-            ) from None
+        kind, name = secret_key(key)
+        if name in names:
+            raise Invalid(f"secret: the name {name!r} is there twice; give it as one kind only", field="secret")
+        names.add(name)
+        if value.startswith("_"):  # which base64 never does
+            try:
+                Reference.read(value)
+            except Invalid as problem:
+                raise Invalid(f"secret: {key!r}: {problem.message}", field="secret") from None
+        elif not _is_base64(value, of_text=kind is SecretKind.VARIABLE):
+            raise Invalid(f"secret: the value of {key!r} is neither base64 text nor a reference", field="secret")
 
 
-def is_reference(value: str) -> bool:
-    """True for `_cloudprov:<name>:<key>`, `_envjson:<env>:<key>` and their kin, resolved by the agent."""
-    return value.startswith("_") and value.count(":") >= 2
+def _is_base64(value: str, *, of_text: bool) -> bool:
+    try:
+        content = base64.b64decode(value, validate=True)
+        text = content.decode() if of_text else ""
+    except ValueError:
+        return False
+    return "\0" not in text  # no environment variable can hold it
 
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """Every field of spec 2.1. `secret` maps `envvar:KEY` to base64 text or a reference."""
+    """Every field of spec 2.1. `secret` maps `envvar:NAME` or `filesystem:NAME` to base64 or a Reference's text."""
 
     id: UUID
     org_id: UUID
@@ -133,6 +160,6 @@ class Connection:
     def default_database(self) -> str | None:
         """The secret attribute `DB` (spec 2.1), for database connections."""
         value = self.secret.get("envvar:DB")
-        if self.type is not ConnectionType.DATABASE or value is None or is_reference(value.reveal()):
+        if self.type is not ConnectionType.DATABASE or value is None or value.reveal().startswith("_"):
             return None
         return base64.b64decode(value.reveal()).decode()

@@ -27,6 +27,8 @@ FORMATS = ("text", "json")
 HIDDEN = "***"
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|authorization|cookie|api_?key|private_?key|verifier", re.I)
 _NOISY = ("asyncio", "httpx", "httpcore", "alembic", "uvicorn", "sqlalchemy", "picows")
+# At the level debug these write down what they sent and what was answered, secrets and all.
+_TELLING = ("azure", "boto3", "botocore", "google", "msal", "requests", "urllib3")
 
 Event = MutableMapping[str, Any]
 
@@ -64,7 +66,7 @@ def configure(
     if folder is not None:
         root.handlers.append(rendered(BoundedFile(folder, process), as_json))
     root.setLevel(level.upper())
-    for name in _NOISY:
+    for name in (*_NOISY, *_TELLING):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
 
 

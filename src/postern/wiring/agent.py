@@ -16,16 +16,19 @@ import uvloop
 
 from postern import __version__
 from postern.agent import policy
+from postern.agent.files import SecretFiles
 from postern.agent.policy import ANYTHING
 from postern.agent.reach import Reach
+from postern.agent.secrets import Resolver
 from postern.agent.serve import Orders
 from postern.agent.tunnels import Tunnels
 from postern.client.control import attend
 from postern.domain.agent import AgentKey
 from postern.domain.control import Drain, Welcome
+from postern.integrations.secrets.env_json import referable
+from postern.integrations.secrets.sources import Sources
 from postern.process import announce_ready
 from postern.settings import AgentSettings
-from postern.wiring.worker import referable
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +37,9 @@ def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
     """Until it is told to stop, or its key is refused for good: raises Unauthenticated then, Misconfigured at once."""
     key = AgentKey.read(settings.key)
     allowed = policy.read(Path(settings.agent_policy)) if settings.agent_policy else ANYTHING
-    uvloop.run(_serve(key, Orders(Reach(referable(environ), allowed)), settings.agent_grace))
+    sources = Sources(referable(environ), cloud=settings.cloud_provider, shows=allowed.shows)
+    reach = Reach(Resolver(sources, SecretFiles(environ)), allowed)
+    uvloop.run(_serve(key, Orders(reach), settings.agent_grace))
 
 
 async def _serve(key: AgentKey, orders: Orders, grace: float) -> None:

@@ -13,6 +13,7 @@ from uuid import UUID, uuid4
 import uvloop
 
 from postern.agent.embedded import EmbeddedAgent
+from postern.agent.files import SecretFiles
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
 from postern.domain.session import EndReason
@@ -29,6 +30,8 @@ from postern.gateway.tunnels import Tunnels
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails import GuardRails
 from postern.inspection.masking.interceptor import Masking
+from postern.integrations.secrets.env_json import referable
+from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.process import announce_ready
 from postern.protocols.base import Wire
@@ -129,7 +132,7 @@ def build_worker(
         await _recover(settings, name, made)
 
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
-    own = EmbeddedAgent(referable(os.environ), timeout=settings.dial_timeout, owner=owner)
+    own = embedded_agent(settings, os.environ, owner)
     tunnels = Tunnels(wait=AGENT_WAIT)
     agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
     parts = Parts(pipeline=pipeline, recording=recording, wire=wire)
@@ -164,9 +167,11 @@ def build_worker(
     )
 
 
-def referable(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """What connections may refer to: never our own settings, some of which are secrets."""
-    return {name: value for name, value in environ.items() if not name.startswith("POSTERN_")}
+def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID | None) -> EmbeddedAgent:
+    """The agent of this process. It removes the secrets that a process before it may have left in files."""
+    environ = referable(environ)
+    sources = Sources(environ, cloud=settings.cloud_provider)
+    return EmbeddedAgent(sources, SecretFiles(environ), timeout=settings.dial_timeout, owner=owner)
 
 
 async def _recover(settings: Settings, name: str, made: Services) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from itertools import chain, islice
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Response
@@ -79,7 +80,8 @@ async def get_session(
     if extension is not None:
         await services.sessions.require_download(caller)
         wanted = kinds or frozenset({"o", "e"})
-        return _file(services, session, extension, wanted, event_time=event_time == "1", new_line=new_line == "1")
+        timed, lines = event_time == "1", new_line == "1"
+        return await asyncio.to_thread(_file, services, session, extension, wanted, event_time=timed, new_line=lines)
     if "event_stream" not in expanded and event_stream is None:
         return SessionAnswer.of(session)
     found, size = await asyncio.to_thread(
@@ -100,7 +102,9 @@ def _file(
     if not _EXTENSION.fullmatch(extension):
         raise Invalid("extension: must be 1 to 16 letters and digits", field="extension")
     chosen = (event for event in services.sessions.events(session) if event[1] in kinds)
-    chunks = streams.file_chunks(chosen, session, extension, event_time=event_time, new_line=new_line)
+    # The first is read before the answer begins: a recording that is not there is 404, not half an answer.
+    begun = chain(list(islice(chosen, 1)), chosen)
+    chunks = streams.file_chunks(begun, session, extension, event_time=event_time, new_line=new_line)
     name = f"{session.connection}-{session.id}-{session.start_date:%Y%m%d-%H%M%S}.{extension}"
     headers = {"Content-Disposition": f'attachment; filename="{name}"'}
     return StreamingResponse(chunks, media_type=streams.media_type(extension), headers=headers)

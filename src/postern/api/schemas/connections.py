@@ -11,8 +11,9 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body, Identifier
-from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle, is_reference
+from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
 from postern.domain.credential import Credential
+from postern.domain.reference import is_reference
 from postern.domain.secret import Secret
 from postern.services.connections import ConnectionFields, ConnectionView
 

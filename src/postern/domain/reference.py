@@ -1,0 +1,64 @@
+"""References: where a secret's value is kept, when it is not in the connection itself (spec 2.1, "Secret format").
+
+    _provider:name:key
+
+The agent resolves them when a session is opened. A reference is no secret: administrators see it as they wrote it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from postern.errors import Invalid
+
+CLOUD = "_cloudprov"  # whichever cloud provider the agent is set up for
+
+# How the reference of each provider is written.
+FORMS = {
+    "_aws": "_aws:NAME_OR_ARN:KEY",
+    "_azure": "_azure:NAME:KEY",
+    CLOUD: "_cloudprov:NAME:KEY",
+    "_envjson": "_envjson:VARIABLE:KEY",
+    "_gcp": "_gcp:NAME:KEY",
+    "_vaultkv1": "_vaultkv1:PATH:KEY",
+    "_vaultkv2": "_vaultkv2:PATH:KEY",
+}
+PROVIDERS = tuple(FORMS)
+
+# Where a name stands for one text as often as for a JSON object: no key means all of it.
+_WHOLE = frozenset({"_aws", "_azure", CLOUD, "_gcp"})
+
+_ARN = re.compile(r"(arn(?::[^:]*){6}):(.*)", re.DOTALL)  # its six colons are the name's own
+MAX_NAME, MAX_KEY = 512, 256  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    provider: str
+    name: str
+    key: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.name}:{self.key}"
+
+    @classmethod
+    def read(cls, text: str) -> Reference:
+        """Raises Invalid, which repeats nothing of a text that may be a secret written by mistake."""
+        provider, _, rest = text.partition(":")
+        if provider not in FORMS:
+            raise Invalid(f"unknown provider; the references are {', '.join(FORMS.values())}", field="secret")
+        arn = _ARN.fullmatch(rest)
+        name, colon, key = (arn[1], ":", arn[2]) if arn else rest.partition(":")
+        whole = bool(name and colon and (key or provider in _WHOLE))
+        if not whole or len(name) > MAX_NAME or len(key) > MAX_KEY or not rest.isprintable():
+            raise Invalid(f"a reference to {provider} is written {FORMS[provider]}", field="secret")
+        return cls(provider, name, key)
+
+
+def is_reference(text: str) -> bool:
+    try:
+        Reference.read(text)
+    except Invalid:
+        return False
+    return True

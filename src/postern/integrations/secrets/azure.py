@@ -1,0 +1,75 @@
+"""Azure Key Vault: `_azure:NAME:KEY`, or `_azure:NAME/VERSION:KEY` where it is not the latest version.
+
+The vault is the one that `AZURE_KEYVAULT_URL` names. Needs the role Key Vault Secrets User. Credentials are found by
+azure-identity: `AZURE_CLIENT_ID` with a secret, a certificate or a federated token, or a managed identity.
+
+Source: Key Vault REST API, "Get Secret", version 7.4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from azure.core.exceptions import AzureError
+from azure.identity import DefaultAzureCredential
+
+from postern.errors import Unavailable
+from postern.integrations.secrets import rest
+from postern.integrations.secrets.source import Document, Threads, checked_text
+
+API_VERSION = "7.4"
+_NAME = re.compile(r"[0-9A-Za-z-]{1,127}(?:/[0-9A-Za-z]{1,64})?")
+_TIMEOUT = 3.0  # seconds, of each request for a token
+# Credentials of a person who sits at the machine are no agent's.
+_NOBODYS = {
+    f"exclude_{kind}_credential": True
+    for kind in ("cli", "developer_cli", "powershell", "interactive_browser", "shared_token_cache", "broker")
+} | {"exclude_visual_studio_code_credential": True}
+
+
+class AzureSecrets:
+    """Raises Unavailable when a setting is missing or wrong."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._vault = rest.checked_address(environ.get("AZURE_KEYVAULT_URL", ""), "AZURE_KEYVAULT_URL")
+        self._scope = scope_of(self._vault)
+        self._credential = DefaultAzureCredential(
+            connection_timeout=_TIMEOUT, read_timeout=_TIMEOUT, retry_total=1, **_NOBODYS
+        )
+        self._threads = Threads(most=1)
+
+    async def fetch(self, name: str) -> Document:
+        if not _NAME.fullmatch(name):
+            raise Unavailable("a secret of Azure's is named SECRET or SECRET/VERSION, of letters, digits and '-'")
+        token = await self._threads.run(self._token)
+        url = f"{self._vault}/secrets/{name}?api-version={API_VERSION}"
+        answer = await rest.ask("GET", url, {"Authorization": f"Bearer {token}"})
+        if answer.status != 200:
+            raise Unavailable(_refusal(answer))
+        value = answer.fields.get("value")
+        if not isinstance(value, str):
+            raise Unavailable("Azure Key Vault answered something else than a secret")
+        return Document(checked_text(value.encode()))
+
+    def _token(self) -> str:
+        try:
+            token: str = self._credential.get_token(self._scope).token
+        except (AzureError, OSError, ValueError) as error:
+            raise Unavailable(f"Azure gives the agent no token: {type(error).__name__}") from None
+        return token
+
+
+def scope_of(vault: str) -> str:
+    """A vault's host is its name, then its cloud's domain, which tokens are asked for."""
+    domain = (urlsplit(vault).hostname or "").partition(".")[2]
+    return f"https://{domain}/.default"
+
+
+def _refusal(answer: rest.Answer) -> str:
+    error: Any = answer.fields.get("error")
+    code = error.get("code") if isinstance(error, Mapping) else None
+    named = f" {code}" if isinstance(code, str) and re.fullmatch(r"[A-Za-z]{1,64}", code) else ""
+    return f"Azure Key Vault answered{named} ({answer.status})"

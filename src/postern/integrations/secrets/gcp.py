@@ -1,0 +1,92 @@
+"""Google Secret Manager: `_gcp:NAME:KEY`, with NAME a secret of the agent's own project or
+`projects/PROJECT/secrets/SECRET`, both with `/versions/VERSION` behind it where it is not the latest.
+
+Needs `secretmanager.versions.access`. Credentials are found by google-auth as every Google program finds them
+(Application Default Credentials: a key file, workload identity, the metadata server).
+
+Source: Secret Manager API v1, `projects.secrets.versions.access`.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import google.auth
+import requests
+from google.auth import exceptions
+from google.auth.transport.requests import Request
+
+from postern.errors import Unavailable
+from postern.integrations.secrets import rest
+from postern.integrations.secrets.source import Document, Threads, checked_text
+
+ENDPOINT = "https://secretmanager.googleapis.com"
+SCOPE = "https://www.googleapis.com/auth/cloud-platform"
+_TIMEOUT = 3.0  # seconds, of each request for a token
+
+_PROJECT, _SECRET, _VERSION = r"[a-z0-9.:-]{1,63}", r"[A-Za-z0-9_-]{1,255}", r"[A-Za-z0-9_-]{1,63}"
+_NAME = re.compile(rf"(?:projects/({_PROJECT})/secrets/)?({_SECRET})(?:/versions/({_VERSION}))?")
+
+
+class GoogleSecrets:
+    def __init__(self, environ: Mapping[str, str], *, endpoint: str = ENDPOINT) -> None:
+        self._endpoint = endpoint
+        self._project = environ.get("GOOGLE_CLOUD_PROJECT", "")
+        self._credentials: Any = None
+        self._threads = Threads(most=1)  # credentials are not made to be used by several
+
+    async def fetch(self, name: str) -> Document:
+        parts = _NAME.fullmatch(name)
+        if parts is None:
+            raise Unavailable("a secret of Google's is named SECRET or projects/PROJECT/secrets/SECRET")
+        headers = await self._threads.run(self._authorisation)
+        project = parts[1] or self._project
+        if not project:
+            raise Unavailable("no Google project is known; set GOOGLE_CLOUD_PROJECT where the agent runs")
+        url = f"{self._endpoint}/v1/projects/{project}/secrets/{parts[2]}/versions/{parts[3] or 'latest'}:access"
+        answer = await rest.ask("GET", url, headers)
+        if answer.status != 200:
+            raise Unavailable(_refusal(answer))
+        payload = answer.fields.get("payload")
+        data = payload.get("data") if isinstance(payload, Mapping) else None
+        content = _decoded(data) if isinstance(data, str) else None
+        if content is None:
+            raise Unavailable("Google Secret Manager answered something else than a secret")
+        return Document(checked_text(content))
+
+    def _authorisation(self) -> dict[str, str]:
+        """The headers of one request; asks for a new token when the old one has expired."""
+        headers: dict[str, str] = {}
+        try:
+            if self._credentials is None:
+                self._credentials, project = google.auth.default(scopes=[SCOPE])
+                self._project = self._project or project or ""
+            self._credentials.before_request(_bounded, "GET", self._endpoint, headers)
+        except exceptions.DefaultCredentialsError:
+            raise Unavailable("no Google credentials are found where the agent runs") from None
+        except (exceptions.GoogleAuthError, OSError, ValueError) as error:
+            raise Unavailable(f"Google gives the agent no token: {type(error).__name__}") from None
+        return headers
+
+
+def _bounded(url: str, method: str = "GET", body: bytes | None = None, headers: Any = None, **more: Any) -> Any:
+    """A request of google-auth's, which waits two minutes unless told otherwise."""
+    with requests.Session() as session:
+        return Request(session)(url, method, body, headers, **{**more, "timeout": _TIMEOUT})
+
+
+def _decoded(data: str) -> bytes | None:
+    try:
+        return base64.b64decode(data, validate=True)
+    except ValueError:
+        return None
+
+
+def _refusal(answer: rest.Answer) -> str:
+    error = answer.fields.get("error")
+    status = error.get("status") if isinstance(error, Mapping) else None
+    named = f" {status}" if isinstance(status, str) and re.fullmatch(r"[A-Z_]{1,64}", status) else ""
+    return f"Google Secret Manager answered{named} ({answer.status})"

@@ -1,0 +1,79 @@
+"""The port: what every source of secrets does, and the limits that hold for all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from postern.domain.secret import Secret
+from postern.errors import Unavailable
+
+DEADLINE = 5.0  # seconds, for everything that one fetch does
+LIMIT = 256 * 1024  # bytes of an answer; the largest secret of any of these providers is 64 KiB, Vault's aside
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """What a source keeps under one name: a text, most often a JSON object with one value for each key."""
+
+    text: Secret
+
+    def value(self, key: str) -> Secret:
+        """All of it when `key` is empty. Raises Unavailable with the reason, and nothing of the text."""
+        if not key:
+            return self.text
+        fields = _object(self.text.reveal())
+        if fields is None:
+            raise Unavailable("it holds no JSON object, so nothing has a key there")
+        found = fields.get(key)
+        if found is None:
+            raise Unavailable(f"it has no key {key!r}")
+        return Secret(found if isinstance(found, str) else json.dumps(found))
+
+
+def _object(text: str) -> dict[str, object] | None:
+    # The decoder's error holds the text: it must not become the context of another one.
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+class SecretSource(Protocol):
+    async def fetch(self, name: str) -> Document:
+        """Raises Unavailable with the reason: short, without the name, and without a word of a value."""
+
+
+class Threads:
+    """For libraries that block. What hangs is left behind at the deadline, and occupies one of `most` threads until
+    the library's own timeouts end it."""
+
+    def __init__(self, most: int) -> None:
+        self._pool = ThreadPoolExecutor(most, thread_name_prefix="secrets")
+
+    async def run(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+
+def checked_text(content: bytes) -> Secret:
+    """Raises Unavailable."""
+    if len(content) > LIMIT:
+        raise Unavailable(f"it is larger than {LIMIT} bytes")
+    text = _decoded(content)
+    if text is None:
+        raise Unavailable("it is not text in UTF-8")
+    return Secret(text)
+
+
+def _decoded(content: bytes) -> str | None:
+    try:
+        return content.decode()
+    except UnicodeDecodeError:
+        return None

@@ -1,0 +1,116 @@
+"""All providers by the names that references call them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+
+from postern.domain.reference import CLOUD, PROVIDERS, Reference
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured, PosternError, Unavailable
+from postern.integrations.secrets.cache import Cached
+from postern.integrations.secrets.env_json import EnvironmentSecrets
+from postern.integrations.secrets.source import SecretSource
+
+Environment = Mapping[str, str]
+
+
+def _aws(environ: Environment) -> SecretSource:
+    from postern.integrations.secrets.aws import AwsSecrets
+
+    return AwsSecrets(environ)
+
+
+def _azure(environ: Environment) -> SecretSource:
+    from postern.integrations.secrets.azure import AzureSecrets
+
+    return AzureSecrets(environ)
+
+
+def _gcp(environ: Environment) -> SecretSource:
+    from postern.integrations.secrets.gcp import GoogleSecrets
+
+    return GoogleSecrets(environ)
+
+
+def _vault(version: int) -> Callable[[Environment], SecretSource]:
+    def make(environ: Environment) -> SecretSource:
+        from postern.integrations.secrets.vault import VaultSecrets
+
+        return VaultSecrets(environ, version)
+
+    return make
+
+
+_KINDS: dict[str, Callable[[Environment], SecretSource]] = {
+    "_aws": _aws,
+    "_azure": _azure,
+    "_gcp": _gcp,
+    "_vaultkv1": _vault(1),
+    "_vaultkv2": _vault(2),
+}
+CLOUDS = ("aws", "azure", "gcp")
+_EXTRAS = {f"_{cloud}": f"postern[{cloud}]" for cloud in CLOUDS}
+
+
+class Sources:
+    """`environ` is what `_envjson` looks into, and where the providers' own settings are (`VAULT_ADDR` and so on);
+    `cloud` what `_cloudprov` means; `providers` those that may be referred to at all, and `shows` says so of variables.
+    Raises Misconfigured."""
+
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        *,
+        cloud: str = "aws",
+        providers: Iterable[str] = PROVIDERS,
+        shows: Callable[[str], bool] = lambda _variable: True,
+    ) -> None:
+        if cloud not in CLOUDS:
+            raise Misconfigured(
+                f"POSTERN_CLOUD_PROVIDER: {cloud!r} is not known; use one of {', '.join(CLOUDS)}",
+                field="cloud_provider",
+            )
+        self._environ = environ
+        self._shown = {name: value for name, value in environ.items() if shows(name)}
+        self._cloud = f"_{cloud}"
+        self._allowed = frozenset(providers)
+        self._sources: dict[str, Cached] = {}
+        self._making = asyncio.Lock()
+
+    async def value(self, reference: Reference) -> Secret:
+        """Raises Unavailable, which names the reference and the reason, and never a value."""
+        try:
+            source = await self._source(reference.provider)
+            document = await source.fetch(reference.name)
+            return document.value(reference.key)
+        except PosternError as problem:
+            reason = problem.message
+        raise Unavailable(f"{reference} cannot be resolved: {reason}")
+
+    def forget(self, reference: Reference) -> None:
+        """What is kept of it did not work: a value that was changed at its source is asked for at once."""
+        source = self._sources.get(self._kind(reference.provider))
+        if source is not None:
+            source.forget(reference.name)
+
+    def _kind(self, provider: str) -> str:
+        return self._cloud if provider == CLOUD else provider
+
+    async def _source(self, provider: str) -> Cached:
+        if provider not in self._allowed:
+            raise Unavailable(f"this agent's policy does not let connections refer to {provider}")
+        kind = self._kind(provider)
+        async with self._making:
+            if kind not in self._sources:
+                # Importing a provider's library takes a good part of a second.
+                self._sources[kind] = Cached(await asyncio.to_thread(self._make, kind))
+            return self._sources[kind]
+
+    def _make(self, kind: str) -> SecretSource:
+        if kind == "_envjson":
+            return EnvironmentSecrets(self._shown)
+        try:
+            return _KINDS[kind](self._environ)
+        except ImportError:
+            raise Unavailable(f"the agent lacks a library; run: pip install '{_EXTRAS[kind]}' where it runs") from None

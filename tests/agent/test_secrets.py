@@ -1,0 +1,156 @@
+"""What becomes of a connection's secrets when a session opens."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from postern.agent import files
+from postern.agent.files import PREFIX, SecretFiles
+from postern.agent.secrets import Resolved, Resolver
+from postern.domain.connection import ConnectionType
+from postern.domain.secret import Secret
+from postern.domain.session import Verb
+from postern.errors import Unavailable
+from postern.integrations.secrets.sources import Sources
+from postern.relay.orders import Order
+from postern.relay.target import Start
+
+ENVIRON = {"SHOP": json.dumps({"password": "correct horse", "binary": "a\0b"})}
+SESSION = UUID("11111111-2222-3333-4444-555555555555")
+
+
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def order(secret: Mapping[str, str], subtype: str = "postgres") -> Order:
+    return Order(
+        session_id=SESSION,
+        user_id="ann-subject",
+        user_email="ann@example.com",
+        verb=Verb.EXEC,
+        connection_id=SESSION,
+        connection="shop",
+        type=ConnectionType.DATABASE,
+        subtype=subtype,
+        command=(),
+        secret={key: Secret(value) for key, value in secret.items()},
+        start=Start(),
+        timeout=5,
+    )
+
+
+@pytest.fixture
+def resolver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Resolver:
+    monkeypatch.setattr(files, "places", lambda _environ: [tmp_path])
+    return Resolver(Sources(ENVIRON), SecretFiles({}))
+
+
+def shown(values: Mapping[str, Secret]) -> dict[str, str]:
+    return {name: value.reveal() for name, value in values.items()}
+
+
+def test_what_a_command_is_given(resolver: Resolver) -> None:
+    secret = {
+        "envvar:USER": encoded(b"ann"),
+        "envvar:PASS": "_envjson:SHOP:password",
+        "filesystem:KEY": encoded(b"\x30\xff"),
+        "filesystem:CERT": encoded(b"cert"),
+    }
+    resolved = asyncio.run(resolver.resolve(order(secret)))
+    environment = resolved.environment()
+    key, cert = Path(environment.pop("KEY")), Path(environment.pop("CERT"))
+    assert key.read_bytes() == b"\x30\xff"
+    assert cert.read_bytes() == b"cert"
+    assert environment == {
+        "USER": "ann",
+        "PASS": "correct horse",
+        "PGPASSWORD": "correct horse",
+        "POSTERN_CONNECTION_NAME": "shop",
+        "POSTERN_CONNECTION_TYPE": "database",
+        "POSTERN_SESSION_ID": str(SESSION),
+        "POSTERN_USER_EMAIL": "ann@example.com",
+        "POSTERN_USER_ID": "ann-subject",
+        "POSTERN_CLIENT_VERB": "exec",
+    }
+    assert shown(resolved.values) == {"USER": "ann", "PASS": "correct horse", "CERT": "cert"}
+    assert "correct horse" not in repr(resolved)
+    resolved.release()
+    resolved.release()
+    assert not key.exists()
+    assert not cert.parent.exists()
+
+
+@pytest.mark.parametrize(
+    ("subtype", "name"), [("postgres", "PGPASSWORD"), ("mysql", "MYSQL_PWD"), ("mssql", "SQLCMDPASSWORD"), ("", None)]
+)
+async def test_the_password_as_the_targets_own_client_wants_it(
+    resolver: Resolver, subtype: str, name: str | None
+) -> None:
+    env = (await resolver.resolve(order({"envvar:PASS": encoded(b"p")}, subtype))).env
+    found = {"PGPASSWORD", "MYSQL_PWD", "SQLCMDPASSWORD"} & set(env)
+    assert found == ({name} if name else set())
+    assert name is None or env[name].reveal() == "p"
+
+
+async def test_a_password_variable_of_the_connections_own_stays(resolver: Resolver) -> None:
+    secret = {"envvar:PASS": encoded(b"p"), "envvar:PGPASSWORD": encoded(b"other")}
+    assert (await resolver.resolve(order(secret))).env["PGPASSWORD"].reveal() == "other"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "reason"),
+    [
+        ("envvar:PASS", "_envjson:SHOP:none", "secret PASS: _envjson:SHOP:none cannot be resolved: it has no key"),
+        ("envvar:PASS", "_envjson:SHOP:binary", "secret PASS is no text that a variable can hold"),
+        ("envvar:PASS", encoded(b"\xff"), "secret PASS is no text that a variable can hold"),
+        ("envvar:PASS", "hunter2!", "secret PASS is not base64; save it again"),
+        ("envvar:PASS", "_hunter2:x:y", "secret PASS: unknown provider"),
+        ("filesystem:../../etc/passwd", "", "must be 'envvar:NAME' or 'filesystem:NAME'"),
+        ("envvar:POSTERN_USER_EMAIL", "", "Postern's own"),
+    ],
+)
+def test_one_that_fails_is_a_clear_error_and_no_session(
+    resolver: Resolver, key: str, value: str, reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(Unavailable) as caught:
+        asyncio.run(resolver.resolve(order({"filesystem:KEY": encoded(b"k"), key: value})))
+    assert caught.value.message.startswith("connection 'shop': ")
+    assert reason in caught.value.message
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "hunter2" not in shown
+    assert "correct horse" not in shown
+    assert not list(tmp_path.glob(f"{PREFIX}*/*"))
+
+
+async def test_the_first_that_fails_is_told_about(resolver: Resolver) -> None:
+    secret = {f"envvar:S{number}": f"_envjson:SHOP:none{number}" for number in range(5)}
+    with pytest.raises(Unavailable, match="secret S0"):
+        await resolver.resolve(order(secret))
+
+
+def test_without_files_none_are_written(resolver: Resolver, tmp_path: Path) -> None:
+    secret = {"filesystem:KEY": encoded(b"k"), "envvar:USER": encoded(b"ann")}
+    resolved = asyncio.run(resolver.resolve(order(secret), files=False))
+    assert "KEY" not in resolved.env
+    assert resolved.values["KEY"].reveal() == "k"
+    assert not list(tmp_path.glob(f"{PREFIX}*/*"))
+
+
+async def test_attack_a_command_cannot_be_told_another_user_by_a_secret(resolver: Resolver) -> None:
+    for name in ("POSTERN_USER_EMAIL", "postern_user_email"):
+        with pytest.raises(Unavailable, match="Postern's own"):
+            await resolver.resolve(order({f"envvar:{name}": encoded(b"root@example.com")}))
+
+
+def test_nothing_is_shown_by_accident() -> None:
+    resolved = Resolved({"PASS": Secret("hunter2")}, {"PASS": Secret("hunter2")})
+    assert "hunter2" not in f"{resolved} {resolved!r}"

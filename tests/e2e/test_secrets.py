@@ -1,0 +1,354 @@
+"""Secrets are planted in every way that a connection can have them; then everything is searched for them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import re
+import signal
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import httpx
+import psycopg
+import pytest
+import zstandard
+from tests.e2e.conftest import need_server
+from tests.support.aws import SecretsManager, secrets_manager
+from tests.support.gateway import wait_until
+from tests.support.postgres import PostgresServer
+from tests.support.running import Gateway
+from tests.support.vault import VaultDouble
+
+from postern.agent.files import PREFIX
+
+# One user of the target for each place that a password is kept in; the connections are called the same.
+KEPT = ("value", "cloud", "vault", "variable")
+HBA = ["host all postgres 127.0.0.1/32 trust", "host all all 127.0.0.1/32 scram-sha-256"]
+PLACES = [Path("/dev/shm"), Path(tempfile.gettempdir())]
+
+
+def planted(what: str) -> str:
+    """With characters that quoting and escaping change."""
+    return f"planted {what}/{uuid4().hex}+&"
+
+
+def spellings(secret: str) -> list[bytes]:
+    """As it is, in hexadecimal, as a part of a URL, and in base64 wherever it stands in a longer text."""
+    clear = secret.encode()
+    found = [clear, clear.hex().encode(), quote(secret).encode(), quote(secret, safe="").encode()]
+    for before, encode in product(range(3), (base64.b64encode, base64.urlsafe_b64encode)):
+        # Without the characters that its neighbours have a part in.
+        found.append(encode(b"\0" * before + clear)[4 if before else 0 :].rstrip(b"=")[:-1])
+    return found
+
+
+@dataclass
+class Site:
+    """A gateway with all that it refers to. `passwords` are those of KEPT; `others` are secrets of any other kind."""
+
+    gateway: Gateway
+    target: PostgresServer
+    manager: SecretsManager
+    passwords: dict[str, str] = field(default_factory=lambda: {name: planted(name) for name in KEPT})
+    others: dict[str, str] = field(default_factory=dict)
+    token: str = ""
+
+    def api(self) -> httpx.Client:
+        """Logged in as the first administrator."""
+        told = self.gateway.told
+        if not self.token:
+            login = {"email": told["admin_email"], "password": told["admin_password"]}
+            self.token = httpx.post(f"{told['api_url']}/api/localauth/login", json=login).headers["Token"]
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx.Client(base_url=told["api_url"], timeout=30, headers=headers)
+
+    def connect(self, name: str, **secret: str) -> None:
+        """Makes a connection to the target; values that are no reference are encoded."""
+        with self.api() as api:
+            modes = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
+            values = {
+                "envvar_HOST": "127.0.0.1",
+                "envvar_PORT": str(self.target.port),
+                "envvar_DB": "postgres",
+            } | secret
+            given = {key.replace("_", ":", 1): as_stored(value) for key, value in values.items()}
+            answer = api.post(
+                "/api/connections",
+                json={
+                    **dict.fromkeys(modes, "enabled"),
+                    "name": name,
+                    "type": "database",
+                    "subtype": "postgres",
+                    "agent_id": api.get("/api/agents").json()["data"][0]["id"],
+                    "secret": given,
+                },
+            )
+            assert answer.status_code == 201, answer.text
+
+    def open(self, name: str) -> psycopg.Connection[tuple[Any, ...]]:
+        with self.api() as api:
+            issued = api.post(f"/api/connections/{name}/credentials", json={}).json()
+        login = {"user": issued["username"], "password": issued["password"]}
+        where = {"host": issued["host"], "port": issued["port"], "dbname": "postgres"}
+        return psycopg.connect(**login, **where, autocommit=True, connect_timeout=30)
+
+    def execute(self, name: str) -> dict[str, Any]:
+        with self.api() as api:
+            body = {"connection": name, "script": "select 'it ran'"}
+            found: dict[str, Any] = api.post("/api/sessions", json=body).json()
+            return found
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        return self.passwords | self.others
+
+
+def as_stored(value: str) -> str:
+    return value if value.startswith("_") else base64.b64encode(value.encode()).decode()
+
+
+def folders() -> list[Path]:
+    """Of files with secrets, whoever wrote them."""
+    return [found for place in PLACES if place.is_dir() for found in place.glob(f"{PREFIX}*")]
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[Site]:
+    need_server()
+    with ExitStack() as stack:
+        manager = stack.enter_context(secrets_manager())
+        target = PostgresServer(hba=HBA)
+        target.start()
+        stack.callback(target.stop)
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="postern-"))
+        site = Site(Gateway(Path(folder)), target, manager)
+        site.others |= {
+            name: planted(name) for name in ("file", "cloud-file", "aws-key", "vault-token", "wrong", "text")
+        }
+        double = VaultDouble(kept={"kv2/db": {"password": site.passwords["vault"]}})
+        double.tokens = {site.others["vault-token"].replace(" ", "-"): float("inf")}
+        site.others["vault-token"] = next(iter(double.tokens))
+        vault = stack.enter_context(double.serve())
+        prepare(site, vault)
+        stack.callback(site.gateway.remove)
+        site.gateway.start()
+        make_connections(site)
+        yield site
+
+
+def prepare(site: Site, vault: str) -> None:
+    manager, environment = site.manager, site.gateway.environment
+    manager.keep("prod/db", {"password": site.passwords["cloud"]})
+    manager.keep("prod/file", site.others["cloud-file"])
+    with psycopg.connect(site.target.dsn(), autocommit=True) as admin:
+        for name, password in site.passwords.items():
+            admin.execute(f"create user by_{name} password '{password}'")
+    escaped = site.passwords["variable"]
+    environment |= manager.environment | {
+        "AWS_SECRET_ACCESS_KEY": site.others["aws-key"],
+        "VAULT_ADDR": vault,
+        "VAULT_TOKEN": site.others["vault-token"],
+        "SHOP_JSON": f'{{"password": "{escaped}"}}',
+        "SHOP_TEXT": site.others["text"],
+        "POSTERN_DEMO": "no",
+        "POSTERN_LOG_LEVEL": "debug",
+    }
+
+
+def make_connections(site: Site) -> None:
+    files = {"filesystem_KEY": site.others["file"], "filesystem_CERT": "_aws:prod/file:"}
+    passwords = {
+        "value": site.passwords["value"],
+        "cloud": "_cloudprov:prod/db:password",
+        "vault": "_vaultkv2:kv2/db:password",
+        "variable": "_envjson:SHOP_JSON:password",
+    }
+    for name, password in passwords.items():
+        site.connect(name, envvar_USER=f"by_{name}", envvar_PASS=password, **files)
+    failing = {
+        "wrong-password": site.others["wrong"],
+        "no-key": "_aws:prod/db:none",
+        "no-json": "_aws:prod/file:password",
+        "no-secret": "_aws:prod/none:password",
+        "no-variable": "_envjson:NONE:password",
+        "no-object": "_envjson:SHOP_TEXT:password",
+        "no-path": "_vaultkv2:kv2/none:password",
+        "not-allowed": "_vaultkv1:auth/token/lookup-self:id",
+        "no-setting": "_azure:db:password",
+    }
+    for name, password in failing.items():
+        site.connect(name, envvar_USER="by_value", envvar_PASS=password, **files)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_a_session_has_them_and_its_files_go_with_it(site: Site, name: str) -> None:
+    with site.open(name) as session:
+        assert session.execute("select current_user").fetchone() == (f"by_{name}",)
+        [folder] = [found for found in folders() if list(found.glob("*/KEY"))]
+        [key], [cert] = folder.glob("*/KEY"), folder.glob("*/CERT")
+        assert key.read_text() == site.others["file"]
+        assert cert.read_text() == site.others["cloud-file"]
+        for path, mode in ((key, 0o600), (cert, 0o600), (key.parent, 0o700), (folder, 0o700)):
+            assert stat.S_IMODE(path.stat().st_mode) == mode
+    wait_until(lambda: not list(folder.glob("*")))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("wrong-password", "did not accept the gateway's own login"),
+        ("no-key", "_aws:prod/db:none cannot be resolved: it has no key 'none'"),
+        ("no-json", "_aws:prod/file:password cannot be resolved: it holds no JSON object"),
+        ("no-secret", "_aws:prod/none:password cannot be resolved: AWS Secrets Manager answered ResourceNotFound"),
+        ("no-variable", "_envjson:NONE:password cannot be resolved: the agent's environment has no 'NONE'"),
+        ("no-object", "_envjson:SHOP_TEXT:password cannot be resolved: it holds no JSON object"),
+        ("no-path", "_vaultkv2:kv2/none:password cannot be resolved: Vault has nothing there"),
+        ("not-allowed", "no secret that connections may refer to"),
+        ("no-setting", "_azure:db:password cannot be resolved: AZURE_KEYVAULT_URL"),
+    ],
+)
+def test_a_reference_that_fails_is_a_clear_error_and_no_session(site: Site, name: str, reason: str) -> None:
+    with pytest.raises(psycopg.OperationalError) as caught:
+        site.open(name)
+    assert reason in str(caught.value)
+    assert not is_in(str(caught.value).encode(), site)
+    assert not [found for folder in folders() for found in folder.glob("*/KEY")]
+
+
+def test_attack_a_killed_worker_leaves_no_secret_behind(site: Site) -> None:
+    session = site.open("value")
+    session.execute("select 1")
+    [folder] = [found for found in folders() if list(found.glob("*/KEY"))]
+    os.kill(worker_of(site), signal.SIGKILL)
+    wait_until(lambda: not folder.exists(), timeout=30)
+    session.close()
+    site.open("value").close()
+
+
+def worker_of(site: Site) -> int:
+    assert site.gateway.process is not None
+    for pid in descendants(site.gateway.process.pid):
+        if b"worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+            return pid
+    raise AssertionError("there is no worker")
+
+
+def descendants(parent: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{parent}/task").iterdir():
+        for child in (task / "children").read_text().split():
+            found += [int(child), *descendants(int(child))]
+    return found
+
+
+def test_attack_nothing_that_was_planted_is_found_anywhere(site: Site) -> None:
+    for name in (*KEPT, "wrong-password", "no-json"):
+        site.execute(name)
+    open_sessions = [site.open(name) for name in KEPT]
+    for session in open_sessions:
+        session.execute("select 1")
+    processes = {**in_processes("cmdline"), **in_processes("environ", but=family(site))}
+    answers = in_answers(site)
+    for session in open_sessions:
+        session.close()
+    time.sleep(1)  # recordings are sealed
+    everything = processes | answers | in_files(site.gateway.folder)
+    found = [f"{what} in {where}" for where, content in everything.items() for what in is_in(content, site)]
+    assert not found
+    # The search would find what is there:
+    assert any(where.startswith("/api") and b'"variable"' in content for where, content in everything.items())
+    for kind, text in ((r"\.db", b"no-object"), (r"\.rec", b"it ran"), (r"/log$", b"no-json"), (r"cmdline", b"worker")):
+        assert any(re.search(kind, where) and text in content for where, content in everything.items()), kind
+    assert is_in(f"x{base64.b64encode(b'1' + site.others['file'].encode()).decode()}".encode(), site) == ["file"]
+
+
+def test_a_gateway_that_stops_leaves_no_folder(site: Site) -> None:
+    """The last of this file."""
+    session = site.open("cloud")
+    session.execute("select 1")
+    [folder] = [found for found in folders() if list(found.glob("*/KEY"))]
+    site.gateway.stop(signal.SIGTERM, timeout=30)
+    assert not folder.exists()
+    session.close()
+
+
+def is_in(content: bytes, site: Site) -> list[str]:
+    return [what for what, secret in site.secrets.items() if any(one in content for one in spellings(secret))]
+
+
+def family(site: Site) -> set[int]:
+    """The processes that were given what SHOP_JSON and the others hold by who started the gateway, in their
+    environment, and this one, which planted all."""
+    assert site.gateway.process is not None
+    return {os.getpid(), site.gateway.process.pid, *descendants(site.gateway.process.pid)}
+
+
+def in_processes(what: str, but: set[int] | None = None) -> dict[str, bytes]:
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        if but is None or int(process.name) not in but:
+            try:
+                found[str(process / what)] = (process / what).read_bytes()
+            except OSError:
+                continue  # it has ended, or is another user's
+    return found
+
+
+def in_files(folder: Path) -> dict[str, bytes]:
+    """Recordings are unpacked."""
+    found = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            content = path.read_bytes()
+            if path.suffix == ".zst":
+                content += zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content)).read()
+            found[str(path)] = content
+    return found
+
+
+def in_answers(site: Site) -> dict[str, bytes]:
+    """What an administrator is answered on every route that is read."""
+    found = {}
+    with site.api() as api:
+        fill = {name: fillings(api, name) for name in ("connections", "sessions", "users", "agents", "audit/logs")}
+        for path in api.get("/api/openapi.json").json()["paths"].items():
+            route, methods = path
+            if "get" in methods and not route.endswith("/stream"):
+                for url in urls(route, fill):
+                    answer = api.get(url)
+                    assert answer.status_code < 500, url
+                    found[url] = answer.content
+        for session in fill["sessions"]():
+            for query in ("expand=event_stream&expand=session_input", "extension=json", "extension=csv"):
+                url = f"/api/sessions/{session}?{query}"
+                found[url] = api.get(url).content
+    assert len(found) > 60
+    return found
+
+
+def fillings(api: httpx.Client, name: str) -> Callable[[], list[str]]:
+    def ids() -> list[str]:
+        rows = api.get(f"/api/{name}", params={"limit": 100}).json()
+        return [str(row["id"]) for row in (rows["data"] if isinstance(rows, dict) else rows)]
+
+    return ids
+
+
+def urls(route: str, fill: dict[str, Callable[[], list[str]]]) -> list[str]:
+    """A route once for each object that there is."""
+    parameter = re.search(r"\{[^}]+\}", route)
+    if parameter is None:
+        return [route]
+    name = route[: parameter.start()].removeprefix("/api/").rstrip("/")
+    return [route[: parameter.start()] + one + route[parameter.end() :] for one in fill.get(name, lambda: ["none"])()]
