@@ -122,6 +122,14 @@ class Wire:
         raise NotImplementedError
 
     @property
+    def withholds(self) -> bool:
+        """Whether something waits for more of it to come, and should not wait for long: see `release`."""
+        return False
+
+    def release(self) -> None:
+        """What is withheld has waited long enough: `poll_target` gives it next."""
+
+    @property
     def busy(self) -> bool:
         """Whether the target still owes an answer."""
         raise NotImplementedError

@@ -124,6 +124,11 @@ class Link:
         return self._wire.busy
 
     @property
+    def withholds(self) -> bool:
+        """Whether a part of an answer waits for the rest of it: `release` when none comes."""
+        return not self._ended and self._wire.withholds
+
+    @property
     def parked(self) -> bool:
         """Whether a request waits for `resume`."""
         return self._parked is not None
@@ -164,6 +169,13 @@ class Link:
             log.exception("a message of the %s could not be handled", side.value)
             effects += self.end(EndReason.FAILED, "the gateway could not handle a message and closed the link", "XX000")
         return effects
+
+    def release(self) -> list[Effect]:
+        """What is withheld goes its way as it is."""
+        if self._ended:
+            return []
+        self._wire.release()
+        return self._run(_TARGET, b"", None)
 
     def client_finished(self) -> list[Effect]:
         """The client sends no more, and may still read."""
