@@ -53,6 +53,9 @@ class Settings:
     )
     master_key_old: str = _setting("", "the master key before it, while `postern keys rotate` is not finished")
     cloud_provider: str = _setting("aws", "where `_cloudprov` references lead to: aws, gcp or azure")
+    gateway_commands: bool = _setting(
+        False, "whether the gateway's own agent runs commands of connections: they can read what the gateway can"
+    )
     handshake_timeout: float = _setting(
         30.0, "seconds that a client has to log in, and one of the API for a request's head"
     )

@@ -22,6 +22,7 @@ from postern.transport.mux import Mux
 
 log = logging.getLogger(__name__)
 
+LAST = 3.0  # seconds
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 15.0  # seconds
 
 
@@ -64,6 +65,8 @@ class Tunnels:
             await asyncio.wait_for(self._orders.idle.wait(), grace)
         for mux in list(self._held.values()):
             mux.close(reason)
+        with contextlib.suppress(TimeoutError):  # what ran for them ends, too: commands take a moment
+            await asyncio.wait_for(self._orders.idle.wait(), LAST)
 
     async def _dial_on(self) -> None:
         pause = FIRST_PAUSE

@@ -171,7 +171,14 @@ def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID |
     """The agent of this process. It removes the secrets that a process before it may have left in files."""
     environ = referable(environ)
     sources = Sources(environ, cloud=settings.cloud_provider)
-    return EmbeddedAgent(sources, SecretFiles(environ), timeout=settings.dial_timeout, owner=owner)
+    return EmbeddedAgent(
+        sources,
+        SecretFiles(environ),
+        timeout=settings.dial_timeout,
+        owner=owner,
+        environ=environ,
+        commands=settings.gateway_commands,
+    )
 
 
 async def _recover(settings: Settings, name: str, made: Services) -> None:
