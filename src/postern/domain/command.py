@@ -31,6 +31,9 @@ class Invocation:
         return bool(self.arguments or self.environment)
 
 
+NOTHING_ADDED = Invocation()
+
+
 def is_variable(name: str) -> bool:
     """Whether a client may set it."""
     return bool(_NAME.fullmatch(name)) and name not in _LOADERS and not name.upper().startswith(_LOADER_PREFIXES)

@@ -130,6 +130,11 @@ class Wire:
         """What is withheld has waited long enough: `poll_target` gives it next."""
 
     @property
+    def exit_code(self) -> int | None:
+        """Of what ran on the target, once it has ended; None in protocols that know none."""
+        return None
+
+    @property
     def busy(self) -> bool:
         """Whether the target still owes an answer."""
         raise NotImplementedError

@@ -129,6 +129,11 @@ class Link:
         return not self._ended and self._wire.withholds
 
     @property
+    def exit_code(self) -> int | None:
+        """How what ran on the target ended, where the protocol tells."""
+        return self._wire.exit_code
+
+    @property
     def parked(self) -> bool:
         """Whether a request waits for `resume`."""
         return self._parked is not None

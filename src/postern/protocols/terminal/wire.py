@@ -20,6 +20,7 @@ from postern.protocols.terminal.lines import ENTER, INTERRUPT, LONGEST, TypedLin
 from postern.protocols.terminal.output import Held, Printed, refused, said
 
 _RECORDED = 1 << 20  # bytes of piped input that are recorded where no rule asks for it
+_TOO_MUCH = "this command was ended, since it printed more than %d bytes"
 _TOO_LARGE = "this input is too large to be judged, so it was refused"
 
 
@@ -34,16 +35,24 @@ class Entered(Request):
 
 class TerminalWire(Wire):
     """`arguments` are those that the client asked for. `whole`: the input is a script. `terminal`: somebody sits
-    there, so what is printed without a line end is a prompt. Sizes in bytes."""
+    there, so what is printed without a line end is a prompt. A command that prints more than `most_output` is ended; 0
+    is no limit. Sizes in bytes."""
 
     def __init__(
-        self, *, arguments: tuple[str, ...] = (), whole: bool, terminal: bool, max_message: int = 32 << 20
+        self,
+        *,
+        arguments: tuple[str, ...] = (),
+        whole: bool,
+        terminal: bool,
+        max_message: int = 32 << 20,
+        most_output: int = 0,
     ) -> None:
         self.wants = Wants()
         self._arguments = arguments
         self._whole = whole
         self._terminal = terminal
         self._max_message = max_message
+        self._most_output = most_output
         self._client = m.FrameReader()
         self._target = m.FrameReader()
         self._upward: deque[bytes | Request] = deque()
@@ -59,6 +68,8 @@ class TerminalWire(Wire):
         self._held = {m.STDOUT: Held(), m.STDERR: Held()}
         self._cutting = False  # the rest of the output was refused
         self._exited = False
+        self._code: int | None = None
+        self._printed = 0
 
     # The client's side
 
@@ -192,8 +203,8 @@ class TerminalWire(Wire):
         assert isinstance(request, Entered)
         message = refused(refusal, terminal=self._terminal)
         if request.starts:
-            self._downward.append(message + m.exit_frame(m.REFUSED))
-            self._exited = True
+            self._downward.append(message)
+            self._close(m.REFUSED)
             self._upward.clear()
             return b""
         self._downward.append(message)
@@ -217,6 +228,12 @@ class TerminalWire(Wire):
                 raise ProtocolViolation(f"a frame of unknown kind {kind} from a command")
             if self._cutting or self._exited:
                 continue
+            self._printed += len(payload)
+            if self._most_output and self._printed > self._most_output:
+                self.release()
+                self._downward.append(said(_TOO_MUCH % self._most_output, terminal=self._terminal))
+                self._close(m.ENDED)
+                return
             held = self._held[kind]
             if self.wants.output or held.data:
                 self._print(kind, held.take(payload))
@@ -235,8 +252,12 @@ class TerminalWire(Wire):
         if not error and ended.code:
             error = f"exit code {ended.code}"
         self._downward.append(Completed(max(self._exchange, 1), tag=f"exit {ended.code}", error=error))
-        self._downward.append(m.exit_frame(ended.code, ended.signal))
+        self._close(ended.code, ended.signal)
+
+    def _close(self, code: int, name: str = "") -> None:
+        self._downward.append(m.exit_frame(code, name))
         self._exited = True
+        self._code = code
 
     def poll_target(self) -> list[Piece]:
         pieces: list[Piece] = []
@@ -259,8 +280,8 @@ class TerminalWire(Wire):
         message = refused(refusal, terminal=self._terminal)
         if not self._whole:
             return message
-        self._cutting = True
-        self._exited = True
+        self._cutting = self._exited = True
+        self._code = m.REFUSED
         self._downward.clear()
         return message + m.exit_frame(m.REFUSED)
 
@@ -271,6 +292,10 @@ class TerminalWire(Wire):
     def release(self) -> None:
         for kind, held in self._held.items():
             self._print(kind, held.rest())
+
+    @property
+    def exit_code(self) -> int | None:
+        return self._code
 
     @property
     def busy(self) -> bool:
