@@ -21,7 +21,9 @@ COMMANDS = {
     "profiles": Lazy("postern.cli.commands.profiles:profiles", "List and choose the gateways that this machine knows."),
     "password": Lazy("postern.cli.commands.password:password", "Change your password."),
     "second-factor": Lazy("postern.cli.commands.second_factor:second_factor", "List and manage your second factors."),
-    "connect": Lazy("postern.cli.commands.connect:connect", "Reach a connection with a native client."),
+    "connect": Lazy(
+        "postern.cli.commands.connect:connect", "Reach a database with its own client, or a command at this terminal."
+    ),
     "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
     "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
     "access": Lazy("postern.cli.commands.access:access", "Explain who may use a connection, and why."),

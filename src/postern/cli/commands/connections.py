@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shlex
 from typing import IO, Any
 
 import click
@@ -67,6 +68,7 @@ def _shown(key: str, value: Any) -> Any:
 @click.argument("name", required=False)
 @click.option("--type", "kind", default="database", show_default=True, help="database, application or custom.")
 @click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
+@click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
 @click.option("--env", "variables", multiple=True, metavar="KEY[=VALUE]", help="A secret of the target; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
 @click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
@@ -100,10 +102,12 @@ def _read(file: IO[str]) -> dict[str, Any]:
 
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
     variables = pairs("--env", tuple(_filled(text) for text in given["variables"]))
+    command = _words(given["command"] or "")
     return {
         "name": name,
-        "type": given["kind"],
-        "subtype": given["subtype"],
+        "type": "custom" if command else given["kind"],
+        "subtype": "" if command else given["subtype"],
+        "command": command,
         "agent_id": agent_id,
         "access_mode_connect": "enabled",
         "access_mode_exec": "enabled",
@@ -115,6 +119,14 @@ def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
         "redact_types": list(given["redact_types"]),
         "guardrail_rules": list(given["guardrails"]),
     }
+
+
+def _words(command: str) -> list[str]:
+    """As a shell would split it; no shell ever sees it."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise click.UsageError(f"--command: {error}") from None
 
 
 def _filled(text: str) -> str:
