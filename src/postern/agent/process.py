@@ -18,7 +18,6 @@ import subprocess
 import sys
 import termios
 import threading
-from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from postern.agent import ending
+from postern.agent.feed import Feed
 from postern.errors import ProtocolViolation
 from postern.protocols.terminal import messages as m
 from postern.relay.target import Terminal
@@ -56,11 +56,9 @@ class CommandTransport(asyncio.Transport):
         self._protocol: asyncio.Protocol | None = None
         self._frames = m.FrameReader()
         self._process: subprocess.Popen[bytes] | None = None
-        self._input = -1
+        self._input: Feed | None = None
         self._outputs: dict[int, int] = {}  # file descriptors that are still open, and the kind of their frames
         self._watched: set[int] = set()
-        self._queue: deque[bytes] = deque()
-        self._queued = 0
         self._throttled = False
         self._input_ended = False
         self._paused = False
@@ -98,7 +96,7 @@ class CommandTransport(asyncio.Transport):
         return False  # the end of input is a frame; the end of the stream is the end of the command
 
     def get_write_buffer_size(self) -> int:
-        return self._queued
+        return 0 if self._input is None else self._input.waiting
 
     def is_reading(self) -> bool:
         return not self._paused
@@ -138,12 +136,11 @@ class CommandTransport(asyncio.Transport):
         elif kind == m.STDIN:
             self._feed(payload)
         elif kind == m.STDIN_END:
-            self._input_ended = True
             if self._program.terminal is not None:
-                self._input_ended = False
                 self._feed(_END_OF_TYPING)
-            elif not self._queue:
-                self._close_input()
+            elif self._input is not None:
+                self._input_ended = True
+                self._input.close_when_taken()
         elif kind == m.RESIZE:
             self._resize(*m.read_resize(payload))
         elif kind == m.SIGNAL:
@@ -163,7 +160,7 @@ class CommandTransport(asyncio.Transport):
             self._exit = m.Exit(m.NOT_RUN, "")
             self._loop.call_soon(self._tell)
             return
-        for fd in {self._input, *self._outputs}:
+        for fd in self._outputs:
             os.set_blocking(fd, False)
         self._watch_exit(self._process)
         self._watch()
@@ -185,7 +182,7 @@ class CommandTransport(asyncio.Transport):
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
-        self._input = os.dup(process.stdin.fileno())
+        self._input = Feed(os.dup(process.stdin.fileno()), self._input_taken)
         self._outputs = {os.dup(process.stdout.fileno()): m.STDOUT, os.dup(process.stderr.fileno()): m.STDERR}
         for pipe in (process.stdin, process.stdout, process.stderr):
             pipe.close()
@@ -195,8 +192,8 @@ class CommandTransport(asyncio.Transport):
         assert self._program.terminal is not None
         ours, theirs = os.openpty()
         try:
-            self._input = os.dup(ours)
             self._outputs = {ours: m.STDOUT}
+            self._input = Feed(os.dup(ours), self._input_taken)
             self._resize(self._program.terminal.columns, self._program.terminal.rows)
             return subprocess.Popen(
                 self._argv(),
@@ -210,75 +207,44 @@ class CommandTransport(asyncio.Transport):
             os.close(theirs)
 
     def _resize(self, columns: int, rows: int) -> None:
-        if self._program.terminal is not None and self._input >= 0:
-            fcntl.ioctl(self._input, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        if self._program.terminal is not None and self._input is not None:
+            fcntl.ioctl(self._input.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def _signal(self, name: str) -> None:
         """To what runs in the foreground of the terminal, or to the whole group."""
         if self._process is None or self._exit is not None:
             return
         group = self._process.pid
-        if self._program.terminal is not None and self._input >= 0:
+        if self._program.terminal is not None and self._input is not None:
             with suppress(OSError):
-                group = os.tcgetpgrp(self._input) or group
+                group = os.tcgetpgrp(self._input.fd) or group
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(group, signal.Signals[f"SIG{name}"])
 
     # Input
 
     def _feed(self, data: bytes) -> None:
-        if self._input < 0 or self._input_ended:
+        if self._input is None or self._input_ended:
             return
-        if not self._queue:
-            data = data[self._write_some(data) :]
-        if data and self._input >= 0:
-            if not self._queue:
-                self._loop.add_writer(self._input, self._writable)
-            self._queue.append(data)
-            self._queued += len(data)
-        if self._queued > _HIGH_WATER and not self._throttled and self._protocol is not None:
+        self._input.write(data)
+        if self._input.waiting > _HIGH_WATER and not self._throttled and self._protocol is not None:
             self._throttled = True
             self._protocol.pause_writing()
 
-    def _write_some(self, data: bytes) -> int:
-        try:
-            return os.write(self._input, data)
-        except BlockingIOError:
-            return 0
-        except OSError:  # the program reads no more; it may well go on
-            self._close_input()
-            return len(data)
-
-    def _writable(self) -> None:
-        while self._queue:
-            data = self._queue[0]
-            written = self._write_some(data)
-            if self._input < 0:
-                break
-            self._queued -= written
-            if written < len(data):
-                self._queue[0] = data[written:]
-                break
-            self._queue.popleft()
-        if not self._queue and self._input >= 0:
-            self._loop.remove_writer(self._input)
-            if self._input_ended:
-                self._close_input()
-        self._unthrottle()
-
-    def _unthrottle(self) -> None:
-        if self._throttled and self._queued <= _LOW_WATER and self._protocol is not None:
+    def _input_taken(self) -> None:
+        if (
+            self._throttled
+            and self._protocol is not None
+            and (self._input is None or self._input.waiting <= _LOW_WATER)
+        ):
             self._throttled = False
             self._protocol.resume_writing()
 
     def _close_input(self) -> None:
-        fd, self._input = self._input, -1
-        self._queue.clear()
-        self._queued = 0
-        if fd >= 0:
-            self._loop.remove_writer(fd)
-            os.close(fd)
-        self._unthrottle()
+        source, self._input = self._input, None
+        if source is not None:
+            source.close()
+        self._input_taken()
 
     # Output
 
