@@ -7,7 +7,7 @@ from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, update
 from tests.support.world import World
 
 from postern.domain.command import Invocation
@@ -238,6 +238,16 @@ async def test_what_a_command_is_run_with_is_sealed_until_it_is_claimed(
     # TOKEN is a secret of the connection, which no client replaces.
     assert claimed[2] == Invocation(ADDED.arguments, {"MODE": Secret("dry")})
     assert await starts(world) == []
+
+
+async def test_what_cannot_be_unsealed_is_not_run(world: World, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection("tool", type=ConnectionType.CUSTOM, subtype="", command=("cat",))
+    session = await sessions.submit(ann, "tool", "true", source="127.0.0.1", invocation=ADDED)
+    async with world.database.statement() as connection:
+        await connection.execute(update(session_starts).values(content=b"\xffdamaged"))
+    assert await sessions.claim(session.id, "w1") is None
+    ended = await sessions.get(ann, session.id)
+    assert (ended.status, ended.metadata["end_reason"]) == (SessionStatus.DONE, EndReason.FAILED)
 
 
 async def test_what_a_killed_session_was_to_be_run_with_is_not_kept(

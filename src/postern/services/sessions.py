@@ -15,7 +15,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
-from postern.errors import Denied, Invalid, NotFound, Unavailable
+from postern.errors import Denied, Invalid, Misconfigured, NotFound, Unavailable
 from postern.services.access import Access
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
@@ -147,7 +147,7 @@ class Sessions:
             await self._features.require(session.org_id, Feature.SCRIPT_RUNS)
             connection = str(session.connection_id)
             permit = await self._access.admit_principal(account.principal, connection, verb=session.verb, source=source)
-        except (Denied, NotFound, Unavailable) as refusal:
+        except (Denied, NotFound, Misconfigured, Unavailable) as refusal:
             log.info("session %s was not run: %s", session_id, refusal.message)
             await self._end(session_id, Ended(self._now(), EndReason.FAILED, exit_code=1, detail=refusal.message))
             return None
