@@ -36,7 +36,9 @@ MAY: dict[str, set[str]] = {
     # The control service's messages, generated: both of its ends speak them.
     "api": {"services", "transport.control", "domain", "errors", "settings"},
     "client": {"transport.control", "domain", "errors"},
-    "cli": {"client", "domain", "errors", "settings", "wiring", "transport", "process", "logs"},
+    # The frames of commands: a person's terminal is one of their two ends.
+    "cli": {"client", "domain", "errors", "settings", "wiring", "transport", "process", "logs",
+            "protocols.terminal.messages"},
     "wiring": ROOMS | {"errors", "settings", "process", "logs"},
     "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},
 }  # fmt: skip

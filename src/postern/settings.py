@@ -53,6 +53,9 @@ class Settings:
     )
     master_key_old: str = _setting("", "the master key before it, while `postern keys rotate` is not finished")
     cloud_provider: str = _setting("aws", "where `_cloudprov` references lead to: aws, gcp or azure")
+    gateway_commands: bool = _setting(
+        False, "whether the gateway's own agent runs commands of connections: they can read what the gateway can"
+    )
     handshake_timeout: float = _setting(
         30.0, "seconds that a client has to log in, and one of the API for a request's head"
     )
@@ -65,6 +68,9 @@ class Settings:
     max_handshakes_per_address: int = _setting(200, "the same, from one address")
     max_statement: int = _setting(32 * 1024 * 1024, "bytes of the largest statement or value that is judged")
     recording_output_limit: int = _setting(16 * 1024 * 1024, "bytes of output that are kept of one session")
+    script_output_limit: int = _setting(
+        1 << 30, "bytes that a script on a command may print before it is ended; 0 for no limit"
+    )
     recording_sync_interval: float = _setting(0.05, "seconds between two writes of recordings to disk")
 
     auth_method: str = _setting("local", "how people log in until an administrator chooses: local, oidc or saml")

@@ -31,7 +31,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.errors import Denied, Unauthenticated, Unavailable
 from postern.gateway.agents import RemoteAgents
-from postern.gateway.door import Carry, TunnelDoor
+from postern.gateway.door import Carry, Run, TunnelDoor
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.tunnels import Tunnels
@@ -71,7 +71,8 @@ class Worker:
     async def start(self, port: int = 0) -> None:
         logins = Logins(timeout=5, most=100, most_per_address=100)
         nobody, nothing, links = cast("Authentication", None), cast("Carry", None), cast("LiveLinks", None)
-        self.door = TunnelDoor(self.name, nobody, Enrolment(), self.tunnels, nothing, links, logins)
+        none = cast("Run", None)
+        self.door = TunnelDoor(self.name, nobody, Enrolment(), self.tunnels, nothing, none, links, logins)
         context = self.material.server_context()
         self.server = await websocket.serve(self.door.opened, "127.0.0.1", port, context)
         self.port = int(self.server.sockets[0].getsockname()[1])

@@ -7,17 +7,21 @@ from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import select, update
 from tests.support.world import World
 
-from postern.domain.connection import Toggle
+from postern.domain.command import Invocation
+from postern.domain.connection import ConnectionType, Toggle
 from postern.domain.lists import Listed, Page
 from postern.domain.permit import Permit
 from postern.domain.principal import Account, Principal, PrincipalStatus
+from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.access import Access
 from postern.services.sessions import Sessions
 from postern.store.ports import SessionFilter, Topic
+from postern.store.schema import session_starts
 
 
 @pytest.fixture
@@ -37,7 +41,7 @@ def sessions(world: World, access: Access) -> Sessions:
         world.features(),
         world.signals,
         world.clock,
-        executable=frozenset({"postgres"}),
+        executable=frozenset({"postgres", "terminal"}),
     )
 
 
@@ -97,7 +101,8 @@ async def test_a_script_is_put_up_and_claimed_by_one_worker(world: World, sessio
     outcomes = await asyncio.gather(*(sessions.claim(session.id, f"w{number}") for number in range(5)))
     claimed = [outcome for outcome in outcomes if outcome is not None]
     assert len(claimed) == 1
-    running, permit = claimed[0]
+    running, permit, invocation = claimed[0]
+    assert not invocation
     assert running.status is SessionStatus.OPEN
     assert running.script == "select 'ä'"
     assert permit.verb is Verb.EXEC
@@ -209,6 +214,61 @@ async def test_killing_a_waiting_session_ends_it_here(world: World, sessions: Se
     assert (await sessions.get(ann, session.id)).status is SessionStatus.DONE
     assert await sessions.claim(session.id, "w1") is None
     assert world.signals.of(Topic.SESSION_KILL) == []
+
+
+ADDED = Invocation(("-n", "ä b"), {"MODE": Secret("dry"), "TOKEN": Secret("planted-by-the-client")})
+
+
+async def starts(world: World) -> list[bytes]:
+    async with world.database.statement() as connection:
+        return list((await connection.execute(select(session_starts.c.content))).scalars())
+
+
+async def test_what_a_command_is_run_with_is_sealed_until_it_is_claimed(
+    world: World, sessions: Sessions, ann: Principal
+) -> None:
+    await world.add_connection(
+        "tool", type=ConnectionType.CUSTOM, subtype="", command=("cat",), secret={"envvar:TOKEN": Secret("eA==")}
+    )
+    session = await sessions.submit(ann, "tool", "true", source="127.0.0.1", invocation=ADDED)
+    (sealed,) = await starts(world)
+    assert b"dry" not in sealed
+    claimed = await sessions.claim(session.id, "w1")
+    assert claimed is not None
+    # TOKEN is a secret of the connection, which no client replaces.
+    assert claimed[2] == Invocation(ADDED.arguments, {"MODE": Secret("dry")})
+    assert await starts(world) == []
+
+
+async def test_what_cannot_be_unsealed_is_not_run(world: World, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection("tool", type=ConnectionType.CUSTOM, subtype="", command=("cat",))
+    session = await sessions.submit(ann, "tool", "true", source="127.0.0.1", invocation=ADDED)
+    async with world.database.statement() as connection:
+        await connection.execute(update(session_starts).values(content=b"\xffdamaged"))
+    assert await sessions.claim(session.id, "w1") is None
+    ended = await sessions.get(ann, session.id)
+    assert (ended.status, ended.metadata["end_reason"]) == (SessionStatus.DONE, EndReason.FAILED)
+
+
+async def test_what_a_killed_session_was_to_be_run_with_is_not_kept(
+    world: World, sessions: Sessions, ann: Principal
+) -> None:
+    await world.add_connection("tool", type=ConnectionType.CUSTOM, subtype="", command=("cat",))
+    session = await sessions.submit(ann, "tool", "true", source="127.0.0.1", invocation=ADDED)
+    await sessions.kill(ann, session.id)
+    assert await starts(world) == []
+
+
+async def test_a_database_takes_no_arguments(world: World, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection()
+    with pytest.raises(Invalid, match="client_args"):
+        await sessions.submit(ann, "shop", "select 1", source="127.0.0.1", invocation=ADDED)
+
+
+async def test_nothing_is_run_where_there_is_no_command(world: World, sessions: Sessions, ann: Principal) -> None:
+    await world.add_connection("tool", type=ConnectionType.CUSTOM, subtype="dynamodb")
+    with pytest.raises(Invalid, match="dynamodb"):
+        await sessions.submit(ann, "tool", "true", source="127.0.0.1")
 
 
 async def test_events_come_from_the_recording(world: World, access: Access, sessions: Sessions, ann: Principal) -> None:

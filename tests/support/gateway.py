@@ -179,8 +179,8 @@ class Gateway:
         self.services: Services = app.services
         first = await self.services.accounts.ensure_first_admin()
         assert first is not None
-        token = (await logged_in(self.services, *first)).token
-        caller = await self.services.authentication.caller(token, address="::1")
+        self.token = (await logged_in(self.services, *first)).token
+        caller = await self.services.authentication.caller(self.token, address="::1")
         self.admin: Principal = caller.principal
         self._agent = await self.services.agents.ensure_embedded()
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from uuid import UUID
 
 from postern.agent.files import SecretFiles
+from postern.agent.policy import ANYTHING, NO_COMMANDS
 from postern.agent.reach import Reach
 from postern.agent.secrets import Resolver
+from postern.domain.connection import TERMINAL
 from postern.domain.permit import Permit
+from postern.errors import Denied
 from postern.integrations.secrets.sources import Sources
 from postern.relay.orders import Order
 from postern.relay.target import Start, Target
@@ -15,15 +19,34 @@ from postern.relay.target import Start, Target
 
 class EmbeddedAgent:
     """Implements `relay.target.Dialer`. `sources` are what references are resolved by, for connections of the
-    organisation `owner` alone: this machine's secrets are no other's to refer to."""
+    organisation `owner` alone: this machine's secrets are no other's to refer to, and no other's commands run here;
+    its own do where `commands` says so. `environ` is this process's environment, of which commands get what every
+    program needs."""
 
-    def __init__(self, sources: Sources, files: SecretFiles, *, timeout: float, owner: UUID | None) -> None:
-        self._own = Reach(Resolver(sources, files))
-        self._others = Reach(Resolver(None, files))
+    def __init__(
+        self,
+        sources: Sources,
+        files: SecretFiles,
+        *,
+        timeout: float,
+        owner: UUID | None,
+        environ: Mapping[str, str] | None = None,
+        commands: bool = False,
+    ) -> None:
+        self._own = Reach(Resolver(sources, files), ANYTHING if commands else NO_COMMANDS, environ)
+        self._others = Reach(Resolver(None, files), NO_COMMANDS)
         self._owner = owner
         self._timeout = timeout
+        self._commands = commands
 
     async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
+        connection = permit.connection
+        if connection.protocol == TERMINAL and not (self._commands and connection.org_id == self._owner):
+            raise Denied(
+                f"connection {connection.name!r} runs a command, and the gateway's own agent runs none: it could read "
+                "the gateway's keys. Give the connection another agent, or, where nobody else uses this gateway, set "
+                "POSTERN_GATEWAY_COMMANDS=true"
+            )
         return await self._reach(permit).dial(Order.of(permit, start, session_id, self._timeout))
 
     async def cancel(self, permit: Permit, target: Target) -> None:

@@ -53,6 +53,7 @@ class LocalPolicy:
 
 
 ANYTHING = LocalPolicy()
+NO_COMMANDS = LocalPolicy(commands=False)
 
 
 def read(path: Path) -> LocalPolicy:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
+from postern.agent.command import CommandTargets
 from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.postgres import PostgresTargets
 from postern.agent.secrets import Resolved, Resolver
+from postern.domain.connection import TERMINAL, protocol_of
 from postern.errors import Unavailable
 from postern.relay.orders import Order
 from postern.relay.target import Target
@@ -26,12 +28,18 @@ class Targets(Protocol):
 
 
 class Reach:
-    """`policy` is what the agent's owner allows."""
+    """`policy` is what the agent's owner allows. `environ` is the agent's own environment, of which commands get what
+    every program needs."""
 
-    def __init__(self, resolver: Resolver, policy: LocalPolicy = ANYTHING) -> None:
+    def __init__(
+        self, resolver: Resolver, policy: LocalPolicy = ANYTHING, environ: Mapping[str, str] | None = None
+    ) -> None:
         self._resolver = resolver
         self._policy = policy
-        self._kinds: dict[str, Targets] = {"postgres": PostgresTargets(policy)}
+        self._kinds: dict[str, Targets] = {
+            "postgres": PostgresTargets(policy),
+            TERMINAL: CommandTargets(policy, environ or {}),
+        }
 
     async def dial(self, order: Order) -> Target:
         """Raises Denied by the policy, Unavailable, or what the target says of the login."""
@@ -58,6 +66,8 @@ class Reach:
 
     async def cancel(self, order: Order, process: int, key: bytes) -> None:
         """Asks the target to stop what runs on it. Never raises."""
+        if protocol_of(order.subtype, order.command) == TERMINAL:
+            return  # it ends with its stream, and needs no secrets for that
         try:
             async with asyncio.timeout(order.timeout):
                 secrets = await self._resolver.resolve(order, files=False)
@@ -67,7 +77,7 @@ class Reach:
 
     def _kind(self, order: Order) -> Targets:
         self._policy.check_connection(order.connection)
-        kind = self._kinds.get(order.subtype)
+        kind = self._kinds.get(protocol_of(order.subtype, order.command))
         if kind is None:
             raise Unavailable(f"this agent cannot reach targets of subtype {order.subtype!r}")
         return kind

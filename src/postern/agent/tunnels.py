@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds
 AGAIN_PAUSE = 1.0  # seconds at most after a dial that led to a worker which has a tunnel: the next one may be luckier
+LAST = 3.0  # seconds
 
 
 class Tunnels:
@@ -65,6 +66,8 @@ class Tunnels:
             await asyncio.wait_for(self._orders.idle.wait(), grace)
         for mux in list(self._held.values()):
             mux.close(reason)
+        with contextlib.suppress(TimeoutError):  # what ran for them ends, too: commands take a moment
+            await asyncio.wait_for(self._orders.idle.wait(), LAST)
 
     async def _dial_on(self) -> None:
         pause = FIRST_PAUSE

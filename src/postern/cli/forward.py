@@ -4,9 +4,9 @@ first of them comes, and again when it was lost."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
 from postern.domain.secret import Secret
 from postern.errors import PosternError
@@ -64,10 +64,10 @@ class Forward:
         self._joining.add(task)
         task.add_done_callback(self._joining.discard)
 
-    async def open(self, far: asyncio.Protocol) -> Stream:
-        """A stream to the connection. Raises PosternError."""
+    async def open(self, far: asyncio.Protocol, more: Mapping[str, Any] | None = None) -> Stream:
+        """A stream to the connection; `more` says what is wanted of a command. Raises PosternError."""
         tunnel = await self._dialled()
-        wanted = {"connect": self.reached.connection, "token": self.reached.token.reveal()}
+        wanted = {"connect": self.reached.connection, "token": self.reached.token.reveal(), **(more or {})}
         stream, _ = await tunnel.open(wanted, far)
         return stream
 

@@ -21,7 +21,9 @@ COMMANDS = {
     "profiles": Lazy("postern.cli.commands.profiles:profiles", "List and choose the gateways that this machine knows."),
     "password": Lazy("postern.cli.commands.password:password", "Change your password."),
     "second-factor": Lazy("postern.cli.commands.second_factor:second_factor", "List and manage your second factors."),
-    "connect": Lazy("postern.cli.commands.connect:connect", "Reach a connection with a native client."),
+    "connect": Lazy(
+        "postern.cli.commands.connect:connect", "Reach a database with its own client, or a command at this terminal."
+    ),
     "proxy-manager": Lazy(
         "postern.cli.commands.proxy_manager:proxy_manager", "Open local ports when you ask for it elsewhere."
     ),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import builtins
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, cast
 from urllib.parse import quote
@@ -31,6 +32,10 @@ PAGE = 100  # rows; the most that the API gives at once
 def _path(*parts: str) -> str:
     """A part that holds a slash or a question mark stays one part."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _base64(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
 
 
 class Connections:
@@ -158,9 +163,21 @@ class Sessions:
         """What a script answered, all of it as far as its recording goes: `form` is text, json or csv."""
         return self._http.pieces(_path("sessions", session_id, "results"), query={"format": form})
 
-    def execute(self, connection: str, script: str) -> ExecResult:
-        """Answers when the script has ended, or after about 50 s with output_status `running`."""
-        return cast(ExecResult, self._http.call("POST", "/sessions", body={"connection": connection, "script": script}))
+    def execute(
+        self,
+        connection: str,
+        script: str,
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str] | None = None,
+    ) -> ExecResult:
+        """Answers when the script has ended, or after about 50 s with output_status `running`. `arguments` and
+        `environment` are for commands."""
+        body: dict[str, Any] = {"connection": connection, "script": script}
+        if arguments:
+            body["client_args"] = [*arguments]
+        if environment:
+            body["env_vars"] = {f"envvar:{name}": _base64(value) for name, value in environment.items()}
+        return cast(ExecResult, self._http.call("POST", "/sessions", body=body))
 
 
 class SecondFactors:

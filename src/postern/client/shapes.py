@@ -21,6 +21,7 @@ class Connection(TypedDict):
     subtype: str
     status: str
     agent_id: str
+    command: list[str] | None
     connection_tags: dict[str, str] | None
     default_database: str | None
     access_mode_connect: str

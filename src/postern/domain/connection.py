@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -42,7 +42,15 @@ _TAG_KEY = re.compile(r"[A-Za-z0-9\-_/.]{1,64}")
 _TAG_VALUE = re.compile(r"[A-Za-z0-9 \-_/+@:=.]{1,256}")
 _SECRET_KEY = re.compile(r"(?:envvar|filesystem):[A-Za-z_][A-Za-z0-9_]*")
 MAX_TAGS = 10
+# The subtypes whose own protocol is spoken, and what is spoken with any other that has a command.
+SPOKEN = frozenset({"postgres"})
+TERMINAL = "terminal"
 OWN_PREFIX = "POSTERN_"
+
+
+def protocol_of(subtype: str, command: Sequence[str]) -> str:
+    """What is spoken with a target; a subtype that nothing is spoken with yet stands for itself."""
+    return TERMINAL if command and subtype not in SPOKEN else subtype
 
 
 def check_name(name: str, field: str = "name") -> None:
@@ -155,6 +163,10 @@ class Connection:
     managed_by: str | None = None
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+    @property
+    def protocol(self) -> str:
+        return protocol_of(self.subtype, self.command)
 
     @property
     def default_database(self) -> str | None:

@@ -1,7 +1,8 @@
 """Who opens a tunnel to this worker, and what the streams on it are.
 
     bearer xagt-…        an agent: the gateway opens streams on it, it opens none
-    any other bearer     somebody's command line: OPEN {"connect": connection, "token": …} for each local connection
+    any other bearer     somebody's command line: OPEN {"connect": connection, "token": …} for each local connection,
+                         and with "terminal" for each run of a command (gateway/command.py)
 
 Each stream of a command line is authenticated and admitted anew: what its owner may do can change while it is open.
 """
@@ -17,10 +18,12 @@ from postern.domain.agent import SECRET_PREFIX, Agent
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation
+from postern.gateway.command import start_of
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.tunnels import Tunnels
 from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Start
 from postern.services.identity.authentication import Authentication
 from postern.transport.mux import Incoming, Message, Mux
 from postern.transport.websocket import WebSocketTransport
@@ -43,6 +46,14 @@ class Carry(Protocol):
     ) -> Awaitable[Awaitable[None] | None]: ...
 
 
+class Run(Protocol):
+    """Takes a client to a connection's command."""
+
+    def __call__(
+        self, stream: StreamHandshake, principal: Principal, connection: str, start: Start, *, since: int
+    ) -> Awaitable[Awaitable[None] | None]: ...
+
+
 class TunnelDoor:
     """`worker` is what this process is called among all that live; `links` are those that run in it."""
 
@@ -53,6 +64,7 @@ class TunnelDoor:
         agents: Enrolment,
         tunnels: Tunnels,
         carry: Carry,
+        run: Run,
         links: LiveLinks,
         logins: Logins,
     ) -> None:
@@ -61,6 +73,7 @@ class TunnelDoor:
         self._agents = agents
         self._tunnels = tunnels
         self._carry = carry
+        self._run = run
         self._links = links
         self._logins = logins
         self._open: set[Mux] = set()
@@ -119,12 +132,15 @@ class TunnelDoor:
 
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
         wanted = _wish(incoming.request, token)
+        start = start_of(incoming.request)
         since = self._links.changes
         caller = await self._authentication.caller(wanted[1], address=address)
         client = StreamHandshake()
         incoming.accept({}, client)
 
         async def login(client: StreamHandshake) -> Awaitable[None] | None:
+            if start is not None:
+                return await self._run(client, caller.principal, wanted[0], start, since=since)
             return await self._carry(client, caller.principal, wanted[0], since=since)
 
         self._logins.start(client, login)

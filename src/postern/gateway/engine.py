@@ -54,7 +54,7 @@ class Parts:
 
     pipeline: Callable[[Permit, SessionView], Pipeline]
     recording: Callable[[UUID, Permit, datetime], SessionRecording]
-    wire: Callable[[str, Mapping[str, str]], Wire]  # of a subtype, with what the target said at login
+    wire: Callable[[Permit, Start, Mapping[str, str]], Wire]  # with what the target said at login
 
 
 @dataclass(slots=True)
@@ -63,6 +63,7 @@ class Opened:
 
     id: UUID
     permit: Permit
+    start: Start
     view: SessionView
     recording: SessionRecording
     started: float
@@ -110,7 +111,7 @@ class Engine:
                 target = await self.dial(opening, permit, start, since=since)
                 session = await row
                 opening.check()
-            return self.prepare(session_id, permit, session.start_date), target
+            return self.prepare(session_id, permit, start, session.start_date), target
         except BaseException as error:
             if target is not None:
                 target.stream.close()
@@ -129,7 +130,7 @@ class Engine:
         """Ends the row of a session that has no recording. Raises Unavailable."""
         await self._sessions.close(session_id, reason=reason, exit_code=exit_code, metrics={}, event_size=0)
 
-    def prepare(self, session_id: UUID, permit: Permit, start_date: datetime) -> Opened:
+    def prepare(self, session_id: UUID, permit: Permit, start: Start, start_date: datetime) -> Opened:
         """The recording of a session whose row is there. Raises RecordingFailed."""
         connection, principal = permit.connection, permit.principal
         view = SessionView(
@@ -142,7 +143,7 @@ class Engine:
             connection_tags=connection.connection_tags,
         )
         recording = self._parts.recording(session_id, permit, start_date)
-        return Opened(session_id, permit, view, recording, time.monotonic())
+        return Opened(session_id, permit, start, view, recording, time.monotonic())
 
     async def run(
         self,
@@ -172,11 +173,14 @@ class Engine:
             stream.close()
             target.stream.close()
             target.release()
-            await asyncio.shield(self.close(opened, reason, exit_code()))
+            code = exit_code()
+            if code is None and live is not None:
+                code = live.driver.link.exit_code
+            await asyncio.shield(self.close(opened, reason, code))
 
     def _live(self, opened: Opened, target: Target, cancel_key: bytes) -> LiveLink:
         permit = opened.permit
-        wire = self._parts.wire(permit.connection.subtype, target.parameters)
+        wire = self._parts.wire(permit, opened.start, target.parameters)
         clock = clock_since(opened.started)
         link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
         driver = Driver(
@@ -190,12 +194,14 @@ class Engine:
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
         """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""
         recording = opened.recording
-        if exit_code is not None and reason is EndReason.CLIENT_CLOSED:
+        is_noted = reason not in _QUIET
+        is_script = opened.permit.verb is Verb.EXEC
+        if is_script and exit_code is not None and reason is EndReason.CLIENT_CLOSED:
             reason = EndReason.FAILED if exit_code else EndReason.COMPLETED
         try:
-            if reason not in _QUIET:
+            if is_noted:
                 recording.record([Note("session ended", {"reason": reason})], clock_since(opened.started)())
-            await recording.finish(soon=opened.permit.verb is Verb.EXEC)
+            await recording.finish(soon=is_script)
         except Exception:
             log.exception("the recording of session %s could not be finished", opened.id)
         try:

@@ -11,6 +11,8 @@ import logging
 from collections.abc import Mapping
 from uuid import UUID
 
+from postern.domain.command import Invocation
+from postern.domain.connection import TERMINAL
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session
 from postern.errors import PosternError, RecordingFailed, Unavailable
@@ -18,6 +20,7 @@ from postern.gateway.engine import Engine
 from postern.gateway.opening import EndedEarly, Opening
 from postern.interception.events import Note
 from postern.protocols.postgres.script import Script
+from postern.protocols.terminal.script import Script as CommandScript
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.sessions import Sessions
@@ -30,7 +33,7 @@ log = logging.getLogger(__name__)
 class _ScriptClient(asyncio.Protocol):
     """Feeds the script with what the link shows, and the link with what the script sends."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script | CommandScript) -> None:
         self._script = script
         self.transport = MemoryTransport(self)
 
@@ -38,6 +41,8 @@ class _ScriptClient(asyncio.Protocol):
         reply = self._script.feed(data)
         if reply:
             self._send(reply)
+        elif isinstance(self._script, CommandScript) and self._script.finished:
+            self.transport.close()
 
     def start(self) -> None:
         self._send(self._script.start())
@@ -97,17 +102,17 @@ class Executions:
             except Exception:
                 log.exception("session %s could not be run", session_id)
 
-    async def _execute(self, session: Session, permit: Permit, since: int, opening: Opening) -> None:
+    async def _execute(
+        self, session: Session, permit: Permit, invocation: Invocation, since: int, opening: Opening
+    ) -> None:
+        start = _start(permit, invocation)
         try:
-            opened = self._engine.prepare(session.id, permit, session.start_date)
+            opened = self._engine.prepare(session.id, permit, start, session.start_date)
         except RecordingFailed as error:
             log.error("session %s was not run: %s", session.id, error.message)
             await self._engine.never_ran(session.id, EndReason.RECORDING_FAILED, exit_code=1)
             return
-        script = Script(session.script or "")
         try:
-            name = f"postern {permit.principal.email}"
-            start = Start(parameters={"application_name": name, "client_encoding": "UTF8"})
             target = await self._engine.dial(opening, permit, start, since=since)
         except EndedEarly as end:
             await self._engine.close(opened, end.reason, exit_code=1)
@@ -116,8 +121,17 @@ class Executions:
             opened.recording.record([Note(f"the target cannot be used: {error.message}")], 0)
             await self._engine.close(opened, EndReason.FAILED, exit_code=1)
             return
+        text = session.script or ""
+        script = CommandScript(text) if permit.connection.protocol == TERMINAL else Script(text)
         client = _ScriptClient(script)
         stream = StreamHandshake()
         stream.connection_made(client.transport)
         asyncio.get_running_loop().call_soon(client.start)
         await self._engine.run(opened, stream, target, since=since, exit_code=script.exit_code)
+
+
+def _start(permit: Permit, invocation: Invocation) -> Start:
+    if permit.connection.protocol == TERMINAL:
+        environment = {name: value.reveal() for name, value in invocation.environment.items()}
+        return Start(arguments=invocation.arguments, environment=environment)
+    return Start(parameters={"application_name": f"postern {permit.principal.email}", "client_encoding": "UTF8"})

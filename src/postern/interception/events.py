@@ -102,6 +102,8 @@ class Channel(Enum):
     NOTIFICATION = "notification"
     FUNCTION = "function"
     PARAMETER = "parameter"  # a setting of the session that the target reports
+    STDOUT = "stdout"  # what a program prints
+    STDERR = "stderr"
 
 
 class Output(Event):

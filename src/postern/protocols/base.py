@@ -122,6 +122,19 @@ class Wire:
         raise NotImplementedError
 
     @property
+    def withholds(self) -> bool:
+        """Whether something waits for more of it to come, and should not wait for long: see `release`."""
+        return False
+
+    def release(self) -> None:
+        """What is withheld has waited long enough: `poll_target` gives it next."""
+
+    @property
+    def exit_code(self) -> int | None:
+        """Of what ran on the target, once it has ended; None in protocols that know none."""
+        return None
+
+    @property
     def busy(self) -> bool:
         """Whether the target still owes an answer."""
         raise NotImplementedError

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 LINGER = 5.0
 # How long a closing side may take to read what it was sent.
 FLUSH = 5.0
+# A part of an answer that waits for the rest is sent once the target was quiet for QUIET seconds, or had LONGEST_WAIT.
+QUIET, LONGEST_WAIT = 0.03, 0.25
 
 # A Final name is found without a look into the class.
 _CLIENT: Final = Side.CLIENT
@@ -79,6 +81,8 @@ class Driver:
         self._throttled: set[Side] = set()
         self._closing: EndReason | None = None
         self._timers: list[asyncio.TimerHandle] = []
+        self._releasing: asyncio.TimerHandle | None = None
+        self._withheld_since = 0.0
 
     def attach(self, side: Side, transport: asyncio.Transport) -> None:
         """From now on the side is written to by this transport; an Endpoint reports what comes of it."""
@@ -99,6 +103,22 @@ class Driver:
 
     def from_target(self, data: bytes) -> None:
         self._perform(self.link.receive(_TARGET, data))
+        if self.link.withholds:
+            self._release_soon()
+
+    def _release_soon(self) -> None:
+        now = _monotonic()
+        if self._releasing is None:
+            self._withheld_since = now
+        elif now - self._withheld_since > LONGEST_WAIT:
+            return
+        else:
+            self._releasing.cancel()
+        self._releasing = asyncio.get_running_loop().call_later(QUIET, self._release)
+
+    def _release(self) -> None:
+        self._releasing = None
+        self._perform(self.link.release())
 
     def finished(self, side: Side) -> bool:
         """EOF. True keeps the transport open for writing."""
@@ -213,6 +233,8 @@ class Driver:
         if not self.done.done():
             for timer in self._timers:
                 timer.cancel()
+            if self._releasing is not None:
+                self._releasing.cancel()
             self.done.set_result(self._closing)
 
     def _after(self, delay: float, call: Callable[[], None]) -> None:

@@ -124,6 +124,16 @@ class Link:
         return self._wire.busy
 
     @property
+    def withholds(self) -> bool:
+        """Whether a part of an answer waits for the rest of it: `release` when none comes."""
+        return not self._ended and self._wire.withholds
+
+    @property
+    def exit_code(self) -> int | None:
+        """How what ran on the target ended, where the protocol tells."""
+        return self._wire.exit_code
+
+    @property
     def parked(self) -> bool:
         """Whether a request waits for `resume`."""
         return self._parked is not None
@@ -164,6 +174,13 @@ class Link:
             log.exception("a message of the %s could not be handled", side.value)
             effects += self.end(EndReason.FAILED, "the gateway could not handle a message and closed the link", "XX000")
         return effects
+
+    def release(self) -> list[Effect]:
+        """What is withheld goes its way as it is."""
+        if self._ended:
+            return []
+        self._wire.release()
+        return self._run(_TARGET, b"", None)
 
     def client_finished(self) -> list[Effect]:
         """The client sends no more, and may still read."""

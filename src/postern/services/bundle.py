@@ -50,7 +50,7 @@ def build_services(
     openid: OpenId | None = None,
     saml: Saml | None = None,
 ) -> Services:
-    """`enforceable`: the subtypes that have a relay, on which rules take effect and scripts run.
+    """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run.
 
     `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
     `openid` and `saml`: the clients for identity providers; without one that way in is refused.

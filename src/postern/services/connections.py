@@ -80,7 +80,7 @@ class ConnectionView:
 
 
 class Connections:
-    """`enforceable` names the subtypes on which guard rails and masking take effect."""
+    """`enforceable` names the protocols on which guard rails and masking take effect."""
 
     def __init__(
         self,
@@ -204,7 +204,7 @@ class Connections:
         return tuple(sorted(known))
 
     def _check_enforceable(self, connection: Connection) -> None:
-        if connection.subtype in self._enforceable:
+        if connection.protocol in self._enforceable:
             return
         for name, wanted in (
             ("guardrail_rules", connection.guardrail_rules),

@@ -121,7 +121,7 @@ class GuardRails:
         for text, key in zip(given, keys, strict=True):
             if key is None or key not in found:
                 raise Invalid(f"connection_ids: there is no connection with id {text!r}", field="connection_ids")
-            if found[key].subtype not in self._enforceable:
+            if found[key].protocol not in self._enforceable:
                 raise Invalid(
                     f"connection_ids: rules cannot be enforced yet on subtype {found[key].subtype!r} "
                     f"of connection {found[key].name!r}",

@@ -8,14 +8,15 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID, uuid4
 
-from postern.domain.connection import Connection
+from postern.domain.command import NOTHING_ADDED, Invocation
+from postern.domain.connection import TERMINAL, Connection
 from postern.domain.features import Feature
 from postern.domain.lists import Listed, Page
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.results import Result
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
-from postern.errors import Conflict, Denied, Invalid, NotFound, Unavailable
+from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
 from postern.services.access import Access
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
@@ -39,7 +40,7 @@ MAX_METADATA_LENGTH = 2_500
 
 
 class Sessions:
-    """`executable` names the subtypes on which a script can be run."""
+    """`executable` names the protocols in which a script can be run."""
 
     def __init__(
         self,
@@ -99,17 +100,21 @@ class Sessions:
         metadata: Mapping[str, str] | None = None,
         labels: Mapping[str, str] | None = None,
         session_id: UUID | None = None,
+        invocation: Invocation = NOTHING_ADDED,
     ) -> Session:
         """Puts a script up for a worker to run; who wants its end waits for `session.done`.
 
         `session_id` lets the caller choose the id and so listen before the run can end.
+        `invocation` is for commands; its variables that the connection's secrets have too are dropped.
         Raises NotFound, Denied, Invalid.
         """
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         permit = await self._access.admit_principal(principal, connection_name, verb=Verb.EXEC, source=source)
-        subtype = permit.connection.subtype
-        if subtype not in self._executable:
-            raise Invalid(f"connection: scripts cannot be run yet on subtype {subtype!r}", field="connection")
+        target = permit.connection
+        if target.protocol not in self._executable:
+            raise Invalid(f"connection: scripts cannot be run yet on subtype {target.subtype!r}", field="connection")
+        if invocation and target.protocol != TERMINAL:
+            raise Invalid("client_args and env_vars are for connections that have a command", field="client_args")
         check_metadata(metadata or {})
         session = replace(
             self._new(principal, permit.connection, Verb.EXEC, session_id or uuid4()),
@@ -119,12 +124,14 @@ class Sessions:
             metadata=dict(metadata or {}),
             labels=dict(labels or {}),
         )
-        await self._store.add(session, principal_id=principal.id, source=source)
+        await self._store.add(
+            session, principal_id=principal.id, source=source, invocation=_without_secrets_of(target, invocation)
+        )
         await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id))
         changed(None, {"id": session.id, "connection": session.connection, "script_size": session.script_size})
         return session
 
-    async def claim(self, session_id: UUID, worker: str) -> tuple[Session, Permit] | None:
+    async def claim(self, session_id: UUID, worker: str) -> tuple[Session, Permit, Invocation] | None:
         """Takes a ready session for this worker: exactly one caller gets it, the others None.
 
         Admission is asked again: time has passed. When it is denied now the session ends as failed.
@@ -134,17 +141,18 @@ class Sessions:
             return None
         session, principal_id, source = claimed
         try:
+            invocation = await self._store.take_invocation(session_id)
             account = await self._principals.get(session.org_id, principal_id)
             if account is None:
                 raise Denied("this user was deleted")
             await self._features.require(session.org_id, Feature.SCRIPT_RUNS)
             connection = str(session.connection_id)
             permit = await self._access.admit_principal(account.principal, connection, verb=session.verb, source=source)
-        except (Denied, NotFound, Unavailable) as refusal:
+        except (Denied, NotFound, Misconfigured, Unavailable) as refusal:
             log.info("session %s was not run: %s", session_id, refusal.message)
             await self._end(session_id, Ended(self._now(), EndReason.FAILED, exit_code=1, detail=refusal.message))
             return None
-        return session, permit
+        return session, permit, invocation
 
     async def recover(self, worker: str) -> list[UUID]:
         """Sessions that a worker of this name left open when it died; the caller closes each."""
@@ -237,6 +245,12 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
             f"metadata: at most {MAX_METADATA_ENTRIES} entries of less than {MAX_METADATA_LENGTH} characters together",
             field="metadata",
         )
+
+
+def _without_secrets_of(connection: Connection, given: Invocation) -> Invocation:
+    taken = {key.partition(":")[2] for key in connection.secret}
+    kept = {name: value for name, value in given.environment.items() if name not in taken}
+    return replace(given, environment=kept)
 
 
 def _as_uuid(given: UUID | str) -> UUID | None:

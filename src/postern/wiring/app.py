@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
+from postern.domain.connection import TERMINAL
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.gateway.ports import probe
 from postern.inspection.patterns import compiles
@@ -16,6 +17,7 @@ from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.results import PostgresResults
+from postern.protocols.terminal.lens import TerminalLens
 from postern.recording.library import Library
 from postern.services.bundle import Services, build_services
 from postern.services.server.machine import Machine
@@ -29,7 +31,7 @@ from postern.wiring import masters, paths, tls
 from postern.wiring.auth import default_auth
 from postern.wiring.providers import Providers
 
-ENFORCEABLE = frozenset({"postgres"})  # the subtypes that have a relay
+ENFORCEABLE = frozenset({"postgres", TERMINAL})  # the protocols that have a relay
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,9 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = SqlStores(database, encryption)
-        recordings = Library(settings.home, {"postgres": PostgresLens}, {"postgres": PostgresResults})
+        recordings = Library(
+            settings.home, {"postgres": PostgresLens, TERMINAL: TerminalLens}, {"postgres": PostgresResults}
+        )
         networks = networks_of(settings.provider_networks)
         openid = OpenIdClient(Fetcher(allowed=networks), now)
         saml = SamlAdapter(Fetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)

@@ -14,11 +14,13 @@ import uvloop
 
 from postern.agent.embedded import EmbeddedAgent
 from postern.agent.files import SecretFiles
+from postern.domain.connection import TERMINAL
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
-from postern.domain.session import EndReason
+from postern.domain.session import EndReason, Verb
 from postern.domain.worker import RelayWorker
 from postern.gateway.agents import Dialers, RemoteAgents
+from postern.gateway.command import CommandGate
 from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
@@ -37,12 +39,14 @@ from postern.interception.pipeline import Interceptor, Pipeline, SessionView
 from postern.process import announce_ready
 from postern.protocols.base import Wire
 from postern.protocols.postgres.wire import PostgresWire
+from postern.protocols.terminal.wire import TerminalWire
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import archive_path, spool_folder, spool_path
 from postern.recording.recorder import Recorder
 from postern.recording.records import Header
 from postern.recording.recovery import recover
 from postern.recording.spool import Spool
+from postern.relay.target import Start
 from postern.services.bundle import Services
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
@@ -122,10 +126,19 @@ def build_worker(
 
     def recording(session: UUID, permit: Permit, started_at: datetime) -> SessionRecording:
         connection = permit.connection
-        header = Header(session, connection.subtype, connection.name, permit.principal.email, started_at)
+        header = Header(session, connection.protocol, connection.name, permit.principal.email, started_at)
         return SpoolRecording(settings, commits, name, session, header)
 
-    def wire(subtype: str, parameters: Mapping[str, str]) -> Wire:
+    def wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
+        if permit.connection.protocol == TERMINAL:
+            is_script = permit.verb is Verb.EXEC
+            return TerminalWire(
+                arguments=start.arguments,
+                whole=is_script,
+                terminal=start.terminal is not None,
+                max_message=settings.max_statement,
+                most_output=settings.script_output_limit if is_script else 0,
+            )
         encoding = parameters.get("client_encoding", "UTF8")
         return PostgresWire(max_message=settings.max_statement, client_encoding=encoding)
 
@@ -144,13 +157,16 @@ def build_worker(
         made.signals,
         decoy_secret=decoy_secret,
     )
+    commands = CommandGate(made.access, engine)
     logins = Logins(
         timeout=settings.handshake_timeout,
         most=settings.max_handshakes,
         most_per_address=settings.max_handshakes_per_address,
     )
     worker = RelayWorker(uuid4(), name, now(), now())
-    door = TunnelDoor(str(worker.id), made.authentication, made.agents, tunnels, gate.carried, links, logins)
+    door = TunnelDoor(
+        str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
+    )
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,
@@ -173,7 +189,14 @@ def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID |
     """The agent of this process. It removes the secrets that a process before it may have left in files."""
     environ = referable(environ)
     sources = Sources(environ, cloud=settings.cloud_provider)
-    return EmbeddedAgent(sources, SecretFiles(environ), timeout=settings.dial_timeout, owner=owner)
+    return EmbeddedAgent(
+        sources,
+        SecretFiles(environ),
+        timeout=settings.dial_timeout,
+        owner=owner,
+        environ=environ,
+        commands=settings.gateway_commands,
+    )
 
 
 async def _recover(settings: Settings, name: str, made: Services) -> None:

@@ -15,6 +15,7 @@ from postern.api.auth import Address, Caller, Use
 from postern.api.responses import errors
 from postern.api.results import Format, Writer
 from postern.api.schemas.sessions import ExecAnswer, ExecError, ExecRequest
+from postern.domain.command import Invocation, check_arguments, decoded_variables
 from postern.domain.principal import Principal
 from postern.domain.results import Result
 from postern.domain.session import Session, SessionStatus
@@ -46,6 +47,7 @@ async def run_script(
             metadata=body.metadata,
             labels=body.labels,
             session_id=session_id,
+            invocation=Invocation(check_arguments(body.client_args or []), decoded_variables(body.env_vars or {})),
         )
         session = await _wait_for_end(services, caller, session, event, wait)
     if session.status is not SessionStatus.DONE:

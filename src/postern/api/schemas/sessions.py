@@ -95,6 +95,10 @@ class ExecRequest(Body):
     format: Format = Field(Format.TEXT, description="Of `output`")
     metadata: dict[str, str] | None = None
     labels: dict[str, str] | None = None
+    client_args: list[str] | None = Field(default=None, description="Behind the connection's own command")
+    env_vars: dict[str, str] | None = Field(
+        default=None, description="`envvar:NAME` to base64; those that the connection's secrets have too are dropped"
+    )
 
 
 class ExecAnswer(Answer):

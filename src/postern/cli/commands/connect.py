@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import os
 import signal
+import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,13 +12,14 @@ from urllib.parse import quote
 
 import click
 
-from postern.cli import completion, profile, renewal
+from postern.cli import completion, profile, renewal, terminal
 from postern.cli.api import client, in_force
 from postern.cli.forward import LOOPBACK, Forward, Reached
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.profile import Profile
 from postern.client.psql import psql_line
 from postern.client.shapes import Connection, IssuedCredential, ServerInfo
+from postern.domain.connection import TERMINAL, protocol_of
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
 from postern.errors import Invalid, Misconfigured, PosternError
@@ -27,12 +29,13 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 
 @click.command()
 @click.argument("name", shell_complete=completion.connections)
+@click.argument("arguments", nargs=-1)
 @click.option("--native", is_flag=True, help="Issue a credential and print the psql line that uses it.")
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="With --native: how long it is valid.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one when missing.")
 @json_option
-def connect(name: str, native: bool, hours: float | None, port: int, as_json: bool) -> None:
-    """Reach a connection with a native client.
+def connect(name: str, arguments: tuple[str, ...], native: bool, hours: float | None, port: int, as_json: bool) -> None:
+    """Reach a connection: a database with a native client, a command at this terminal.
 
     Opens a port on this machine that needs no password: what connects to it is carried to the gateway as you, until
     Ctrl-C. Everybody on this machine can reach that port: on a shared one use --native.
@@ -40,20 +43,33 @@ def connect(name: str, native: bool, hours: float | None, port: int, as_json: bo
     With --native a connection credential is issued, and the psql line that uses it is printed: it goes straight to
     the gateway, and its user name and password work in DBeaver, JDBC and scripts, too.
 
+    A connection that has a command runs it here, as if it were a program of this machine: keys, window size, signals
+    and exit code are its own. What stands behind -- are further arguments. Without a terminal, standard input, output
+    and error are carried byte for byte.
+
     \b
     postern connect shop-demo
     postern connect shop-demo --port 5433
     postern connect shop-demo --native
     eval "$(postern connect shop-demo --native --hours 8)"
+    postern connect shop-console
+    tar c . | postern connect backup -- --name monday
     """
     if hours is not None and not native:
         raise click.UsageError("--hours belongs to --native")
     with client() as api:
         info = api.serverinfo()
         connection = api.connections.get(name)
-        if connection["subtype"] != "postgres":
+        is_command = protocol_of(connection["subtype"], connection["command"] or ()) == TERMINAL
+        if is_command and (native or port or as_json):
+            raise click.UsageError("--native, --port and --json are for databases; this connection runs a command")
+        if arguments and not is_command:
+            raise click.UsageError("arguments are for connections that run a command")
+        if not is_command and connection["subtype"] != "postgres":
             raise Invalid(f"connection {name!r} is of subtype {connection['subtype']!r}, which cannot be reached yet")
         made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
+    if is_command:
+        sys.exit(terminal.run(_reached(info, connection), arguments))
     if made is None:
         asyncio.run(_carry(info, connection, port, as_json))
     else:
@@ -62,9 +78,7 @@ def connect(name: str, native: bool, hours: float | None, port: int, as_json: bo
 
 async def _carry(info: ServerInfo, connection: Connection, port: int, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
-    assert used.token is not None
-    reached = Reached(info["tunnel_url"], used.token, connection["name"], info["ca_certificate"] or "")
-    forward = Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    forward = Forward(_reached(info, connection), lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
     try:
         opened = await forward.start(port)
     except OSError as error:
@@ -84,6 +98,12 @@ async def _carry(info: ServerInfo, connection: Connection, port: int, as_json: b
     await stopped.wait()
     renewing.cancel()
     await forward.stop()
+
+
+def _reached(info: ServerInfo, connection: Connection) -> Reached:
+    used = in_force()
+    assert used.token is not None
+    return Reached(info["tunnel_url"], used.token, connection["name"], info["ca_certificate"] or "")
 
 
 async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile, every: float = RENEW_EVERY) -> None:

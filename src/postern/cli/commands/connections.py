@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import os
+import shlex
 import time
 from typing import IO, Any
 
@@ -140,6 +141,7 @@ def _show_schema(found: Row) -> None:
 @click.argument("name", required=False)
 @click.option("--type", "kind", default="database", show_default=True, help="database, application or custom.")
 @click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
+@click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
 @click.option("--env", "variables", multiple=True, metavar="KEY[=VALUE]", help="A secret of the target; repeatable.")
 @click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
 @click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
@@ -167,10 +169,12 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
 
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
     variables = pairs("--env", tuple(_filled(text) for text in given["variables"]))
+    command = _words(given["command"] or "")
     return {
         "name": name,
-        "type": given["kind"],
-        "subtype": given["subtype"],
+        "type": "custom" if command else given["kind"],
+        "subtype": "" if command else given["subtype"],
+        "command": command,
         "agent_id": agent_id,
         **MODES,
         "secret": _secret(variables),
@@ -183,6 +187,14 @@ def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
 
 def _secret(variables: dict[str, str]) -> dict[str, str | None]:
     return {f"envvar:{key}": base64.b64encode(value.encode()).decode() for key, value in variables.items()}
+
+
+def _words(command: str) -> list[str]:
+    """As a shell would split it; no shell ever sees it."""
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise click.UsageError(f"--command: {error}") from None
 
 
 def _filled(text: str) -> str:

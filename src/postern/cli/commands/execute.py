@@ -20,8 +20,10 @@ POLL = 1.0  # seconds between two looks at a script that runs on
 
 @click.command("exec")
 @click.argument("name", shell_complete=completion.connections)
+@click.argument("arguments", nargs=-1)
 @click.option("-i", "--input", "script", help="The script itself.")
 @click.option("-f", "--file", "file", type=click.File(), help="A file with the script.")
+@click.option("-e", "--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable for a command.")
 @click.option(
     "--format",
     "form",
@@ -29,31 +31,44 @@ POLL = 1.0  # seconds between two looks at a script that runs on
     help="Of the results: text with tabs between columns, JSON, or CSV (RFC 4180).  [default: text]",
 )
 @json_option
-def execute(name: str, script: str | None, file: IO[str] | None, form: str | None, as_json: bool) -> None:
+def execute(
+    name: str,
+    arguments: tuple[str, ...],
+    script: str | None,
+    file: IO[str] | None,
+    environment: tuple[str, ...],
+    form: str | None,
+    as_json: bool,
+) -> None:
     """Run a script on a connection and print its output.
 
     The script comes from -i, from -f, or from standard input. Output goes to standard output, errors to standard
-    error; the exit code is 1 when the script failed. A script of several statements is one request: it ends at the
-    first error, and what it did before is undone, unless it says begin and commit itself. With --json the API's own
-    answer is printed, with at most 1 MiB of output; --format prints as much as the session's recording keeps.
+    error; the exit code is 1 when the script failed, and that of the command on a connection that has one.
+
+    A script of several statements is one request: it ends at the first error, and what it did before is undone, unless
+    it says begin and commit itself. With --json the API's own answer is printed, with at most 1 MiB of output; --format
+    prints as much as the session's recording keeps.
+
+    A command reads the script as its standard input. What stands behind -- are further arguments of it.
 
     \b
     postern exec shop-demo -i 'select count(*) from orders'
     postern exec shop-demo -f report.sql --format csv > report.csv
     echo 'select now()' | postern exec shop-demo
+    postern exec shop-console -f clean-up.rb -e MODE=dry -- --quiet
     """
     if script is not None and file is not None:
         raise click.UsageError("give -i or -f, not both")
     if form is not None and as_json:
         raise click.UsageError("give --json or --format, not both")
     if script is None:
-        if file is None and sys.stdin.isatty():
+        if file is None and sys.stdin.isatty() and not arguments:
             raise click.UsageError("nothing to run: give -i, -f, or a script on standard input")
-        script = (file or sys.stdin).read()
-    if not script.strip():
+        script = "" if file is None and sys.stdin.isatty() else (file or sys.stdin).read()
+    if not script.strip() and not arguments:
         raise click.UsageError("the script is empty")
     with client() as api:
-        result = _wait(api, api.sessions.execute(name, script))
+        result = _wait(api, api.sessions.execute(name, script, arguments, _variables(environment)))
         structured = form in ("json", "csv") and not as_json
         if structured:
             _pass_on(api, result["session_id"], str(form))
@@ -67,7 +82,14 @@ def execute(name: str, script: str | None, file: IO[str] | None, form: str | Non
         if (session["metrics"] or {}).get("truncated"):
             click.echo("postern: the output was cut at the gateway's limit", err=True)
     if result["output_status"] != "success":
-        sys.exit(FAILED)
+        sys.exit(session["exit_code"] or FAILED)
+
+
+def _variables(given: tuple[str, ...]) -> dict[str, str]:
+    for text in given:
+        if "=" not in text:
+            raise click.UsageError(f"-e {text}: give a variable as NAME=VALUE")
+    return dict(text.split("=", 1) for text in given)
 
 
 def _wait(api: Client, result: ExecResult) -> ExecResult:
@@ -109,8 +131,12 @@ def _print_parts(session: Session, *, errors_only: bool = False) -> None:
     detail = (session.get("metadata") or {}).get("end_detail")
     if not session.get("event_stream") and detail:
         click.echo(f"postern: {printable(str(detail))}", err=True)
+    last = ""  # of what went to standard error; a program may write a line in parts
     for step in steps(session.get("event_stream") or []):
         for text in () if errors_only else step.output:
             click.echo(shown(text), nl=False)
         for text in step.errors:
-            click.echo(printable(text), nl=not text.endswith("\n"), err=True)
+            click.echo(printable(text), nl=False, err=True)
+            last = text or last
+    if last and not last.endswith("\n"):
+        click.echo(err=True)

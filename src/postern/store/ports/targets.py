@@ -14,6 +14,7 @@ from uuid import UUID
 from postern.domain.access import Reach
 from postern.domain.access_rule import AccessRule
 from postern.domain.agent import Agent
+from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.errand import Errand
@@ -114,8 +115,13 @@ class Ended:
 
 
 class SessionStore(Protocol):
-    async def add(self, session: Session, *, principal_id: UUID, source: str) -> None:
-        """One INSERT."""
+    async def add(
+        self, session: Session, *, principal_id: UUID, source: str, invocation: Invocation = NOTHING_ADDED
+    ) -> None:
+        """One INSERT; another one for an invocation that says anything, which is kept sealed."""
+
+    async def take_invocation(self, session_id: UUID) -> Invocation:
+        """What was added with the session; it is kept no longer."""
 
     async def end(self, session_id: UUID, ended: Ended) -> bool:
         """False when there is no such session or it was done before."""

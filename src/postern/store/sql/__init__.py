@@ -52,7 +52,7 @@ class SqlStores:
         self.resources = SqlResources(database)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
-        self.sessions = SqlSessions(database)
+        self.sessions = SqlSessions(database, encryption)
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)
         self.vouchers = SqlVouchers(database, encryption)

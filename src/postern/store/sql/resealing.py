@@ -18,6 +18,7 @@ from postern.store.schema import (
     logins,
     org_settings,
     second_factors,
+    session_starts,
     token_keys,
     users,
     vouchers,
@@ -65,6 +66,7 @@ PLACES = (
         idempotency_keys, "body", lambda row: f"idempotency_keys/{row.principal_id}/{row.digest.hex()}", "principal_id"
     ),
     _Place(vouchers, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
+    _Place(session_starts, "content", lambda row: f"session_starts/{row.session_id}", server=True),
     _Place(token_keys, "private", lambda row: f"token_keys/{row.id}", server=True),
 )
 

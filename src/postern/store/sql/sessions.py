@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, insert, select, update
+from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
 
+from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.lists import Listed, Page
+from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
 from postern.store.batch import Batch
 from postern.store.database import Database
+from postern.store.encryption import Encryption
 from postern.store.ports import Ended, SessionFilter
 from postern.store.prepared import Prepared
-from postern.store.schema import sessions
+from postern.store.schema import session_starts, sessions
 from postern.store.sql.rows import SESSION_COLUMNS, as_uuid, count_of, session_of
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
@@ -33,17 +37,34 @@ _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metr
 
 
 class SqlSessions:
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
         self._database = database
+        self._encryption = encryption
         self._ends: Batch[dict[str, Any], bool] = Batch(self._write_ends)
 
-    async def add(self, session: Session, *, principal_id: UUID, source: str) -> None:
+    async def add(
+        self, session: Session, *, principal_id: UUID, source: str, invocation: Invocation = NOTHING_ADDED
+    ) -> None:
         values: dict[str, Any] = {name: getattr(session, name) for name in _TAKEN}
         for name in _MAPS:
             values[name] = dict(values[name])
         values |= {"principal_id": principal_id, "source": source}
+        if not invocation:
+            async with self._database.statement() as connection:
+                await connection.run_sync(lambda connection: _ADD.count(connection, values))
+            return
+        sealed = await self._encryption.seal(_written(invocation), row=_sealed_row(session.id), org_id=None)
+        async with self._database.transaction() as transaction:
+            await transaction.execute(insert(sessions).values(values))
+            await transaction.execute(insert(session_starts).values(session_id=session.id, content=sealed))
+
+    async def take_invocation(self, session_id: UUID) -> Invocation:
+        statement = delete(session_starts).where(session_starts.c.session_id == session_id)
         async with self._database.statement() as connection:
-            await connection.run_sync(lambda connection: _ADD.count(connection, values))
+            sealed = (await connection.execute(statement.returning(session_starts.c.content))).scalar_one_or_none()
+        if sealed is None:
+            return NOTHING_ADDED
+        return _read(await self._encryption.open(sealed, row=_sealed_row(session_id), org_id=None))
 
     async def end(self, session_id: UUID, ended: Ended) -> bool:
         return await self._ends.add(_end_values(session_id, ended))
@@ -55,7 +76,10 @@ class SqlSessions:
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
         async with self._database.statement() as connection:
-            return (await connection.execute(_END_READY, _end_values(session_id, ended))).rowcount == 1
+            if (await connection.execute(_END_READY, _end_values(session_id, ended))).rowcount != 1:
+                return False
+        await self.take_invocation(session_id)
+        return True
 
     async def claim(self, session_id: UUID, worker: str, at: datetime) -> tuple[Session, UUID, str] | None:
         """The condition on the status makes the UPDATE the lock: only one of many finds the row ready."""
@@ -95,6 +119,20 @@ class SqlSessions:
             rows = (await connection.execute(shown)).mappings().all()
             count = (await connection.execute(count_of(sessions, *conditions))).scalar_one()
         return Listed([session_of(row) for row in rows], count)
+
+
+def _sealed_row(session_id: UUID) -> str:
+    return f"session_starts/{session_id}"
+
+
+def _written(invocation: Invocation) -> bytes:
+    environment = {name: value.reveal() for name, value in invocation.environment.items()}
+    return json.dumps({"arguments": invocation.arguments, "environment": environment}).encode()
+
+
+def _read(content: bytes) -> Invocation:
+    found = json.loads(content)
+    return Invocation(tuple(found["arguments"]), {name: Secret(value) for name, value in found["environment"].items()})
 
 
 def _end_values(session_id: UUID, ended: Ended) -> dict[str, Any]:

@@ -1,0 +1,66 @@
+"""Commands as targets: a connection's command, run on this machine with the connection's secrets in its environment.
+
+No shell is in between, nothing secret is among the arguments, and of the agent's own environment only what every
+program needs is passed on: the rest may hold secrets of others. The program begins when the gateway has judged what it
+is to be run with.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Mapping
+
+from postern.agent.policy import LocalPolicy
+from postern.agent.process import CommandTransport, Program
+from postern.agent.secrets import Resolved
+from postern.domain.command import is_variable
+from postern.errors import Unavailable
+from postern.relay.handshake import StreamHandshake
+from postern.relay.orders import Order
+from postern.relay.target import Target, Terminal
+
+_PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
+_DEFAULTS = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+_TERM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
+_MARK = "POSTERN_SESSION_ID"
+
+
+class CommandTargets:
+    """`environ` is the agent's own environment."""
+
+    def __init__(self, policy: LocalPolicy, environ: Mapping[str, str]) -> None:
+        self._policy = policy
+        self._base = _DEFAULTS | {name: environ[name] for name in _PASSED_ON if environ.get(name)}
+
+    async def dial(self, order: Order, secrets: Resolved) -> Target:
+        """Raises Denied by the policy, Unavailable where the command is not installed."""
+        self._policy.check_command(order.connection)
+        environment = self._environment(order, secrets)
+        if shutil.which(order.command[0], path=environment["PATH"]) is None:
+            raise Unavailable(
+                f"connection {order.connection!r}: its command {order.command[0]!r} is not there, or may not be run, "
+                "on the agent's machine"
+            )
+        mark = f"{_MARK}={order.session_id}".encode()
+        program = Program((*order.command, *order.start.arguments), environment, order.start.terminal, mark)
+        stream = StreamHandshake()
+        transport = CommandTransport(program)
+        transport.set_protocol(stream)
+        stream.connection_made(transport)
+        return Target(stream)
+
+    async def cancel(self, order: Order, secrets: Resolved, process: int, key: bytes) -> None:
+        """A command ends with its stream."""
+
+    def _environment(self, order: Order, secrets: Resolved) -> dict[str, str]:
+        """What the client sets wins over nothing but the defaults."""
+        given = {name: value for name, value in order.start.environment.items() if is_variable(name)}
+        own = {_MARK: str(order.session_id)}
+        return self._base | _terminal(order.start.terminal) | given | secrets.environment() | own
+
+
+def _terminal(terminal: Terminal | None) -> dict[str, str]:
+    if terminal is None:
+        return {}
+    return {"TERM": terminal.name if _TERM.fullmatch(terminal.name) else "dumb"}

@@ -1,0 +1,38 @@
+"""Becomes the command, after what only the new process itself can do. Run as a program of its own: a fork of the agent,
+which has threads, could not safely run code of ours.
+
+    python -I -S launcher.py PARENT TERMINAL ARGV…        PARENT: the agent's pid; TERMINAL: 1 when stdin is one
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(parent: int, terminal: bool, argv: list[str]) -> None:
+    if sys.platform == "linux":
+        import ctypes  # nothing else here needs it
+
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        if os.getppid() != parent:  # it died before it could be heard of
+            os._exit(1)
+    if terminal:
+        import fcntl
+        import termios
+
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT):  # as Python found them, or changed them
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(argv[0], argv)  # noqa: S606 - the whole point: no shell in between
+    except OSError as error:
+        os.write(2, f"postern: {argv[0]} cannot be run: {error.strerror}\n".encode(errors="replace"))
+        os._exit(127 if isinstance(error, FileNotFoundError) else 126)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), sys.argv[2] == "1", sys.argv[3:])

@@ -1,0 +1,85 @@
+"""What a client may say of the command that it runs: arguments, and variables for its environment."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from postern.domain.secret import Secret
+from postern.errors import Invalid
+
+MAX_ARGUMENTS = 256
+MAX_BYTES = 96 * 1024  # of all arguments, and of all variables: what a tunnel's message and Linux take
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+_PREFIX = "envvar:"
+# They say which code programs load, and so what a command is; and what a command hears of its session is ours to say.
+_LOADERS = frozenset({"PATH", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "NODE_OPTIONS", "GCONV_PATH"})
+_LOADER_PREFIXES = ("LD_", "DYLD_", "BASH_FUNC_", "PYTHON", "PERL5", "RUBY", "JAVA_TOOL", "GIT_", "POSTERN_")
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """What a client adds to a connection's command: arguments behind its own, variables beside its secrets."""
+
+    arguments: tuple[str, ...] = ()
+    environment: Mapping[str, Secret] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.arguments or self.environment)
+
+
+NOTHING_ADDED = Invocation()
+
+
+def is_variable(name: str) -> bool:
+    """Whether a client may set it."""
+    return bool(_NAME.fullmatch(name)) and name not in _LOADERS and not name.upper().startswith(_LOADER_PREFIXES)
+
+
+def check_arguments(arguments: Sequence[str], field: str = "client_args") -> tuple[str, ...]:
+    """Raises Invalid."""
+    if len(arguments) > MAX_ARGUMENTS or sum(len(text.encode("utf-8", "replace")) for text in arguments) > MAX_BYTES:
+        raise Invalid(f"{field}: at most {MAX_ARGUMENTS} arguments of {MAX_BYTES} bytes together", field=field)
+    for text in arguments:
+        if "\0" in text or not _is_utf8(text):
+            raise Invalid(f"{field}: an argument must be text without NUL", field=field)
+    return tuple(arguments)
+
+
+def check_variables(variables: Mapping[str, str], field: str = "env_vars") -> dict[str, Secret]:
+    """Names and plain values. Raises Invalid, which says nothing of a value."""
+    if sum(len(name) + len(value) for name, value in variables.items()) > MAX_BYTES:
+        raise Invalid(f"{field}: at most {MAX_BYTES} characters of variables", field=field)
+    for name, value in variables.items():
+        if not is_variable(name):
+            raise Invalid(
+                f"{field}: {name[:64]!r} cannot be set: it is no name of a variable, or decides which code runs",
+                field=field,
+            )
+        if "\0" in value or not _is_utf8(value):
+            raise Invalid(f"{field}: the value of {name!r} must be text without NUL", field=field)
+    return {name: Secret(value) for name, value in variables.items()}
+
+
+def decoded_variables(given: Mapping[str, str], field: str = "env_vars") -> dict[str, Secret]:
+    """`envvar:NAME` to base64 text, as secrets are given (spec 2.1). Raises Invalid."""
+    plain = {}
+    for key, value in given.items():
+        if not key.startswith(_PREFIX):
+            raise Invalid(f"{field}: key {key[:64]!r} must be 'envvar:NAME'", field=field)
+        try:
+            plain[key.removeprefix(_PREFIX)] = base64.b64decode(value, validate=True).decode()
+        except ValueError:
+            raise Invalid(f"{field}: the value of {key[:64]!r} is not base64 text", field=field) from None
+    return check_variables(plain, field)
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

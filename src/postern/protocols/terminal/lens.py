@@ -1,0 +1,41 @@
+"""Recorded bytes as readable text: what the program printed, as it did."""
+
+from __future__ import annotations
+
+from postern.protocols.terminal import messages as m
+
+_STREAMS = {m.STDOUT: "o", m.STDERR: "e"}
+
+
+class TerminalLens:
+    """A `Renderer`: `feed` takes the recorded stream cut anywhere, and gives ("o" or "e", text) pieces."""
+
+    def __init__(self) -> None:
+        self._header = b""
+        self._kind = 0
+        self._left = 0
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        pieces: list[tuple[str, bytes]] = []
+        pos = 0
+        while pos < len(data):
+            if self._left:
+                part = data[pos : pos + self._left]
+                pos += len(part)
+                self._left -= len(part)
+                stream = _STREAMS.get(self._kind)
+                if stream is None:
+                    continue
+                if pieces and pieces[-1][0] == stream:
+                    pieces[-1] = (stream, pieces[-1][1] + part)
+                else:
+                    pieces.append((stream, part))
+                continue
+            wanted = m.HEADER - len(self._header)
+            self._header += data[pos : pos + wanted]
+            pos += wanted
+            if len(self._header) == m.HEADER:
+                self._kind = self._header[0]
+                self._left = int.from_bytes(self._header[1:], "big")
+                self._header = b""
+        return pieces

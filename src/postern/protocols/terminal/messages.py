@@ -1,0 +1,130 @@
+"""The frames of a command: one byte kind, four bytes length of the payload (big-endian), the payload.
+
+client → agent   START       the program may begin; nothing runs before this
+                 STDIN       bytes of its standard input, or what was typed
+                 STDIN_END   there is no more input
+                 RESIZE      u16 columns, u16 rows of the terminal
+                 SIGNAL      a name of SIGNALS
+agent → client   STDOUT      bytes of standard output; all output when there is a terminal
+                 STDERR      bytes of standard error, and what the gateway has to say
+                 EXIT        u32 exit code, name of the signal that ended it (or nothing); the last frame
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, NamedTuple
+
+from postern.errors import ProtocolViolation
+
+START: Final = 1
+STDIN: Final = 2
+STDIN_END: Final = 3
+RESIZE: Final = 4
+SIGNAL: Final = 5
+STDOUT: Final = 17
+STDERR: Final = 18
+EXIT: Final = 19
+
+HEADER: Final = 5
+MAX_PAYLOAD: Final = 64 * 1024  # bytes that a sender puts into one frame
+MAX_FRAME: Final = 1 << 20  # bytes that a reader takes
+
+SIGNALS: Final = frozenset({"HUP", "INT", "QUIT", "TERM", "TSTP", "CONT", "USR1", "USR2", "KILL"})
+# What a shell says of a program that a signal ended, and of one that could not be run.
+SIGNALLED: Final = 128
+NOT_RUN: Final = 126
+NOT_FOUND: Final = 127
+# What is answered for the program when the gateway ends it or refuses its input.
+ENDED: Final = 255
+REFUSED: Final = 1
+
+_SIZE: Final = struct.Struct(">HH")
+_CODE: Final = struct.Struct(">I")
+
+
+class Exit(NamedTuple):
+    """How it ended: `code` as a shell has it, 0 to 255; `signal` without SIG, or nothing."""
+
+    code: int
+    signal: str
+
+
+def frame(kind: int, payload: bytes = b"") -> bytes:
+    return bytes((kind,)) + len(payload).to_bytes(4, "big") + payload
+
+
+def frames(kind: int, data: bytes) -> bytes:
+    """As many frames as it takes; none for no bytes."""
+    if len(data) <= MAX_PAYLOAD:
+        return frame(kind, data) if data else b""
+    return b"".join([frame(kind, data[at : at + MAX_PAYLOAD]) for at in range(0, len(data), MAX_PAYLOAD)])
+
+
+START_FRAME: Final = frame(START)
+STDIN_END_FRAME: Final = frame(STDIN_END)
+
+
+def resize(columns: int, rows: int) -> bytes:
+    return frame(RESIZE, _SIZE.pack(columns, rows))
+
+
+def read_resize(payload: bytes) -> tuple[int, int]:
+    """Columns and rows. Raises ProtocolViolation."""
+    if len(payload) != _SIZE.size:
+        raise ProtocolViolation("the size of a terminal is two numbers")
+    columns, rows = _SIZE.unpack(payload)
+    return columns, rows
+
+
+def signal(name: str) -> bytes:
+    return frame(SIGNAL, name.encode())
+
+
+def read_signal(payload: bytes) -> str:
+    """Raises ProtocolViolation for one that cannot be sent."""
+    name = payload.decode("ascii", "replace")
+    if name not in SIGNALS:
+        raise ProtocolViolation(f"signal {name[:20]!r} cannot be sent; it may be one of {', '.join(sorted(SIGNALS))}")
+    return name
+
+
+def exit_frame(code: int, name: str = "") -> bytes:
+    return frame(EXIT, _CODE.pack(code) + name.encode())
+
+
+def read_exit(payload: bytes) -> Exit:
+    """Raises ProtocolViolation."""
+    if len(payload) < _CODE.size:
+        raise ProtocolViolation("the end of a command without its exit code")
+    (code,) = _CODE.unpack_from(payload)
+    return Exit(code & 0xFF, payload[_CODE.size :].decode("ascii", "replace")[:20])
+
+
+class FrameReader:
+    """Cuts what comes into whole frames. Raises ProtocolViolation for one that is too long; it is of no use then."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    @property
+    def waiting(self) -> int:
+        """Bytes of a frame that is not whole yet."""
+        return len(self._rest)
+
+    def feed(self, data: bytes) -> list[tuple[int, bytes]]:
+        """(kind, payload) of each frame that `data` completes."""
+        if self._rest:
+            data = self._rest + data
+        found: list[tuple[int, bytes]] = []
+        pos, end = 0, len(data)
+        while end - pos >= HEADER:
+            length = int.from_bytes(data[pos + 1 : pos + HEADER], "big")
+            if length > MAX_FRAME:
+                raise ProtocolViolation(f"a frame of {length} bytes, where at most {MAX_FRAME} are allowed")
+            if end - pos < HEADER + length:
+                break
+            found.append((data[pos], data[pos + HEADER : pos + HEADER + length]))
+            pos += HEADER + length
+        self._rest = data[pos:] if pos else data
+        return found

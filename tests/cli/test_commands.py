@@ -1,0 +1,204 @@
+"""`postern connect` and `postern exec` on commands: real programs, a real terminal, a whole gateway."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from tests.support.gateway import wait_until
+from tests.support.running import Gateway, started
+
+from postern.agent.ending import processes
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[Gateway]:
+    with started("--no-demo", "--gateway-commands") as made:
+        for name, command in (("shell", "bash --norc"), ("python", "python3 -u -")):
+            created = made.run("connections", "create", name, "--command", command)
+            assert created.returncode == 0, created.stderr
+        yield made
+
+
+class Sitting:
+    """`postern connect` at a terminal of its own."""
+
+    def __init__(self, gateway: Gateway, *arguments: str) -> None:
+        self.ours, theirs = pty.openpty()
+        self.size(25, 95)
+        self.before = termios.tcgetattr(self.ours)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "postern", "connect", *arguments],
+            env={**gateway.environment, "TERM": "xterm"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.shown = b""
+
+    def size(self, rows: int, columns: int) -> None:
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, text: str) -> None:
+        os.write(self.ours, text.encode())
+
+    def shows(self, text: str, seconds: float = 15.0) -> None:
+        end = time.monotonic() + seconds
+        while text.encode() not in self.shown:
+            ready, _, _ = select.select([self.ours], [], [], max(end - time.monotonic(), 0))
+            assert ready, self.shown
+            self.shown += os.read(self.ours, 65536)
+
+    def leaves(self) -> int:
+        code = self.process.wait(15)
+        assert termios.tcgetattr(self.ours) == self.before
+        return code
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.ours)
+
+
+@pytest.fixture
+def sit(gateway: Gateway) -> Iterator[Callable[..., Sitting]]:
+    made: list[Sitting] = []
+
+    def open_one(*arguments: str) -> Sitting:
+        made.append(Sitting(gateway, *arguments))
+        return made[-1]
+
+    yield open_one
+    for one in made:
+        one.close()
+
+
+def piped(gateway: Gateway, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        [sys.executable, "-m", "postern", *arguments],
+        env=gateway.environment,
+        input=data,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def newest(gateway: Gateway) -> dict[str, object]:
+    found = json.loads(gateway.run("sessions", "list", "--limit", "1", "--json").stdout)
+    one: dict[str, object] = found["data"][0]
+    return one
+
+
+def test_a_shell_at_a_terminal(sit: Callable[..., Sitting], gateway: Gateway) -> None:
+    sitting = sit("shell")
+    sitting.shows("bash-")
+    sitting.type("stty size; echo $TERM\r")
+    sitting.shows("25 95")
+    sitting.shows("xterm")
+    sitting.size(12, 60)
+    os.killpg(sitting.process.pid, signal.SIGWINCH)
+    time.sleep(0.3)
+    sitting.type("stty size\r")
+    sitting.shows("12 60")
+    sitting.type("sleep 60; echo code-$?\r")
+    time.sleep(0.5)
+    sitting.type("\x03")
+    time.sleep(0.3)
+    sitting.type("echo still he''re; exit 42\r")
+    sitting.shows("still here")
+    assert sitting.leaves() == 42
+    wait_until(lambda: newest(gateway)["status"] == "done")
+    assert newest(gateway)["exit_code"] == 42
+
+
+def test_a_terminal_that_is_told_to_end_is_given_back_as_it_was(sit: Callable[..., Sitting]) -> None:
+    sitting = sit("shell")
+    sitting.shows("bash-")
+    sitting.type("echo rea''dy; trap '' TERM; sleep 300; exit\r")
+    sitting.shows("ready")
+    sitting.process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    sitting.type("exit 7\r")
+    assert sitting.leaves() in (7, 143)
+
+
+def test_a_killed_session_ends_the_command_line_and_its_processes(
+    sit: Callable[..., Sitting], gateway: Gateway
+) -> None:
+    sitting = sit("shell")
+    sitting.shows("bash-")
+    sitting.type("(trap '' HUP TERM; sleep 300) & echo rea''dy\r")
+    sitting.shows("ready")
+    session = str(newest(gateway)["id"])
+    assert gateway.run("sessions", "kill", session).returncode == 0
+    wait_until(lambda: not processes(-1, f"POSTERN_SESSION_ID={session}".encode()), 2)
+    sitting.shows("this session was killed")
+    assert sitting.leaves() == 255
+
+
+def test_attack_output_that_would_fill_the_memory_of_a_slow_reader(gateway: Gateway) -> None:
+    reader = subprocess.Popen(
+        [sys.executable, "-m", "postern", "connect", "shell", "--", "-c", "head -c 60000000 /dev/zero"],
+        env=gateway.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    time.sleep(4)
+    pages = int(Path(f"/proc/{reader.pid}/statm").read_text().split()[1])
+    assert pages * os.sysconf("SC_PAGE_SIZE") < 120_000_000
+    assert reader.stdout is not None
+    assert len(reader.stdout.read()) == 60_000_000
+    assert reader.wait(10) == 0
+
+
+def test_50_mb_through_pipes_are_the_same(gateway: Gateway) -> None:
+    data = os.urandom(50_000_000)
+    done = piped(gateway, "connect", "shell", "--", "-c", "cat; echo e >&2; exit 3", data=data)
+    assert (done.returncode, done.stderr) == (3, b"e\n")
+    assert hashlib.sha256(done.stdout).digest() == hashlib.sha256(data).digest()
+
+
+def test_exec_keeps_output_errors_and_exit_code_apart(gateway: Gateway) -> None:
+    script = (
+        "import os, sys; print('out', os.environ['MODE'], sys.argv[1:]); print('err', file=sys.stderr); sys.exit(9)"
+    )
+    done = piped(gateway, "exec", "python", "-e", "MODE=dry", "--", "a b", data=script.encode())
+    assert (done.returncode, done.stdout) == (9, b"out dry ['a b']\n")
+    assert done.stderr.startswith(b"err\npostern: session ")
+
+
+def test_exec_with_arguments_alone(gateway: Gateway) -> None:
+    done = piped(gateway, "exec", "shell", "--json", "--", "-c", "echo hi; exit 4")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["exit_code"], told["output_status"]) == (4, 4, "failed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["exec", "shell", "-e", "NONAME", "-i", "x"], "NAME=VALUE"),
+        (["exec", "shell", "-e", "LD_PRELOAD=/x", "-i", "x"], "decides which code runs"),
+        (["connect", "shell", "--native"], "for databases"),
+    ],
+)
+def test_what_cannot_be(gateway: Gateway, arguments: Sequence[str], said: str) -> None:
+    done = gateway.run(*arguments)
+    assert done.returncode != 0
+    assert said in done.stderr

@@ -1,0 +1,139 @@
+"""Commands through an agent in a process of its own: what holds for the gateway's own agent holds there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.gateway import wait_until
+from tests.support.running import SOURCE, Gateway
+
+from postern.agent.ending import processes
+
+
+class AgentProcess:
+    """`postern agent` with that key and policy file."""
+
+    def __init__(self, key: str, folder: Path, policy: str = "") -> None:
+        self.log_file = folder / f"agent-{time.monotonic_ns()}.log"
+        environment = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE), "PLANTED": "planted"}
+        if policy:
+            file = folder / "policy.toml"
+            file.write_text(policy)
+            environment["POSTERN_AGENT_POLICY"] = str(file)
+        with self.log_file.open("wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "postern", "agent", "--grace", "2"], env=environment, stdout=log, stderr=log
+            )
+        wait_until(lambda: "a tunnel to" in self.log_file.read_text() or self.process.poll() is not None, 20)
+        assert self.process.poll() is None, self.log_file.read_text()
+
+    def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(by)
+        return self.process.wait(20)
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[Gateway]:
+    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
+        made = Gateway(Path(folder), ("--no-demo",))
+        try:
+            made.start()
+            yield made
+        finally:
+            made.remove()
+
+
+@pytest.fixture(scope="module")
+def key(gateway: Gateway) -> str:
+    """Of the agent `edge`; the connection `far` is its."""
+    found = re.search(r"grpcs://\S+", gateway.run("admin", "agents", "create", "edge").stdout)
+    assert found is not None
+    made = gateway.run(
+        *("connections", "create", "far", "--command", "bash", "--agent", "edge"),
+        *("--env", "TOKEN=planted-secret", "--redact", "EMAIL_ADDRESS"),
+    )
+    assert made.returncode == 0, made.stderr
+    return found.group()
+
+
+@pytest.fixture
+def agent(gateway: Gateway, key: str) -> Iterator[AgentProcess]:
+    made = AgentProcess(key, gateway.folder)
+    yield made
+    made.stop(signal.SIGKILL)
+
+
+def started(gateway: Gateway, *arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "postern", *arguments],
+        env=gateway.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def alive(gateway: Gateway) -> set[int]:
+    """The processes of the newest session."""
+    found = json.loads(gateway.run("sessions", "list", "--limit", "1", "--json").stdout)["data"]
+    return processes(-1, f"POSTERN_SESSION_ID={found[0]['id']}".encode()) if found else set()
+
+
+def test_a_script_at_the_agent(gateway: Gateway, agent: AgentProcess) -> None:
+    script = "echo ${#TOKEN} $PLANTED; printf 'ann@exa'; sleep 0.3; echo mple.com; echo err >&2; exit 6"
+    done = gateway.run("exec", "far", "-i", script)
+    assert (done.returncode, done.stdout) == (6, "14\n****@****\n")
+    assert done.stderr.startswith("err\n")
+
+
+def test_20_mb_through_the_agent_and_back(gateway: Gateway, agent: AgentProcess) -> None:
+    data = os.urandom(1 << 20).hex().encode() * 10
+    process = started(gateway, "connect", "far", "--", "-c", "cat")
+    shown, said = process.communicate(data, 60)
+    assert (process.returncode, said) == (0, b"")
+    assert shown == data
+
+
+def test_an_agent_that_is_killed_leaves_no_command_behind(gateway: Gateway, agent: AgentProcess) -> None:
+    process = started(gateway, "connect", "far", "--", "-c", "echo ready; exec sleep 300")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    assert alive(gateway)
+    agent.stop(signal.SIGKILL)
+    wait_until(lambda: not alive(gateway), 2)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 255
+    assert b"postern: " in said
+
+
+def test_an_agent_that_stops_ends_what_ignores_it(gateway: Gateway, agent: AgentProcess) -> None:
+    stubborn = "trap '' TERM HUP; (trap '' TERM HUP; sleep 300) & echo ready; while :; do sleep 0.1; done"
+    process = started(gateway, "connect", "far", "--", "-c", stubborn)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    assert agent.stop() == 0
+    assert not alive(gateway)
+    process.communicate(timeout=20)
+    assert process.returncode == 255
+
+
+def test_attack_a_gateway_that_asks_an_agent_for_a_command_that_its_owner_forbids(gateway: Gateway, key: str) -> None:
+    agent = AgentProcess(key, gateway.folder, "commands = false\n")
+    try:
+        done = gateway.run("exec", "far", "-i", "echo ran")
+        assert done.returncode == 1
+        assert "ran" not in done.stdout.splitlines()
+        assert "policy" in done.stderr
+    finally:
+        agent.stop()
