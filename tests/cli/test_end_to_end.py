@@ -131,9 +131,9 @@ def test_a_connection_is_tested_and_looked_into(gateway: Gateway) -> None:
     assert (done.returncode, done.stdout.startswith("shop-demo works")) == (0, True), done.stderr
     assert json.loads(gateway.run("connections", "test", "shop-demo", "--json").stdout) == {"success": True}
     tables = gateway.run("connections", "schema", "shop-demo").stdout
-    assert re.search(r"^public +customers$", tables, re.MULTILINE)
+    assert re.search(r"^public\tcustomers$", tables, re.MULTILINE)
     columns = gateway.run("connections", "schema", "shop-demo", "--table", "customers").stdout
-    assert re.search(r"^email +text +no$", columns, re.MULTILINE), columns
+    assert re.search(r"^email\ttext\tno$", columns, re.MULTILINE), columns
     found = json.loads(gateway.run("connections", "schema", "shop-demo", "--databases", "--json").stdout)
     assert found["databases"]
     missing = gateway.run("connections", "schema", "shop-demo", "--table", "no such table")

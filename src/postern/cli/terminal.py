@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
 import sys
 import termios
@@ -73,7 +72,7 @@ class Ends(asyncio.Protocol):
     def terminal(self) -> dict[str, object] | None:
         if not self._at_terminal:
             return None
-        size = shutil.get_terminal_size()
+        size = _size()
         return {"columns": size.columns, "rows": size.lines, "name": os.environ.get("TERM", "dumb")}
 
     async def serve(self, stream: asyncio.Transport) -> int:
@@ -152,8 +151,16 @@ class Ends(asyncio.Protocol):
         self._send(m.signal(name))
 
     def _resized(self) -> None:
-        size = shutil.get_terminal_size()
+        size = _size()
         self._send(m.resize(size.columns, size.lines))
+
+
+def _size() -> os.terminal_size:
+    """Of the terminal itself. COLUMNS and LINES are what somebody once exported: they do not follow its window."""
+    try:
+        return os.get_terminal_size(sys.stdin.fileno())
+    except OSError:
+        return os.terminal_size((80, 24))
 
 
 def _write(fd: int, data: bytes) -> None:
