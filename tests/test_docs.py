@@ -9,7 +9,7 @@ import pytest
 from scripts import generate_docs
 
 from postern.cli.main import COMMANDS
-from postern.settings import Settings
+from postern.settings import AgentSettings, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -39,10 +39,10 @@ def test_commands_variables_and_make_targets_exist(page: Path) -> None:
     text = page.read_text()
     for command in re.findall(r"`postern ([a-z-]+)", text):
         assert command in COMMANDS, f"{page.name} names `postern {command}`"
-    known = {f"POSTERN_{name.upper()}" for name in Settings.__dataclass_fields__}
+    settings = {*Settings.__dataclass_fields__, *AgentSettings.__dataclass_fields__}
+    known = {f"POSTERN_{name.upper()}" for name in settings}
     known |= {
         "POSTERN_API_URL",
-        "POSTERN_KEY",
         "POSTERN_TOKEN",
         "POSTERN_PROFILE",
         "POSTERN_COMPILE",

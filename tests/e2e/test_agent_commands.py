@@ -4,43 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.agents import AgentProcess, enrolled
 from tests.support.gateway import wait_until
-from tests.support.running import SOURCE, Gateway
+from tests.support.running import Gateway
 
 from postern.agent.ending import processes
 
 
-class AgentProcess:
-    """`postern agent` with that key and policy file."""
-
-    def __init__(self, key: str, folder: Path, policy: str = "") -> None:
-        self.log_file = folder / f"agent-{time.monotonic_ns()}.log"
-        environment = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE), "PLANTED": "planted"}
-        if policy:
-            file = folder / "policy.toml"
-            file.write_text(policy)
-            environment["POSTERN_AGENT_POLICY"] = str(file)
-        with self.log_file.open("wb") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "postern", "agent", "--grace", "2"], env=environment, stdout=log, stderr=log
-            )
-        wait_until(lambda: "a tunnel to" in self.log_file.read_text() or self.process.poll() is not None, 20)
-        assert self.process.poll() is None, self.log_file.read_text()
-
-    def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
-        if self.process.poll() is None:
-            self.process.send_signal(by)
-        return self.process.wait(20)
+def served(gateway: Gateway, key: str, policy: str = "") -> AgentProcess:
+    """Once it serves; it has a variable that no command of it may see."""
+    made = AgentProcess(key, gateway.folder, policy=policy, grace=2, PLANTED="planted")
+    made.until_it_serves()
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +40,18 @@ def gateway() -> Iterator[Gateway]:
 @pytest.fixture(scope="module")
 def key(gateway: Gateway) -> str:
     """Of the agent `edge`; the connection `far` is its."""
-    found = re.search(r"grpcs://\S+", gateway.run("admin", "agents", "create", "edge").stdout)
-    assert found is not None
+    found = enrolled(gateway, "edge")
     made = gateway.run(
         *("connections", "create", "far", "--command", "bash", "--agent", "edge"),
         *("--env", "TOKEN=planted-secret", "--redact", "EMAIL_ADDRESS"),
     )
     assert made.returncode == 0, made.stderr
-    return found.group()
+    return found
 
 
 @pytest.fixture
 def agent(gateway: Gateway, key: str) -> Iterator[AgentProcess]:
-    made = AgentProcess(key, gateway.folder)
+    made = served(gateway, key)
     yield made
     made.stop(signal.SIGKILL)
 
@@ -129,7 +111,7 @@ def test_an_agent_that_stops_ends_what_ignores_it(gateway: Gateway, agent: Agent
 
 
 def test_attack_a_gateway_that_asks_an_agent_for_a_command_that_its_owner_forbids(gateway: Gateway, key: str) -> None:
-    agent = AgentProcess(key, gateway.folder, "commands = false\n")
+    agent = served(gateway, key, "commands = false\n")
     try:
         done = gateway.run("exec", "far", "-i", "echo ran")
         assert done.returncode == 1

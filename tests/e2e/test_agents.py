@@ -105,9 +105,11 @@ def test_an_agent_that_is_told_to_stop_lets_its_sessions_end(gateway: Gateway, a
 
 
 def test_a_gateway_that_is_restarted_is_found_again(gateway: Gateway, agent: AgentProcess) -> None:
+    before = agent.log.count("is open")
     assert gateway.stop(signal.SIGTERM) == 0
     gateway.start()
-    wait_until(lambda: status(gateway) == "online", 40)
+    wait_until(lambda: agent.log.count("is open") > before, 40)
+    assert status(gateway) == "online"
     with connected(gateway, "far") as client:
         assert client.execute("select 4").fetchone() == (4,)
 

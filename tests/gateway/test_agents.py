@@ -108,6 +108,16 @@ async def worker(material: Material) -> AsyncIterator[Worker]:
     await worker.stop()
 
 
+@pytest.fixture
+async def agent(worker: Worker, material: Material) -> AsyncIterator[AgentHere]:
+    """It holds a tunnel to the worker."""
+    here = AgentHere(material)
+    here.want(worker)
+    await worker.until_there()
+    yield here
+    await here.held.close("done")
+
+
 def permit_for(server: PostgresServer, **secret: str) -> Permit:
     given = {"HOST": "127.0.0.1", "PORT": str(server.port), "USER": "postgres", "DB": "postgres"} | secret
     stored = {f"envvar:{name}": Secret(base64.b64encode(value.encode()).decode()) for name, value in given.items()}
@@ -133,11 +143,8 @@ async def query(target: Target, text: bytes = b"select 'it is me'") -> bytes:
 
 
 async def test_a_target_is_logged_in_to_by_the_agent_and_then_piped(
-    worker: Worker, material: Material, postgres_server: PostgresServer
+    worker: Worker, agent: AgentHere, postgres_server: PostgresServer
 ) -> None:
-    agent = AgentHere(material)
-    agent.want(worker)
-    await worker.until_there()
     target = await dial(worker, permit_for(postgres_server))
     assert target.parameters["application_name"] == "through the tunnel"
     assert target.process > 0
@@ -146,15 +153,11 @@ async def test_a_target_is_logged_in_to_by_the_agent_and_then_piped(
     target.stream.close()
     async with asyncio.timeout(5):
         await agent.orders.idle.wait()
-    await agent.held.close("done")
 
 
 async def test_a_running_request_is_cancelled_through_the_agent(
-    worker: Worker, material: Material, postgres_server: PostgresServer
+    worker: Worker, agent: AgentHere, postgres_server: PostgresServer
 ) -> None:
-    agent = AgentHere(material)
-    agent.want(worker)
-    await worker.until_there()
     permit = permit_for(postgres_server)
     target = await dial(worker, permit)
     running = asyncio.ensure_future(query(target, b"select pg_sleep(60)"))
@@ -162,15 +165,11 @@ async def test_a_running_request_is_cancelled_through_the_agent(
     await RemoteAgents(worker.tunnels, timeout=5).cancel(permit, target)
     assert b"canceling statement" in await running
     target.stream.close()
-    await agent.held.close("done")
 
 
 async def test_what_the_target_says_of_the_login_comes_back_as_it_was(
-    worker: Worker, material: Material, postgres_server: PostgresServer
+    worker: Worker, agent: AgentHere, postgres_server: PostgresServer
 ) -> None:
-    agent = AgentHere(material)
-    agent.want(worker)
-    await worker.until_there()
     with pytest.raises(TargetRefused, match="nowhere") as refused:
         await dial(worker, permit_for(postgres_server, DB="nowhere"))
     assert refused.value.report.code == "3D000"
@@ -178,7 +177,6 @@ async def test_what_the_target_says_of_the_login_comes_back_as_it_was(
         await dial(worker, permit_for(postgres_server, PORT="1"))
     with pytest.raises(Unavailable, match="no secret 'envvar:USER'"):
         await dial(worker, permit_for(postgres_server, USER=""))
-    await agent.held.close("done")
 
 
 async def test_the_agents_own_policy_is_the_last_word(
@@ -192,15 +190,11 @@ async def test_the_agents_own_policy_is_the_last_word(
     await agent.held.close("done")
 
 
-async def test_a_target_that_accepts_and_never_answers_is_given_up_in_time(worker: Worker, material: Material) -> None:
+async def test_a_target_that_accepts_and_never_answers_is_given_up_in_time(worker: Worker, agent: AgentHere) -> None:
     silent = await asyncio.start_server(lambda reader, writer: None, "127.0.0.1", 0)
-    agent = AgentHere(material)
-    agent.want(worker)
-    await worker.until_there()
     server = PostgresServer(port=silent.sockets[0].getsockname()[1])
     with pytest.raises(Unavailable, match=r"did not answer within 0\.3 seconds"):
         await dial(worker, permit_for(server), timeout=0.3)
-    await agent.held.close("done")
     silent.close()
 
 

@@ -44,12 +44,19 @@ def connected(gateway: Gateway, name: str) -> psycopg.Connection[tuple[object, .
 
 
 class AgentProcess:
-    """With that key, in an environment that tells it nothing else. `before` are words to start it by."""
+    """With that key and policy, in an environment that tells it nothing else but `variables`. `before` are words to
+    start it by; `grace` is how many seconds its sessions have when it is told to stop."""
 
-    def __init__(self, key: str, folder: Path, *before: str) -> None:
+    def __init__(
+        self, key: str, folder: Path, *before: str, policy: str = "", grace: int = 10, **variables: str
+    ) -> None:
         self._log = folder / f"agent-{time.monotonic_ns()}.log"
-        environment = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE)}
-        command = [*before, sys.executable, "-m", "postern", "agent", "--grace", "10"]
+        environment = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE), **variables}
+        if policy:
+            file = folder / "policy.toml"
+            file.write_text(policy)
+            environment["POSTERN_AGENT_POLICY"] = str(file)
+        command = [*before, sys.executable, "-m", "postern", "agent", "--grace", str(grace)]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 

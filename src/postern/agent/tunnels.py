@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.2, 5.0  # seconds
 AGAIN_PAUSE = 1.0  # seconds at most after a dial that led to a worker which has a tunnel: the next one may be luckier
-LAST = 3.0  # seconds
+LAST = 3.0  # seconds that commands have to end when their tunnels are closed
 
 
 class Tunnels:

@@ -131,17 +131,17 @@ class TunnelDoor:
             mux.data_received(rest)
 
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
-        wanted = _wish(incoming.request, token)
+        connection, bearer = _wish(incoming.request, token)
         start = start_of(incoming.request)
         since = self._links.changes
-        caller = await self._authentication.caller(wanted[1], address=address)
+        caller = await self._authentication.caller(bearer, address=address)
         client = StreamHandshake()
         incoming.accept({}, client)
 
         async def login(client: StreamHandshake) -> Awaitable[None] | None:
             if start is not None:
-                return await self._run(client, caller.principal, wanted[0], start, since=since)
-            return await self._carry(client, caller.principal, wanted[0], since=since)
+                return await self._run(client, caller.principal, connection, start, since=since)
+            return await self._carry(client, caller.principal, connection, since=since)
 
         self._logins.start(client, login)
 

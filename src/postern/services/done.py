@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from uuid import UUID
 
 from postern.store.ports import Signals, Topic
@@ -36,3 +36,16 @@ class DoneSignals:
     def _wake_all(self, _payload: Mapping[str, str]) -> None:
         for event in self._waiting.values():
             event.set()
+
+
+async def looks(event: asyncio.Event, wait: float, again: float) -> AsyncIterator[None]:
+    """Each time that it is worth a look whether it is done, for `wait` seconds: upon the event, and every `again`
+    seconds, should a signal be lost."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + wait
+    while (left := deadline - loop.time()) > 0:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(min(left, again)):
+                await event.wait()
+        event.clear()
+        yield

@@ -21,7 +21,7 @@ from postern.domain.principal import Principal
 from postern.domain.text import one_line
 from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable
 from postern.services.access import Access
-from postern.services.done import DoneSignals
+from postern.services.done import DoneSignals, looks
 from postern.store.ports import Clock, ErrandStore, PrincipalStore, Signals, Topic
 
 __all__ = ["WAIT", "Errands"]
@@ -144,16 +144,8 @@ class Errands:
                 await asyncio.shield(self._store.remove(errand.id))
 
     async def _wait(self, errand: Errand, event: asyncio.Event, wait: float) -> ErrandAnswer:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + wait
         worker = None
-        while (left := deadline - loop.time()) > 0:
-            try:
-                async with asyncio.timeout(min(left, _LOOK_AGAIN)):
-                    await event.wait()
-            except TimeoutError:
-                pass
-            event.clear()
+        async for _ in looks(event, wait, _LOOK_AGAIN):
             worker, answer = await self._store.look(errand.id)
             if answer is not None:
                 return _read(json.loads(answer))

@@ -47,7 +47,7 @@ async def _serve(key: AgentKey, orders: Orders, grace: float) -> None:
     hello = {"instance": str(instance), "version": __version__}
     tunnels = Tunnels(key.secret, key.authority, hello, orders)
     stopping = _Stop()
-    attending = asyncio.create_task(_attend(key, tunnels, facts(), instance))
+    attending = asyncio.create_task(_attend(key, tunnels, instance))
     told = asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait((attending, told), return_when=asyncio.FIRST_COMPLETED)
@@ -77,9 +77,9 @@ class _Stop:
         log.info("stopping; once more to stop at once")
 
 
-async def _attend(key: AgentKey, tunnels: Tunnels, facts: Mapping[str, str], instance: UUID) -> None:
+async def _attend(key: AgentKey, tunnels: Tunnels, instance: UUID) -> None:
     url = ""
-    async for order in attend(key, facts, instance):
+    async for order in attend(key, facts(), instance):
         if isinstance(order, Drain):
             log.info("the gateway asks this agent to stop: %s", order.reason)
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import signal
@@ -72,6 +73,21 @@ def pipeline(permit: Permit, view: SessionView) -> Pipeline:
     return Pipeline(default_interceptors(permit.policy), view)
 
 
+def wire(settings: Settings, permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
+    """The steady state of a link by the protocol of its connection; `parameters` are what the target said at login."""
+    if permit.connection.protocol == TERMINAL:
+        is_script = permit.verb is Verb.EXEC
+        return TerminalWire(
+            arguments=start.arguments,
+            whole=is_script,
+            terminal=start.terminal is not None,
+            max_message=settings.max_statement,
+            most_output=settings.script_output_limit if is_script else 0,
+        )
+    encoding = parameters.get("client_encoding", "UTF8")
+    return PostgresWire(max_message=settings.max_statement, client_encoding=encoding)
+
+
 class SpoolRecording:
     """One session's spool while it is written; `finish` makes it an archive, together with others that end now."""
 
@@ -129,19 +145,6 @@ def build_worker(
         header = Header(session, connection.protocol, connection.name, permit.principal.email, started_at)
         return SpoolRecording(settings, commits, name, session, header)
 
-    def wire(permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
-        if permit.connection.protocol == TERMINAL:
-            is_script = permit.verb is Verb.EXEC
-            return TerminalWire(
-                arguments=start.arguments,
-                whole=is_script,
-                terminal=start.terminal is not None,
-                max_message=settings.max_statement,
-                most_output=settings.script_output_limit if is_script else 0,
-            )
-        encoding = parameters.get("client_encoding", "UTF8")
-        return PostgresWire(max_message=settings.max_statement, client_encoding=encoding)
-
     async def recovered() -> None:
         await _recover(settings, name, made)
 
@@ -149,14 +152,9 @@ def build_worker(
     own = embedded_agent(settings, os.environ, owner)
     tunnels = Tunnels(wait=AGENT_WAIT)
     agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
-    parts = Parts(pipeline=pipeline, recording=recording, wire=wire)
+    parts = Parts(pipeline=pipeline, recording=recording, wire=functools.partial(wire, settings))
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
-    gate = PostgresGate(
-        made.access,
-        engine,
-        made.signals,
-        decoy_secret=decoy_secret,
-    )
+    gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine)
     logins = Logins(
         timeout=settings.handshake_timeout,

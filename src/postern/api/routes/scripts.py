@@ -21,7 +21,7 @@ from postern.domain.results import Result
 from postern.domain.session import Session, SessionStatus
 from postern.errors import NotFound
 from postern.services.bundle import Services
-from postern.services.done import DoneSignals
+from postern.services.done import DoneSignals, looks
 
 router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 
@@ -68,15 +68,7 @@ async def run_script(
 async def _wait_for_end(
     services: Services, caller: Principal, session: Session, event: asyncio.Event, wait: float
 ) -> Session:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + wait
-    while (left := deadline - loop.time()) > 0:
-        try:
-            async with asyncio.timeout(min(left, _LOOK_AGAIN)):
-                await event.wait()
-        except TimeoutError:
-            pass
-        event.clear()
+    async for _ in looks(event, wait, _LOOK_AGAIN):
         session = await services.sessions.get(caller, session.id)
         if session.status is SessionStatus.DONE:
             break
