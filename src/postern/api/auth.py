@@ -19,6 +19,7 @@ from postern.domain.login import ClientKind
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Denied, Malformed, Unauthenticated
+from postern.services.identity.authentication import MUST_ENROL
 from postern.services.identity.authentication import Caller as WholeCaller
 from postern.services.identity.logins import ClientFacts
 
@@ -62,7 +63,7 @@ async def authenticated(request: Request) -> WholeCaller:
         raise Malformed("a request has the session's cookie or a header with a token, never both; leave one out")
     if token is None:
         raise Unauthenticated("this needs a token: log in, and send `Authorization: Bearer <token>`")
-    caller = await services_of(request).authentication.caller(token, address=address_of(request))
+    caller = await services_of(request).authentication.enrolling_caller(token, address=address_of(request))
     if held is not None:
         if caller.login is None:
             raise Unauthenticated("only the token of a login may be in the session's cookie")
@@ -87,7 +88,7 @@ async def caller_of(request: Request) -> WholeCaller:
     """Who asks, and by what. Raises Denied for one who must enrol a second factor first, and as `authenticated`."""
     caller = await authenticated(request)
     if caller.must_enrol:
-        raise Denied("your organisation requires a second factor: enrol one by POST /api/users/self/second-factors")
+        raise Denied(MUST_ENROL)
     return caller
 
 

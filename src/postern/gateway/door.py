@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable
 from typing import Protocol
+from uuid import UUID
 
 from postern.domain.agent import SECRET_PREFIX, Agent
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import PosternError, ProtocolViolation
+from postern.errors import PosternError, ProtocolViolation, TooMany
 from postern.gateway.command import start_of
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
@@ -31,6 +33,7 @@ from postern.transport.websocket import WebSocketTransport
 log = logging.getLogger(__name__)
 
 MOST_STREAMS = 1_000  # of one command line
+MOST_TUNNELS = 100  # of one person, at this worker
 
 
 class Enrolment(Protocol):
@@ -77,6 +80,7 @@ class TunnelDoor:
         self._links = links
         self._logins = logins
         self._open: set[Mux] = set()
+        self._people: Counter[UUID] = Counter()  # how many tunnels each has here
 
     def opened(self, transport: WebSocketTransport, token: str) -> None:
         stream = StreamHandshake()
@@ -111,15 +115,24 @@ class TunnelDoor:
         return _until_lost(mux)
 
     async def _person(self, stream: StreamHandshake, token: Secret) -> Awaitable[None]:
-        await self._authentication.caller(token, address=stream.peer)
+        person = (await self._authentication.caller(token, address=stream.peer)).principal
+        if self._people[person.id] >= MOST_TUNNELS:
+            raise TooMany(f"you have {MOST_TUNNELS} tunnels here already; end a command that holds one, then try again")
         peer = stream.peer
 
         def take(incoming: Incoming) -> None:
             incoming.serve(self._connect(incoming, token, peer))
 
         mux = Mux(dialler=False, hello=self._hello, on_open=take, most=MOST_STREAMS)
+        self._people[person.id] += 1
+        mux.lost.add_done_callback(lambda _lost: self._leave(person.id))
         self._start(mux, stream)
         return _until_lost(mux)
+
+    def _leave(self, person: UUID) -> None:
+        self._people[person] -= 1
+        if not self._people[person]:
+            del self._people[person]
 
     def _start(self, mux: Mux, stream: StreamHandshake) -> None:
         assert stream.transport is not None

@@ -45,7 +45,7 @@ class Scene:
     key: str = ""
 
     async def caller(self, token: Secret | None = None) -> Caller:
-        return await self.services.authentication.caller(token or self.token, address="::1")
+        return await self.services.authentication.enrolling_caller(token or self.token, address="::1")
 
     async def password(self) -> Opened | SecondStep:
         return await self.services.local_login.login("ann@example.com", PASSWORD, CLIENT)
@@ -445,6 +445,8 @@ async def test_an_organisation_can_require_a_second_factor(scene: Scene) -> None
     before = scene.token
     await scene.require()
     assert (await scene.caller(before)).must_enrol
+    with pytest.raises(Denied, match="requires a second factor"):
+        await scene.services.authentication.caller(before, address="::1")
     opened = await scene.password()
     assert isinstance(opened, Opened)
     caller = await scene.caller(opened.token)

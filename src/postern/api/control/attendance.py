@@ -10,7 +10,7 @@ from uuid import UUID
 import grpc
 
 from postern.api.control.calls import Context, Room, address_of, bearer_of, code_of, first_report, write
-from postern.domain.agent import Agent
+from postern.domain.agent import MOST_INSTANCES, Agent
 from postern.domain.control import HEARTBEAT, SILENCE
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
@@ -22,7 +22,6 @@ from postern.transport.control.control_pb2_grpc import ControlServicer
 
 log = logging.getLogger(__name__)
 
-_MOST_INSTANCES = 64  # streams of one agent
 _MOST_REPORTS = 50  # between two heart-beats of ours
 _REASONS = {
     AgentChange.RENEWED: "this agent's key was renewed; start it with the new one",
@@ -149,8 +148,8 @@ class Control(ControlServicer):
         """Raises TooMany."""
         of_one = self._streams.setdefault(stream.agent.id, {})
         older = of_one.get(stream.instance)
-        if older is None and len(of_one) >= _MOST_INSTANCES:
-            raise TooMany(f"{_MOST_INSTANCES} instances of this agent attend already; end one, or make another agent")
+        if older is None and len(of_one) >= MOST_INSTANCES:
+            raise TooMany(f"{MOST_INSTANCES} instances of this agent attend already; end one, or make another agent")
         of_one[stream.instance] = stream
         if older is not None:  # half-open, most likely: it must not block the one that lives
             older.replaced = True

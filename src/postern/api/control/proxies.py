@@ -60,8 +60,6 @@ class ProxyManager(ProxyManagerServicer):
         except ValueError:
             raise Malformed("instance: must be a UUID") from None
         caller = await self._authentication.caller(token, address=address)
-        if caller.must_enrol:
-            raise Denied("your organisation requires a second factor: postern second-factor add NAME")
         return self._proxies.attach(caller.principal, instance)
 
     async def _attend(self, context: Context, attached: Attached, heard: _Heard, token: Secret, address: str) -> None:
@@ -95,8 +93,8 @@ class ProxyManager(ProxyManagerServicer):
     async def _check(self, context: Context, token: Secret, address: str) -> None:
         try:
             await self._authentication.caller(token, address=address)
-        except Unauthenticated as error:
-            await context.abort(grpc.StatusCode.UNAUTHENTICATED, error.message)
+        except (Unauthenticated, Denied) as error:
+            await context.abort(code_of(error), error.message)
         except PosternError as error:  # the store does not answer: the next look does it
             log.warning("whether a proxy manager's token holds is not known: %s", error)
 

@@ -141,8 +141,6 @@ async def _browser(request: Request, services: Services, info: Told) -> tuple[Ac
     caller = await services.authentication.caller(held, address=address_of(request))
     if caller.login is None:
         raise Unauthenticated("only the token of a login may be in the session's cookie")
-    if caller.must_enrol:
-        raise Denied("your organisation requires a second factor: enrol one first, then open this page again")
     return await services.users.own(caller.principal), caller.login, held
 
 

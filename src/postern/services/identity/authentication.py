@@ -10,10 +10,15 @@ from postern.domain.features import Feature
 from postern.domain.login import Login
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import Unauthenticated
+from postern.errors import Denied, Unauthenticated
 from postern.services.identity.logins import Logins, require_active
 from postern.services.identity.tokens import Tokens
 from postern.services.server.features import Features
+
+MUST_ENROL = (
+    "your organisation requires a second factor: enrol one (postern second-factor add NAME, or "
+    "POST /api/users/self/second-factors), then try again"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,16 @@ class Authentication:
         self._provider = provider
 
     async def caller(self, token: Secret, *, address: str) -> Caller:
-        """`address` is the client's. Raises Unauthenticated, Unavailable."""
+        """`address` is the client's. Raises Unauthenticated, Unavailable, and Denied for one who must enrol a second
+        factor first."""
+        found = await self.enrolling_caller(token, address=address)
+        if found.must_enrol:
+            raise Denied(MUST_ENROL)
+        return found
+
+    async def enrolling_caller(self, token: Secret, *, address: str) -> Caller:
+        """Also one who must enrol a second factor first: for the few calls that serve just that. Raises
+        Unauthenticated, Unavailable."""
         if token.reveal().startswith(PREFIX) and self._api_keys is not None:
             key, principal = await self._api_keys.authenticate(token, address)
             if not await self._features.enabled(principal.org_id, Feature.API_KEYS):
