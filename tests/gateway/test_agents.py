@@ -276,3 +276,22 @@ async def test_draining_takes_nothing_new_and_lets_what_runs_end(
     target.stream.close()
     async with asyncio.timeout(5):
         await closing
+
+
+async def test_attack_a_key_comes_with_instances_without_end(
+    worker: Worker, material: Material, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postern.gateway.tunnels.MOST_INSTANCES", 2)
+    several = [AgentHere(material) for _ in range(2)]
+    for here in several:
+        here.want(worker)
+    await worker.until_there(2)
+    late = AgentHere(material)
+    late.want(worker)
+    await asyncio.sleep(0.5)
+    assert len(worker.tunnels._instances[AGENT]) == 2
+    assert not late.held.held
+    await several[0].held.close("done")
+    await until(lambda: bool(late.held.held))
+    for here in (*several[1:], late):
+        await here.held.close("done")

@@ -27,6 +27,7 @@ ALIVE_FOR = timedelta(seconds=15)
 SECRET_PREFIX = "xagt-"  # noqa: S105 - what secrets begin with
 SECRET_FORM = re.compile(r"xagt-[A-Za-z0-9_-]{43}")
 MAX_FACT = 256  # characters
+MOST_INSTANCES = 64  # of one agent, at once
 
 # What an agent may tell of itself.
 FACTS = ("version", "hostname", "platform", "machine_id", "kernel_version", "python_version")

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from uuid import UUID
 
-from postern.domain.agent import Agent
+from postern.domain.agent import MOST_INSTANCES, Agent
 from postern.transport.mux import Mux
 
 log = logging.getLogger(__name__)
@@ -36,9 +36,14 @@ class Tunnels:
         return list(self._agents.values())
 
     def add(self, agent: Agent, instance: str, mux: Mux) -> None:
-        """It is forgotten by itself when it is lost."""
+        """It is forgotten by itself when it is lost. An instance too many is closed at once."""
         agent_id = agent.id
-        if agent_id not in self._instances:
+        held = self._instances.get(agent_id, {})
+        if instance not in held and len(held) >= MOST_INSTANCES:
+            log.warning("agent %s comes with more than %d instances; one is turned away", agent_id, MOST_INSTANCES)
+            mux.close(f"{MOST_INSTANCES} instances of this agent are here already; end one, or make another agent")
+            return
+        if not held:
             self.on_change(agent_id, True)
         self._agents[agent_id] = agent
         known = self._instances.setdefault(agent_id, {})
