@@ -15,14 +15,42 @@ from postern.domain.secret import Secret
 from postern.errors import Invalid
 
 
-@pytest.mark.parametrize("name", ["A", "_x", "MODE_2", "TOKEN", "AWS_REGION"])
+@pytest.mark.parametrize(
+    "name", ["A", "_x", "MODE_2", "TOKEN", "AWS_REGION", "SRC", "TERM", "COLUMNS", "LANG", "PGAPPNAME"]
+)
 def test_what_a_client_may_set(name: str) -> None:
     assert is_variable(name)
 
 
 @pytest.mark.parametrize(
     "name",
-    ["", "1A", "A-B", "A=B", "A\n", "PATH", "LD_PRELOAD", "BASH_ENV", "BASH_FUNC_x", "PYTHONPATH", "POSTERN_USER_ID"],
+    [
+        *(
+            "",
+            "1A",
+            "A-B",
+            "A=B",
+            "A\n",
+            "PATH",
+            "LD_PRELOAD",
+            "BASH_ENV",
+            "BASH_FUNC_x",
+            "PYTHONPATH",
+            "POSTERN_USER_ID",
+        ),
+        *(
+            "HOME",
+            "PAGER",
+            "PSQL_PAGER",
+            "GIT_EDITOR",
+            "LESSOPEN",
+            "JDK_JAVA_OPTIONS",
+            "_JAVA_OPTIONS",
+            "NODE_PATH",
+            "PS4",
+        ),
+        *("https_proxy", "PGHOSTADDR", "PGSERVICEFILE", "MYSQL_HOME", "AWS_ENDPOINT_URL", "SSL_CERT_FILE"),
+    ],
 )
 def test_attack_a_variable_that_decides_which_code_runs(name: str) -> None:
     assert not is_variable(name)

@@ -15,9 +15,48 @@ MAX_BYTES = 96 * 1024  # of all arguments, and of all variables: what a tunnel's
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 _PREFIX = "envvar:"
-# They say which code programs load, and so what a command is; and what a command hears of its session is ours to say.
-_LOADERS = frozenset({"PATH", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "NODE_OPTIONS", "GCONV_PATH"})
-_LOADER_PREFIXES = ("LD_", "DYLD_", "BASH_FUNC_", "PYTHON", "PERL5", "RUBY", "JAVA_TOOL", "GIT_", "POSTERN_")
+# They say which code programs load or start, and so what a command is, or whom it talks to with its secrets; and what a
+# command hears of its session is ours to say. No list is whole: docs/how-to/run-commands.md says what that means.
+_LOADERS = frozenset(
+    {
+        *("PATH", "HOME", "SHELL", "TMPDIR", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "ZDOTDIR"),
+        *(
+            "PROMPT_COMMAND",
+            "PS0",
+            "PS1",
+            "PS2",
+            "PS4",
+            "INPUTRC",
+            "IRBRC",
+            "TERMINFO",
+            "GCONV_PATH",
+            "LOCPATH",
+            "NLSPATH",
+        ),
+        *("CLASSPATH", "PHPRC", "OPENSSL_CONF", "ERL_FLAGS", "EXINIT", "VIMINIT", "BROWSER", "HOSTALIASES"),
+    }
+)
+_LOADER_PREFIXES = (
+    *("LD_", "DYLD_", "BASH_FUNC_", "MALLOC_", "GIT_", "POSTERN_", "PYTHON", "PERL5", "RUBY", "GEM_", "BUNDLE_"),
+    *(
+        "NODE_",
+        "NPM_",
+        "LUA_",
+        "PHP_INI",
+        "JAVA_TOOL",
+        "LESS",
+        "XDG_",
+        "SSL_",
+        "AWS_ENDPOINT",
+        "AWS_C",
+        "AWS_S",
+        "PSQL",
+        "PGHOST",
+        "PGPORT",
+    ),
+    *("PGSERVICE", "PGSYSCONF", "PGOPTIONS", "PGSSL", "MYSQL_", "LIBMYSQL"),
+)
+_LOADER_ENDINGS = ("PAGER", "EDITOR", "VISUAL", "_PROXY", "_OPTIONS", "_OPTS", "_PRELOAD")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +75,9 @@ NOTHING_ADDED = Invocation()
 
 def is_variable(name: str) -> bool:
     """Whether a client may set it."""
-    return bool(_NAME.fullmatch(name)) and name not in _LOADERS and not name.upper().startswith(_LOADER_PREFIXES)
+    upper = name.upper()  # some programs read either case
+    chosen = upper in _LOADERS or upper.startswith(_LOADER_PREFIXES) or upper.endswith(_LOADER_ENDINGS)
+    return bool(_NAME.fullmatch(name)) and not chosen
 
 
 def check_arguments(arguments: Sequence[str], field: str = "client_args") -> tuple[str, ...]:
