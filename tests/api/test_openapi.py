@@ -36,7 +36,7 @@ from tests.support.examples import THOROUGH
 from postern.store.database import Database
 
 BOUNDED = settings(
-    max_examples=6 if THOROUGH else 3,  # per operation and mode
+    max_examples=6 if THOROUGH else 2,  # per operation and mode
     deadline=None,
     database=None,
     derandomize=True,

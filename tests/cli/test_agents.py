@@ -65,6 +65,7 @@ async def test_the_key_that_is_printed_is_all_that_an_agent_needs(gateway: Gatew
         await agent.stop()
 
 
+@pytest.mark.slow
 async def test_it_comes_back_when_the_apis_process_was_killed(gateway: Gateway) -> None:
     agent = Attending(made(gateway, "second"))
     try:
@@ -75,6 +76,7 @@ async def test_it_comes_back_when_the_apis_process_was_killed(gateway: Gateway) 
         await agent.stop()
 
 
+@pytest.mark.slow
 async def test_it_hears_that_a_worker_was_killed_and_that_another_took_its_place(gateway: Gateway) -> None:
     agent = Attending(made(gateway, "third"))
     try:

@@ -107,6 +107,7 @@ def test_silent_connections_do_not_keep_the_browser_out(loopback: Loopback) -> N
             one.close()
 
 
+@pytest.mark.slow
 def test_connections_are_bounded(loopback: Loopback) -> None:
     before = threading.active_count()
     opened = [socket.create_connection(("127.0.0.1", loopback.port)) for _ in range(60)]

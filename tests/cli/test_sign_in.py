@@ -231,6 +231,7 @@ def test_somebody_refuses_the_code(gate: Served, provider: OpenIdProvider, capsy
         by_device(Gateway(gate.url), Person(gate, capsys, "deny").sleep)
 
 
+@pytest.mark.slow
 def test_a_code_expires(gate: Served, provider: OpenIdProvider, capsys: pytest.CaptureFixture[str]) -> None:
     person = Person(gate, capsys, "")
     with pytest.raises(Unauthenticated):

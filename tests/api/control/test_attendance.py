@@ -208,6 +208,7 @@ async def test_several_instances_attend_side_by_side_and_the_newest_stream_of_on
     assert not beside.task.done()
 
 
+@pytest.mark.slow
 async def test_a_link_that_froze_is_noticed_by_both_and_left(place: Place, attend: Attend) -> None:
     """Half-open: neither side is told that the other is not there."""
     link = Link(place.port)
@@ -250,6 +251,7 @@ async def test_an_agent_that_went_silent_without_the_link_breaking_is_let_go(
     assert _streams(place) == 0
 
 
+@pytest.mark.slow
 async def test_a_stranger_who_opens_a_thousand_streams_and_says_nothing_keeps_nobody_out_for_long(
     place: Place, attend: Attend
 ) -> None:
