@@ -352,7 +352,7 @@ async def test_a_report_that_is_too_large_or_a_flood_of_them_ends_the_stream(pla
 
 
 async def test_one_agent_cannot_take_all_the_streams(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attendance, "_MOST_INSTANCES", 3)
+    monkeypatch.setattr(attendance, "MOST_INSTANCES", 3)
     key = await place.key()
     calls = []
     async with stub(place) as call_of:
