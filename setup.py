@@ -39,6 +39,7 @@ HOT = [
     "protocols/terminal/wire.py",
     "recording/recorder.py",
     "recording/records.py",
+    "recording/segments.py",
     "recording/spool.py",
     "relay/driver.py",
     "relay/link.py",

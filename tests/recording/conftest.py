@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from uuid import UUID, uuid4
 
 import pytest
 
+from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import spool_path
 from postern.recording.records import Header
+from postern.recording.segments import Segments
 from postern.recording.spool import Spool
 
 MakeSpool = Callable[..., Spool]
+MakeSegments = Callable[..., Segments]
 
 
 @pytest.fixture
 def header() -> Header:
     started = datetime(2026, 3, 7, 10, 30, tzinfo=UTC)
-    return Header(uuid4(), "postgres", "shop", "ann@example.com", started)
+    return Header(uuid4(), uuid4(), "postgres", "shop", "ann@example.com", started)
 
 
 @pytest.fixture
@@ -32,7 +36,7 @@ def make_spool(home: Path, header: Header) -> Iterator[MakeSpool]:
     made: list[Spool] = []
 
     def make(session: UUID | None = None, worker: str = "w1") -> Spool:
-        own = header if session is None else Header(session, "postgres", "shop", "ann@example.com", header.started_at)
+        own = header if session is None else replace(header, session=session)
         spool = Spool.create(spool_path(home, worker, own.session), own)
         made.append(spool)
         return spool
@@ -40,3 +44,26 @@ def make_spool(home: Path, header: Header) -> Iterator[MakeSpool]:
     yield make
     for spool in made:
         spool.close()
+
+
+@pytest.fixture
+def commits() -> Iterator[GroupCommit]:
+    made = GroupCommit(0.005)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make_segments(home: Path, header: Header, commits: GroupCommit) -> Iterator[MakeSegments]:
+    """The first ones are of the session of `header`."""
+    made: list[Segments] = []
+
+    def make(**limits: int) -> Segments:
+        segments = Segments(commits, home, "w1", replace(header, session=uuid4()) if made else header, **limits)
+        made.append(segments)
+        return segments
+
+    yield make
+    for segments in made:
+        commits.unregister(segments.spool)
+        segments.spool.close()

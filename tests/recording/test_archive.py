@@ -12,7 +12,7 @@ from postern.interception.events import Event, Operation
 from postern.recording import archive
 from postern.recording.archive import seal
 from postern.recording.layout import archive_path, make_folder
-from postern.recording.reader import RecordingReader
+from postern.recording.reader import SegmentReader
 from postern.recording.records import Header, encode
 
 from .conftest import MakeSpool
@@ -34,7 +34,7 @@ def places(make_spool: MakeSpool, home: Path, header: Header) -> tuple[Path, Pat
 
 
 def events_of(path: Path) -> list[Event]:
-    with RecordingReader(path) as reader:
+    with SegmentReader(path) as reader:
         events = [event for _, event in reader]
     assert not reader.damage
     return events

@@ -14,7 +14,7 @@ from postern.errors import RecordingFailed
 from postern.interception.events import Shown
 from postern.recording import archive
 from postern.recording.group_commit import GroupCommit
-from postern.recording.reader import RecordingReader
+from postern.recording.reader import SegmentReader
 from postern.recording.records import encode
 from postern.recording.spool import Spool
 
@@ -119,7 +119,7 @@ def test_ended_recordings_are_sealed_together_in_the_next_round(
     for number, spool in enumerate(spools):
         assert not spool.path.exists()
         assert spool.failed  # it takes no more records
-        with RecordingReader(home / "recordings" / f"{number}.rec.zst") as reader:
+        with SegmentReader(home / "recordings" / f"{number}.rec.zst") as reader:
             assert list(reader) == []
             assert not reader.damage
     commit.close()

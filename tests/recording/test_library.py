@@ -14,7 +14,7 @@ from postern.recording.library import Library, describe
 from postern.recording.recorder import Recorder
 from postern.recording.records import Header
 
-from .conftest import MakeSpool
+from .conftest import MakeSegments
 
 
 class Lines:
@@ -47,8 +47,8 @@ WANTED = [
 ]
 
 
-def record(make_spool: MakeSpool, events: list[tuple[int, Event]], limit: int = 1000) -> Recorder:
-    recorder = Recorder(make_spool(), limit)
+def record(make_segments: MakeSegments, events: list[tuple[int, Event]], limit: int = 1000) -> Recorder:
+    recorder = Recorder(make_segments(), limit)
     for micros, event in events:
         recorder.record(event, micros)
     return recorder
@@ -59,12 +59,14 @@ def library(home: Path) -> Library:
     return Library(home, {"postgres": Lines})
 
 
-def test_live_and_sealed_read_the_same(make_spool: MakeSpool, home: Path, header: Header, library: Library) -> None:
-    recorder = record(make_spool, EVENTS)
+def test_live_and_sealed_read_the_same(
+    make_segments: MakeSegments, home: Path, header: Header, library: Library
+) -> None:
+    recorder = record(make_segments, EVENTS)
     assert list(library.events(header.session)) == WANTED
     assert list(library.operations(header.session)) == [(1.5, b"select $1, $2")]
-    recorder.spool.close()
-    seal(recorder.spool.path, archive_path(home, header.session, header.started_at))
+    recorder.segments.spool.close()
+    seal(recorder.segments.spool.path, archive_path(home, header.session, header.started_at))
     assert list(library.events(header.session)) == WANTED
     assert list(library.operations(header.session)) == [(1.5, b"select $1, $2")]
 
@@ -74,9 +76,11 @@ def test_no_recording(library: Library) -> None:
         next(iter(library.events(uuid4())))
 
 
-def test_after_the_cut_errors_and_tags_are_still_told(make_spool: MakeSpool, header: Header, library: Library) -> None:
+def test_after_the_cut_errors_and_tags_are_still_told(
+    make_segments: MakeSegments, header: Header, library: Library
+) -> None:
     record(
-        make_spool,
+        make_segments,
         [
             (0, Shown(b"one\ntwo\n")),
             (0, Completed(1, "SELECT 1", 1)),
@@ -94,24 +98,24 @@ def test_after_the_cut_errors_and_tags_are_still_told(make_spool: MakeSpool, hea
     ]
 
 
-def test_a_renderer_that_fails_hides_nothing(make_spool: MakeSpool, header: Header, library: Library) -> None:
-    record(make_spool, [(0, Shown(b"poison\n")), (0, Operation(1, "select 1")), (0, Shown(b"rest"))])
+def test_a_renderer_that_fails_hides_nothing(make_segments: MakeSegments, header: Header, library: Library) -> None:
+    record(make_segments, [(0, Shown(b"poison\n")), (0, Operation(1, "select 1")), (0, Shown(b"rest"))])
     contents = [content for _, _, content in library.events(header.session)]
     assert contents[1:] == [b"poison\n", b"select 1", b"rest"]
     assert contents[0].startswith(b"[note] output could not be rendered")
 
 
-def test_an_unknown_protocol_is_replayed_as_it_was(make_spool: MakeSpool, home: Path, header: Header) -> None:
-    record(make_spool, [(0, Shown(b"\x00raw"))])
+def test_an_unknown_protocol_is_replayed_as_it_was(make_segments: MakeSegments, home: Path, header: Header) -> None:
+    record(make_segments, [(0, Shown(b"\x00raw"))])
     assert list(Library(home, {}).events(header.session)) == [(0.0, "o", b"\x00raw")]
 
 
 def test_a_damaged_archive_ends_with_a_note(
-    make_spool: MakeSpool, home: Path, header: Header, library: Library
+    make_segments: MakeSegments, home: Path, header: Header, library: Library
 ) -> None:
-    recorder = record(make_spool, [(n * 1000, Operation(n, f"select {n}")) for n in range(5)])
-    recorder.spool.close()
-    path = recorder.spool.path
+    recorder = record(make_segments, [(n * 1000, Operation(n, f"select {n}")) for n in range(5)])
+    recorder.segments.spool.close()
+    path = recorder.segments.spool.path
     path.write_bytes(path.read_bytes()[:-2])
     assert len(list(library.events(header.session))) == 4, "a live spool may end in the middle of a record"
     seal(path, archive_path(home, header.session, header.started_at))
@@ -150,7 +154,7 @@ def results_of(home: Path, header: Header) -> list[Result]:
 
 
 def test_results_are_values_notes_and_after_the_cut_how_it_ended(
-    make_spool: MakeSpool, home: Path, header: Header
+    make_segments: MakeSegments, home: Path, header: Header
 ) -> None:
     events: list[tuple[int, Event]] = [
         (0, Shown(b"ab")),
@@ -160,7 +164,7 @@ def test_results_are_values_notes_and_after_the_cut_how_it_ended(
         (0, Completed(2, error_code="22012", error="division by zero")),
         (0, Note("session ended", {"reason": "killed"})),
     ]
-    record(make_spool, events, limit=3)
+    record(make_segments, events, limit=3)
     assert results_of(home, header) == [
         *(Row((letter,)) for letter in "abc"),
         Problem(CUT, "[note] output limit reached (limit: 3)", fails=False),
@@ -170,15 +174,15 @@ def test_results_are_values_notes_and_after_the_cut_how_it_ended(
     ]
 
 
-def test_results_that_cannot_be_read_end_with_a_word(make_spool: MakeSpool, home: Path, header: Header) -> None:
-    record(make_spool, [(0, Shown(b"a")), (0, Shown(b"!")), (0, Shown(b"b"))])
+def test_results_that_cannot_be_read_end_with_a_word(make_segments: MakeSegments, home: Path, header: Header) -> None:
+    record(make_segments, [(0, Shown(b"a")), (0, Shown(b"!")), (0, Shown(b"b"))])
     first, cut = results_of(home, header)
     assert first == Row(("a",))
     assert isinstance(cut, Problem)
     assert (cut.severity, "no letter" in cut.text) == (CUT, True)
 
 
-def test_a_protocol_without_values_has_no_results(make_spool: MakeSpool, home: Path, header: Header) -> None:
-    record(make_spool, [(0, Shown(b"a"))])
+def test_a_protocol_without_values_has_no_results(make_segments: MakeSegments, home: Path, header: Header) -> None:
+    record(make_segments, [(0, Shown(b"a"))])
     with pytest.raises(NotFound, match="no results"):
         next(Library(home, {}).results(header.session))

@@ -8,7 +8,7 @@ import zstandard
 from postern.errors import Malformed
 from postern.interception.events import Event, Operation, Shown
 from postern.recording.archive import seal
-from postern.recording.reader import RecordingReader
+from postern.recording.reader import SegmentReader
 from postern.recording.records import Header, encode, encode_header
 
 EVENTS: list[Event] = [
@@ -20,7 +20,7 @@ EVENTS: list[Event] = [
 
 
 def read(path: Path) -> tuple[list[Event], str, int]:
-    with RecordingReader(path) as reader:
+    with SegmentReader(path) as reader:
         events = [event for _, event in reader]
     return events, reader.damage, reader.intact
 
@@ -35,7 +35,7 @@ def test_a_recording_torn_at_any_byte_gives_what_is_whole(tmp_path: Path, header
         path.write_bytes(data[:cut])
         if cut < len(head):
             with pytest.raises(Malformed):
-                RecordingReader(path)
+                SegmentReader(path)
             continue
         whole = sum(end <= cut for end in ends) - 1
         events, damage, intact = read(path)
@@ -68,7 +68,7 @@ def test_zeros_at_the_end_are_damage_not_events(tmp_path: Path, header: Header) 
 def test_a_live_spool_can_be_read_on_as_it_grows(tmp_path: Path, header: Header) -> None:
     path = tmp_path / "x.rec"
     path.write_bytes(encode_header(header) + encode(EVENTS[0], 0))
-    with RecordingReader(path) as reader:
+    with SegmentReader(path) as reader:
         assert [event for _, event in reader] == EVENTS[:1]
         with path.open("ab") as file:
             file.write(encode(EVENTS[1], 1))
@@ -121,4 +121,4 @@ def test_what_is_no_recording_is_malformed(tmp_path: Path, content: bytes) -> No
     path = tmp_path / "x.rec"
     path.write_bytes(content)
     with pytest.raises(Malformed):
-        RecordingReader(path)
+        SegmentReader(path)

@@ -7,21 +7,21 @@ from tests.support.examples import examples
 
 from postern.errors import RecordingFailed
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
-from postern.recording.reader import RecordingReader
+from postern.recording.reader import SegmentReader
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED, Recorder
 
-from .conftest import MakeSpool
+from .conftest import MakeSegments
 
 
 def recorded(recorder: Recorder) -> list[Event]:
-    with RecordingReader(recorder.spool.path) as reader:
+    with SegmentReader(recorder.segments.spool.path) as reader:
         events = [event for _, event in reader]
     assert not reader.damage
     return events
 
 
-def test_everything_is_kept_in_order(make_spool: MakeSpool) -> None:
-    recorder = Recorder(make_spool(), 1000)
+def test_everything_is_kept_in_order(make_segments: MakeSegments) -> None:
+    recorder = Recorder(make_segments(), 1000)
     events: list[Event] = [
         Operation(1, "select $1", values=(b"1", None)),
         Shown(b"answer"),
@@ -32,12 +32,12 @@ def test_everything_is_kept_in_order(make_spool: MakeSpool) -> None:
     for at, event in enumerate(events):
         recorder.record(event, at)
     assert recorded(recorder) == events
-    assert recorder.size == recorder.spool.path.stat().st_size
+    assert recorder.size == recorder.segments.spool.path.stat().st_size
     assert not recorder.truncated
 
 
-def test_output_is_cut_at_the_limit_once_and_the_rest_goes_on(make_spool: MakeSpool) -> None:
-    recorder = Recorder(make_spool(), 10)
+def test_output_is_cut_at_the_limit_once_and_the_rest_goes_on(make_segments: MakeSegments) -> None:
+    recorder = Recorder(make_segments(), 10)
     for event in (Shown(b"123456"), Shown(b"789012"), Shown(b"3"), Operation(2, "select 2"), Shown(b"4"), Completed(2)):
         recorder.record(event, 1)
     assert recorded(recorder) == [
@@ -52,30 +52,30 @@ def test_output_is_cut_at_the_limit_once_and_the_rest_goes_on(make_spool: MakeSp
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50), deadline=None)
 @given(chunks=st.lists(st.binary(max_size=20)), limit=st.integers(0, 100))
-def test_what_is_kept_is_the_first_limit_bytes(make_spool: MakeSpool, chunks: list[bytes], limit: int) -> None:
-    spool = make_spool()
+def test_what_is_kept_is_the_first_limit_bytes(make_segments: MakeSegments, chunks: list[bytes], limit: int) -> None:
+    segments = make_segments()
     try:
-        recorder = Recorder(spool, limit)
+        recorder = Recorder(segments, limit)
         for chunk in chunks:
             recorder.record(Shown(chunk), 0)
         kept = b"".join(event.data for event in recorded(recorder) if isinstance(event, Shown))
         assert kept == b"".join(chunks)[:limit]
         assert recorder.truncated == (sum(map(len, chunks)) > limit)
     finally:
-        spool.close()
-        spool.path.unlink()
+        segments.spool.close()
+        segments.spool.path.unlink()
 
 
-def test_what_cannot_be_encoded_fails_the_session(make_spool: MakeSpool) -> None:
-    recorder = Recorder(make_spool(), 10)
+def test_what_cannot_be_encoded_fails_the_session(make_segments: MakeSegments) -> None:
+    recorder = Recorder(make_segments(), 10)
     with pytest.raises(RecordingFailed):
         recorder.record(Event(), 0)
     with pytest.raises(RecordingFailed):
         recorder.record(Shown(b"x"), 0)
 
 
-def test_record_after_close_fails(make_spool: MakeSpool) -> None:
-    recorder = Recorder(make_spool(), 10)
-    recorder.spool.close()
+def test_record_after_close_fails(make_segments: MakeSegments) -> None:
+    recorder = Recorder(make_segments(), 10)
+    recorder.segments.spool.close()
     with pytest.raises(RecordingFailed):
         recorder.record(Shown(b"x"), 0)

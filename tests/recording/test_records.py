@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import Malformed
-from postern.interception.events import RECORDED, Completed, Event, Note, Operation, Phase, Refusal, Shown
+from postern.interception.events import RECORDED, Completed, End, Event, Note, Operation, Phase, Refusal, Shown
 from postern.recording import records
 from postern.recording.records import CRC, FILE_PREFIX, PREFIX, Header, decode, decode_header, encode, encode_header
 
@@ -35,6 +35,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     ),
     st.builds(Refusal, exchange=U64, rule=TEXT, message=TEXT),
     st.builds(Note, text=TEXT, details=st.dictionaries(TEXT, TEXT)),
+    st.builds(End, reason=TEXT, goes_on=st.booleans()),
 )
 
 
@@ -53,7 +54,7 @@ def test_every_event_comes_back_as_it_went_in(event: Event, micros: int) -> None
 
 
 def test_every_recorded_event_has_a_form() -> None:
-    examples = [Operation(1, "x"), Shown(b""), Completed(1), Refusal(1, "rule", "message"), Note("x")]
+    examples = [Operation(1, "x"), Shown(b""), Completed(1), Refusal(1, "rule", "message"), Note("x"), End("x")]
     assert {type(event) for event in examples} == set(RECORDED)
     assert {split(encode(event, 0))[0] for event in examples} == set(records._DECODERS)
     assert len(records._DECODERS) == len(RECORDED)

@@ -6,11 +6,11 @@ from uuid import uuid4
 
 import pytest
 
-from postern.interception.events import Completed, Note, Operation, Refusal, Shown
+from postern.interception.events import Completed, End, Note, Operation, Refusal, Shown
 from postern.recording import recovery
 from postern.recording.archive import seal
 from postern.recording.layout import archive_path, spool_folder
-from postern.recording.reader import RecordingReader
+from postern.recording.reader import SegmentReader
 from postern.recording.records import Header, encode
 from postern.recording.recovery import GATEWAY_STOPPED, recover
 
@@ -35,9 +35,9 @@ def test_what_a_dead_worker_left_is_marked_sealed_and_reported(
     assert found.ended_at == header.started_at + timedelta(seconds=1.5)
     assert (found.operations, found.refused, found.output_bytes, found.damage) == (1, 1, 6, "")
     assert not path.exists()
-    with RecordingReader(archive_path(home, header.session, header.started_at)) as reader:
+    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
         events = list(reader)
-    assert events[-1] == (1_500_000, Note(GATEWAY_STOPPED))
+    assert events[-2:] == [(1_500_000, Note(GATEWAY_STOPPED)), (1_500_000, End("gateway_crashed"))]
     assert reader.intact == found.size
     assert recover(spool_folder(home, "w1")) == []
 
@@ -48,12 +48,12 @@ def test_a_torn_tail_is_replaced_by_the_marker(make_spool: MakeSpool, home: Path
         file.write(encode(Shown(b"half a record"), 2_000_000)[:-3])
     (found,) = recover(spool_folder(home, "w1"))
     assert "incomplete" in found.damage
-    with RecordingReader(archive_path(home, header.session, header.started_at)) as reader:
+    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
         events = [event for _, event in reader]
     assert not reader.damage
-    assert len(events) == 5
-    assert isinstance(events[-1], Note)
-    assert "incomplete" in events[-1].details["cut"]
+    assert len(events) == 6
+    assert isinstance(events[-2], Note)
+    assert "incomplete" in events[-2].details["cut"]
 
 
 def test_broken_files_do_not_hide_the_others(make_spool: MakeSpool, home: Path) -> None:
@@ -62,14 +62,14 @@ def test_broken_files_do_not_hide_the_others(make_spool: MakeSpool, home: Path) 
     for session in good:
         fill(make_spool, session=session)
     broken = uuid4()
-    (folder / f"{broken}.rec").write_bytes(b"garbage")
+    (folder / f"{broken}.000001.rec").write_bytes(b"garbage")
     (folder / "notes.rec").write_bytes(b"not ours")
     found = {one.session: one for one in recover(folder)}
     assert set(found) == {*good, broken}
     assert "too short" in found[broken].damage
     assert found[broken].ended_at is None
     assert all(not found[session].damage for session in good)
-    assert (folder / f"{broken}.rec.broken").read_bytes() == b"garbage"
+    assert (folder / f"{broken}.000001.rec.broken").read_bytes() == b"garbage"
     assert (folder / "notes.rec").exists()
 
 
@@ -89,7 +89,7 @@ def test_a_stop_after_the_marker_does_not_mark_twice(
     (second,) = recover(spool_folder(home, "w1"))
     assert second.damage == ""
     assert second.ended_at == header.started_at + timedelta(seconds=1.5)
-    with RecordingReader(archive_path(home, header.session, header.started_at)) as reader:
+    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
         notes = [event for _, event in reader if isinstance(event, Note)]
     assert notes == [Note(GATEWAY_STOPPED)]
 

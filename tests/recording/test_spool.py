@@ -13,7 +13,7 @@ import pytest
 
 from postern.errors import RecordingFailed
 from postern.interception.events import Event, Operation, Shown
-from postern.recording.reader import RecordingReader
+from postern.recording.reader import SegmentReader
 from postern.recording.records import Header, encode
 from postern.recording.spool import Spool
 
@@ -21,7 +21,7 @@ from .conftest import MakeSpool
 
 
 def events_of(path: Path) -> list[Event]:
-    with RecordingReader(path) as reader:
+    with SegmentReader(path) as reader:
         found = [event for _, event in reader]
     assert not reader.damage
     return found
@@ -137,7 +137,7 @@ from postern.interception.events import Operation
 from postern.recording.records import Header, encode
 from postern.recording.spool import Spool
 
-spool = Spool.create(Path(sys.argv[1]), Header(uuid4(), "postgres", "shop", "ann", datetime.now(UTC)))
+spool = Spool.create(Path(sys.argv[1]), Header(uuid4(), uuid4(), "postgres", "shop", "ann", datetime.now(UTC)))
 number = 0
 while True:
     number += 1
@@ -164,7 +164,7 @@ def test_kill_9_loses_no_record_that_was_reported(tmp_path: Path, reports: int) 
     child.stdout.close()
     child.wait()
     reported = reports + sum(line.endswith(b"\n") for line in rest)
-    with RecordingReader(path) as reader:
+    with SegmentReader(path) as reader:
         numbers = [event.exchange for _, event in reader if isinstance(event, Operation)]
     assert numbers == list(range(1, len(numbers) + 1))
     assert len(numbers) >= reported

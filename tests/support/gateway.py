@@ -37,7 +37,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
 from postern.interception.events import Event
 from postern.process import PARENT_PID, READY_FD
-from postern.recording.reader import RecordingReader
+from postern.recording.reader import SegmentReader
 from postern.services.bundle import Services
 from postern.services.connections import ConnectionFields
 from postern.services.credentials import Issued
@@ -308,7 +308,7 @@ class Gateway:
     def records(self, session_id: UUID) -> list[Event]:
         """The recorded events themselves."""
         paths = [*self.home.glob(f"spool/*/{session_id}.rec"), *self.home.glob(f"recordings/*/*/{session_id}.rec.zst")]
-        with RecordingReader(paths[0]) as reader:
+        with SegmentReader(paths[0]) as reader:
             return [event for _, event in reader]
 
 

@@ -44,8 +44,9 @@ class SessionRecording(Protocol):
 
     def record(self, events: list[Event], micros: int) -> None: ...
 
-    def finish(self, *, soon: bool) -> Awaitable[None]:
-        """Makes it durable and final, together with others that end now unless somebody waits for this one: `soon`."""
+    def finish(self, reason: str, micros: int, *, soon: bool) -> Awaitable[None]:
+        """Ends it, and makes it durable and final, together with others that end now unless somebody waits for this
+        one: `soon`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,9 +200,10 @@ class Engine:
         if is_script and exit_code is not None and reason is EndReason.CLIENT_CLOSED:
             reason = EndReason.FAILED if exit_code else EndReason.COMPLETED
         try:
+            micros = clock_since(opened.started)()
             if is_noted:
-                recording.record([Note("session ended", {"reason": reason})], clock_since(opened.started)())
-            await recording.finish(soon=is_script)
+                recording.record([Note("session ended", {"reason": reason})], micros)
+            await recording.finish(reason, micros, soon=is_script)
         except Exception:
             log.exception("the recording of session %s could not be finished", opened.id)
         try:

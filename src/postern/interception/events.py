@@ -175,4 +175,12 @@ class Note(Event):
     details: dict[str, str] = field(default_factory=dict)
 
 
-RECORDED: tuple[type[Event], ...] = (Operation, Shown, Completed, Refusal, Note)
+@dataclass(slots=True)
+class End(Event):
+    """The last record of a segment: why the session ended, or that the recording goes on in the next one."""
+
+    reason: str
+    goes_on: bool = False
+
+
+RECORDED: tuple[type[Event], ...] = (Operation, Shown, Completed, Refusal, Note, End)

@@ -1,7 +1,7 @@
 """Where recordings lie below the gateway's home, and how their folders are made.
 
-home/spool/<worker>/<session>.rec               being written, one folder for each worker process
-home/recordings/<yyyy>/<mm>/<session>.rec.zst   sealed
+home/spool/<worker>/<session>.<segment>.rec               being written, one folder for each worker process
+home/recordings/<yyyy>/<mm>/<session>.<segment>.rec.zst   sealed; year and month of the session's start
 """
 
 from __future__ import annotations
@@ -21,17 +21,32 @@ def spool_folder(home: Path, worker: str) -> Path:
     return home / "spool" / worker
 
 
-def spool_path(home: Path, worker: str, session: UUID) -> Path:
-    return spool_folder(home, worker) / f"{session}{SPOOL_SUFFIX}"
+def spool_path(home: Path, worker: str, session: UUID, segment: int = 1) -> Path:
+    return spool_folder(home, worker) / f"{_stem(session, segment)}{SPOOL_SUFFIX}"
 
 
-def archive_path(home: Path, session: UUID, started_at: datetime) -> Path:
-    return home / "recordings" / f"{started_at:%Y}" / f"{started_at:%m}" / f"{session}{ARCHIVE_SUFFIX}"
+def archive_path(home: Path, session: UUID, started_at: datetime, segment: int = 1) -> Path:
+    name = f"{_stem(session, segment)}{ARCHIVE_SUFFIX}"
+    return home / "recordings" / f"{started_at:%Y}" / f"{started_at:%m}" / name
+
+
+def read_spool_name(name: str) -> tuple[UUID, int] | None:
+    """(session, segment); None for a file that is no spool."""
+    session, _, segment = name.removesuffix(SPOOL_SUFFIX).partition(".")
+    try:
+        found = UUID(session), int(segment)
+    except ValueError:
+        return None
+    return found if name == f"{_stem(*found)}{SPOOL_SUFFIX}" else None
 
 
 def home_of(folder: Path) -> Path:
     """The home that a worker's spool folder belongs to."""
     return folder.parent.parent
+
+
+def _stem(session: UUID, segment: int) -> str:
+    return f"{session}.{segment:06}"
 
 
 def make_folder(folder: Path) -> None:

@@ -1,20 +1,23 @@
-"""The library: what a session did, read from wherever its recording lies now."""
+"""The library: what a session did, read from wherever the segments of its recording lie now."""
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol
 from uuid import UUID
 
 from postern.domain.results import CUT, Finished, Problem, Result
 from postern.domain.session import EndReason, Session
-from postern.errors import NotFound, PosternError
-from postern.interception.events import Completed, Note, Operation, Refusal, Shown
+from postern.errors import Malformed, NotFound, PosternError
+from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
 from postern.recording.layout import ARCHIVE_SUFFIX, SPOOL_SUFFIX
-from postern.recording.reader import RecordingReader
+from postern.recording.reader import SegmentReader
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
+from postern.recording.records import Header
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +40,17 @@ class Reader(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What is missing from a recording."""
+
+    segment: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"segment {self.segment} of the recording cannot be read further: {self.reason}"
+
+
 class Library:
     """By protocol name: `renderers`, where a protocol without one is replayed as its bytes were, and `readers`, without
     one of which a protocol has no results."""
@@ -51,78 +65,114 @@ class Library:
         self._renderers = renderers
         self._readers = readers or {}
 
-    def open(self, session: Session | UUID) -> RecordingReader:
-        """Raises NotFound when there is no recording, Malformed when its header cannot be read."""
+    def header(self, session: Session | UUID) -> Header:
+        """Of its first segment that can be read. Raises NotFound when there is none, Malformed when none can be."""
         key = session if isinstance(session, UUID) else session.id
-        # A recording moves from spool to archive, so looking in this order cannot miss it.
-        for place, pattern in (
-            ("spool", f"*/{key}{SPOOL_SUFFIX}"),
-            ("recordings", f"*/*/{key}{ARCHIVE_SUFFIX}"),
-        ):
-            for path in (self._home / place).glob(pattern):
-                try:
-                    return RecordingReader(path)
-                except FileNotFoundError:
-                    continue
-        raise NotFound(f"there is no recording of session {key}")
+        problem: Malformed | None = None
+        for segment in itertools.count(1):
+            try:
+                reader = self._open(key, segment)
+            except Malformed as error:
+                problem = error
+                continue
+            if reader is not None:
+                reader.close()
+                return reader.header
+            if not self._exists(key, segment + 1):
+                break
+        raise problem or NotFound(f"there is no recording of session {key}")
+
+    def records(self, session: Session | UUID) -> Iterator[tuple[int, Event | Gap]]:
+        """(microseconds since start, event), in order and constant memory; of a live session up to now. Where a segment
+        is damaged or missing there is a Gap, and the next one follows."""
+        key = session if isinstance(session, UUID) else session.id
+        micros, goes_on = 0, False
+        for segment in itertools.count(1):
+            try:
+                reader = self._open(key, segment)
+                problem = "it is missing" if goes_on or self._exists(key, segment + 1) else ""
+            except Malformed as error:
+                reader, problem = None, error.message
+            if reader is not None:
+                with reader:
+                    for record in reader:
+                        micros = record[0]
+                        yield record
+                end, problem = reader.end, reader.damage
+                if (end is not None and not end.goes_on) or (end is None and reader.path.name.endswith(SPOOL_SUFFIX)):
+                    return  # of a live one the last record may be on its way
+                goes_on = end is not None
+            if problem:
+                yield micros, Gap(segment, problem)
+            if not goes_on and not self._exists(key, segment + 1):
+                return
+            goes_on = goes_on and reader is not None
 
     def events(self, session: Session | UUID) -> Iterator[tuple[float, Stream, bytes]]:
-        """(milliseconds since start, stream, content), in order; a live session up to now.
-
-        A recording that is damaged ends with an "e" event that says so.
-        """
-        with self.open(session) as reader:
-            replay = _Replay(self._renderers.get(reader.header.protocol))
-            ms = 0.0
-            for micros, event in reader:
-                ms = micros / 1000
-                for stream, content in replay.pieces(event):
-                    yield ms, stream, content
-            if reader.damage and not self._is_live(reader):
-                yield ms, "e", f"[note] the recording cannot be read further: {reader.damage}\n".encode()
+        """(milliseconds since start, stream, content), in order; a live session up to now. What is damaged is told in
+        its place, by an "e" event. Raises NotFound when there is no recording."""
+        replay = _Replay(self._renderers.get(self.header(session).protocol))
+        for micros, event in self.records(session):
+            for stream, content in replay.pieces(event):
+                yield micros / 1000, stream, content
 
     def results(self, session: Session | UUID) -> Iterator[Result]:
         """What a script answered, as values. Raises NotFound where there are none for this protocol.
 
-        Where output was cut at the limit of the recording, only how statements ended is told from there on.
+        Where output was cut at the limit of the recording, or is damaged, only how statements ended is told from there
+        on.
         """
-        with self.open(session) as reader:
-            values = self._readers.get(reader.header.protocol)
-            if values is None:
-                raise NotFound(f"sessions of {reader.header.protocol!r} have no results as values")
-            made: Reader | None = values()
-            is_cut = False
-            for _, event in reader:
-                if isinstance(event, Shown):
-                    if made is None:
-                        continue
-                    try:
-                        found = made.feed(event.data)
-                    except PosternError as error:
-                        made = None
-                        found = [Problem(CUT, f"the rest cannot be read as values: {error.message}", fails=False)]
-                    yield from found
-                elif isinstance(event, Note):
-                    cut = event.text == OUTPUT_LIMIT_REACHED
-                    is_cut = is_cut or cut
-                    if event.details.get("reason") != EndReason.FAILED:  # the error says that, and more
-                        text = _describe_note(event).decode(errors="replace").strip()
-                        yield Problem(CUT if cut else "NOTE", text, fails=False)
-                elif is_cut:
-                    yield from _ends(event)
-            if reader.damage and not self._is_live(reader):
-                yield Problem("NOTE", f"the recording cannot be read further: {reader.damage}", fails=False)
+        protocol = self.header(session).protocol
+        values = self._readers.get(protocol)
+        if values is None:
+            raise NotFound(f"sessions of {protocol!r} have no results as values")
+        made: Reader | None = values()
+        is_cut = False
+        for _, event in self.records(session):
+            if isinstance(event, Shown):
+                if made is None:
+                    continue
+                try:
+                    found = made.feed(event.data)
+                except PosternError as error:
+                    made = None
+                    found = [Problem(CUT, f"the rest cannot be read as values: {error.message}", fails=False)]
+                yield from found
+            elif isinstance(event, Note):
+                cut = event.text == OUTPUT_LIMIT_REACHED
+                is_cut = is_cut or cut
+                if event.details.get("reason") != EndReason.FAILED:  # the error says that, and more
+                    text = _describe_note(event).decode(errors="replace").strip()
+                    yield Problem(CUT if cut else "NOTE", text, fails=False)
+            elif isinstance(event, Gap):
+                made, is_cut = None, True
+                yield Problem(CUT, str(event), fails=False)
+            elif is_cut:
+                yield from _ends(event)
 
     def operations(self, session: Session | UUID) -> Iterator[tuple[float, bytes]]:
-        """(milliseconds since start, statement text) of everything that was asked."""
-        with self.open(session) as reader:
-            for micros, event in reader:
-                if isinstance(event, Operation):
-                    yield micros / 1000, text_of(event)
+        """(milliseconds since start, statement text) of everything that was asked. Raises NotFound."""
+        self.header(session)
+        for micros, event in self.records(session):
+            if isinstance(event, Operation):
+                yield micros / 1000, text_of(event)
 
-    def _is_live(self, reader: RecordingReader) -> bool:
-        """A spool may be read while its last record is on its way; that is no damage."""
-        return reader.path.name.endswith(SPOOL_SUFFIX)
+    def _open(self, key: UUID, segment: int) -> SegmentReader | None:
+        """None when it is not there. Raises Malformed when its header cannot be read."""
+        for path in self._paths(key, segment):
+            try:
+                return SegmentReader(path)
+            except FileNotFoundError:
+                continue
+        return None
+
+    def _exists(self, key: UUID, segment: int) -> bool:
+        return next(self._paths(key, segment), None) is not None
+
+    def _paths(self, key: UUID, segment: int) -> Iterator[Path]:
+        # A segment moves from spool to archive, so looking in this order cannot miss it.
+        yield from (self._home / "spool").glob(f"*/{key}.{segment:06}{SPOOL_SUFFIX}")
+        yield from (self._home / "recordings").glob(f"*/*/{key}.{segment:06}{ARCHIVE_SUFFIX}")
 
 
 class _Replay:
@@ -132,7 +182,7 @@ class _Replay:
         self._renderer = renderer() if renderer else None
         self._cut = False
 
-    def pieces(self, event: object) -> list[tuple[Stream, bytes]]:
+    def pieces(self, event: Event | Gap) -> list[tuple[Stream, bytes]]:
         if isinstance(event, Operation):
             return [("i", describe(event))]
         if isinstance(event, Shown):
@@ -140,6 +190,8 @@ class _Replay:
         if isinstance(event, Note):
             self._cut = self._cut or event.text == OUTPUT_LIMIT_REACHED
             return [("e", _describe_note(event))]
+        if isinstance(event, Gap):
+            return [("e", f"[note] {event}\n".encode())]
         if self._cut and isinstance(event, Refusal):
             return [("e", _bytes(event.message) + b"\n")]
         if self._cut and isinstance(event, Completed):

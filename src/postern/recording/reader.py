@@ -1,4 +1,4 @@
-"""Reads a recording back: a live spool, one that a crash cut, or a sealed archive, in constant memory."""
+"""Reads a segment back: a live spool, one that a crash cut, or a sealed archive, in constant memory."""
 
 from __future__ import annotations
 
@@ -12,25 +12,26 @@ from zlib import crc32
 import zstandard
 
 from postern.errors import Malformed
-from postern.interception.events import Event
+from postern.interception.events import End, Event
 from postern.recording.records import CRC, FILE_PREFIX, MAX_HEADER, MAX_PAYLOAD, PREFIX, Header, decode, decode_header
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _BUFFER = 256 * 1024
 
 
-class RecordingReader:
+class SegmentReader:
     """Iterate it for (microseconds since start, event).
 
-    Iteration stops at the first record that is incomplete or whose crc is wrong; `damage` then says
-    why, and is empty after a clean end. `intact` counts the bytes up to the end of the last good record.
-    Opening raises FileNotFoundError, and Malformed when the header cannot be read.
+    Iteration stops at the first record that is incomplete or whose crc is wrong; `damage` then says why, and is empty
+    after a clean end. `end` is the segment's last record, None where it was cut. `intact` counts the bytes up to the
+    end of the last good record. Opening raises FileNotFoundError, and Malformed when the header cannot be read.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.damage = ""
         self.intact = 0
+        self.end: End | None = None
         self._expected: int | None = None  # bytes that an archive says it holds
         self._file = path.open("rb")
         try:
@@ -40,7 +41,7 @@ class RecordingReader:
             self._file.close()
             raise
 
-    def __enter__(self) -> RecordingReader:
+    def __enter__(self) -> SegmentReader:
         return self
 
     def __exit__(
@@ -60,6 +61,8 @@ class RecordingReader:
                 return
             if record is None:
                 return
+            if isinstance(record[1], End):
+                self.end = record[1]
             yield record
 
     def _open_stream(self) -> BinaryIO:

@@ -1,11 +1,11 @@
-"""The recorder of one session: events in, records in a spool out."""
+"""The recorder of one session: events in, records in its segments out."""
 
 from __future__ import annotations
 
 from postern.errors import Malformed, RecordingFailed
 from postern.interception.events import Event, Note, Shown
 from postern.recording.records import encode
-from postern.recording.spool import Spool
+from postern.recording.segments import Segments
 
 OUTPUT_LIMIT_REACHED = "output limit reached"
 
@@ -13,10 +13,10 @@ OUTPUT_LIMIT_REACHED = "output limit reached"
 class Recorder:
     """Records every event, but output only up to `output_limit` bytes; where it is cut, a Note says so."""
 
-    __slots__ = ("_left", "output_limit", "spool", "truncated")
+    __slots__ = ("_left", "output_limit", "segments", "truncated")
 
-    def __init__(self, spool: Spool, output_limit: int) -> None:
-        self.spool = spool
+    def __init__(self, segments: Segments, output_limit: int) -> None:
+        self.segments = segments
         self.output_limit = output_limit
         self.truncated = False
         self._left = output_limit
@@ -24,7 +24,7 @@ class Recorder:
     @property
     def size(self) -> int:
         """Bytes of the recording so far, uncompressed."""
-        return self.spool.size
+        return self.segments.size
 
     def record(self, event: Event, micros: int) -> None:
         """As `record_all`, for one event."""
@@ -42,9 +42,9 @@ class Recorder:
             else:
                 data = b"".join([self._encode(event, micros) for event in events])
         except Malformed as error:
-            self.spool.fail(error.message)
+            self.segments.fail(error.message)
             raise RecordingFailed(error.message) from error
-        self.spool.append(data)
+        self.segments.append(data, micros)
 
     def _encode(self, event: Event, micros: int) -> bytes:
         """The event's record; of output beyond the limit, only the first says that it was cut."""

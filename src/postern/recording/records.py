@@ -1,11 +1,12 @@
 """The record format: how each recorded event becomes bytes, and comes back.
 
-A recording is a file header and then records, all integers little-endian:
+A recording is a row of segments, each a file of its own: a header and then records, all integers little-endian.
 
     file header  magic 8 bytes · u16 format · u32 length · JSON header · u32 crc32 of all before
     record       u32 payload length · u8 kind · u64 microseconds since start · payload · u32 crc32 of all before
 
-A record whose crc does not fit, or that ends early, is where a crash cut the file: nothing behind it is read.
+A record whose crc does not fit, or that ends early, is where a crash cut the file: nothing of it behind is read. The
+last record of a segment is an End; a segment without one was cut.
 Texts are UTF-8 with lone surrogates passed through, so that bytes no encoding explains come back as they were.
 """
 
@@ -21,7 +22,7 @@ from uuid import UUID
 from zlib import crc32
 
 from postern.errors import Malformed
-from postern.interception.events import RUN, Completed, Event, Note, Operation, Phase, Refusal, Shown
+from postern.interception.events import RUN, Completed, End, Event, Note, Operation, Phase, Refusal, Shown
 
 MAGIC = b"POSTREC\n"
 FORMAT = 1
@@ -33,6 +34,7 @@ SHOWN: Final = 2
 COMPLETED: Final = 3
 REFUSAL: Final = 4
 NOTE: Final = 5
+END: Final = 6
 
 PREFIX = struct.Struct("<IBQ")
 CRC = struct.Struct("<I")
@@ -57,13 +59,16 @@ _COMPLETED_SIZE: Final = _COMPLETED.size
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Who and where, so that a recording explains itself without the store. `started_at` is aware."""
+    """Who and where, so that a recording explains itself without the store. `started_at` is aware, and of the session:
+    so are the times of all records, whichever `segment` (from 1) they are in."""
 
     session: UUID
+    organisation: UUID
     protocol: str
     connection: str
     user: str
     started_at: datetime
+    segment: int = 1
 
 
 def encode_header(header: Header) -> bytes:
@@ -71,6 +76,8 @@ def encode_header(header: Header) -> bytes:
     body = json.dumps(
         {
             "session": str(header.session),
+            "organisation": str(header.organisation),
+            "segment": header.segment,
             "protocol": header.protocol,
             "connection": header.connection,
             "user": header.user,
@@ -95,9 +102,11 @@ def decode_header(prefix: bytes, body: bytes, crc: bytes) -> Header:
     if len(body) < length or len(crc) < CRC.size or crc32(prefix + body) != CRC.unpack(crc)[0]:
         raise Malformed("the header of this recording is damaged")
     try:
-        values: dict[str, str] = json.loads(body)
+        values = json.loads(body)
         return Header(
             session=UUID(values["session"]),
+            organisation=UUID(values["organisation"]),
+            segment=int(values["segment"]),
             protocol=values["protocol"],
             connection=values["connection"],
             user=values["user"],
@@ -132,6 +141,8 @@ def _encode(event: Event, micros: int) -> bytes:
         return _encode_refusal(event, micros)
     if isinstance(event, Note):
         return _encode_note(event, micros)
+    if isinstance(event, End):
+        return _encode_end(event, micros)
     raise Malformed(f"{type(event).__name__} is not an event that is recorded")
 
 
@@ -249,6 +260,15 @@ def _decode_note(payload: bytes) -> Note:
     return Note(str(values["text"]), {str(key): str(value) for key, value in values["details"].items()})
 
 
+def _encode_end(event: End, micros: int) -> bytes:
+    return _record(END, micros, json.dumps({"reason": event.reason, "goes_on": event.goes_on}).encode())
+
+
+def _decode_end(payload: bytes) -> End:
+    values = json.loads(payload)
+    return End(str(values["reason"]), bool(values["goes_on"]))
+
+
 def _record(kind: int, micros: int, payload: bytes) -> bytes:
     data = PREFIX.pack(len(payload), kind, micros) + payload
     return data + CRC.pack(crc32(data))
@@ -271,4 +291,5 @@ _DECODERS: dict[int, Callable[[bytes], Event]] = {
     COMPLETED: _decode_completed,
     REFUSAL: _decode_refusal,
     NOTE: _decode_note,
+    END: _decode_end,
 }

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
+from postern.domain.session import EndReason
 from postern.errors import Malformed
-from postern.interception.events import Note, Operation, Refusal, Shown
+from postern.interception.events import End, Note, Operation, Refusal, Shown
 from postern.recording.archive import seal
-from postern.recording.layout import SPOOL_SUFFIX, archive_path, home_of
-from postern.recording.reader import RecordingReader
+from postern.recording.layout import SPOOL_SUFFIX, archive_path, home_of, read_spool_name
+from postern.recording.reader import SegmentReader
 from postern.recording.records import encode
 
 log = logging.getLogger(__name__)
 
 GATEWAY_STOPPED = "gateway stopped without closing this session; closed at next start"
 BROKEN_SUFFIX = ".broken"
+_MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,54 +46,109 @@ class Recovered:
 def recover(folder: Path) -> list[Recovered]:
     """Marks and seals every spool in a dead worker's folder (`layout.spool_folder`). May block.
 
-    Safe to repeat. A recording that cannot be read is kept under another name and reported by its
-    `damage`; it never stands in the way of the others.
+    Safe to repeat. A segment that cannot be read is kept under another name and reported by the `damage` of its
+    session; it never stands in the way of the others.
     """
-    found: list[Recovered] = []
+    left: dict[UUID, dict[int, Path]] = {}
     for path in sorted(folder.glob(f"*{SPOOL_SUFFIX}")):
-        try:
-            session = UUID(path.name.removesuffix(SPOOL_SUFFIX))
-        except ValueError:
+        named = read_spool_name(path.name)
+        if named is None:
             log.warning("the file %s is not named like a recording; it is left alone", path)
             continue
-        try:
-            found.append(_recover_one(path, home_of(folder)))
-        except Malformed as error:
+        session, segment = named
+        left.setdefault(session, {})[segment] = path
+    return [_recover_session(session, spools, home_of(folder)) for session, spools in left.items()]
+
+
+def _recover_session(session: UUID, spools: dict[int, Path], home: Path) -> Recovered:
+    """Of all its segments, those too that were sealed before."""
+    found = Recovered(session)
+    started_at: datetime | None = None
+    for path in spools.values():  # all of them know when it started
+        with contextlib.suppress(Malformed, OSError), SegmentReader(path) as reader:
+            started_at = reader.header.started_at
+            break
+    for segment in range(1, max(spools) + 1):
+        spool = spools.get(segment)
+        if spool is None and started_at is not None:
+            sealed = archive_path(home, session, started_at, segment)
+            found = _with(found, _read, sealed, segment)
+        elif spool is not None:
+            found = _with(found, _mark_and_seal, spool, segment, is_last=segment == max(spools))
+    return found if found.ended_at else replace(found, ended_at=started_at)
+
+
+def _with(found: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: bool) -> Recovered:
+    """`found` and what `step` tells of one more segment. What fails is reported, and the next one has its turn."""
+    try:
+        more = step(found.session, path, **options)
+    except Malformed as error:
+        if path.name.endswith(SPOOL_SUFFIX):
             path.rename(path.with_name(path.name + BROKEN_SUFFIX))
-            log.error("the recording %s cannot be read (%s); it is kept as %s%s", path, error, path.name, BROKEN_SUFFIX)
-            found.append(Recovered(session, damage=error.message))
-        except OSError as error:
-            log.error("the recording %s cannot be recovered now: %s", path, error)
-            found.append(Recovered(session, damage=str(error)))
+        log.error("the recording %s cannot be read: %s", path, error.message)
+        more = Recovered(found.session, damage=error.message)
+    except OSError as error:
+        log.error("the recording %s cannot be recovered now: %s", path, error)
+        more = Recovered(found.session, damage=str(error))
+    damage = f"segment {segment}: {more.damage}" if more.damage else ""
+    return Recovered(
+        found.session,
+        more.ended_at or found.ended_at,
+        found.operations + more.operations,
+        found.refused + more.refused,
+        found.output_bytes + more.output_bytes,
+        found.size + more.size,
+        "; ".join(filter(None, (found.damage, damage))),
+    )
+
+
+def _read(session: UUID, path: Path) -> Recovered:
+    with SegmentReader(path) as reader:
+        found, _ = _told(session, reader)
     return found
 
 
-def _recover_one(path: Path, home: Path) -> Recovered:
-    operations = refused = output = micros = 0
+def _mark_and_seal(session: UUID, path: Path, *, is_last: bool) -> Recovered:
+    with SegmentReader(path) as reader:
+        found, marked = _told(session, reader)
+    if reader.end is None:
+        micros = 0 if found.ended_at is None else round((found.ended_at - reader.header.started_at) / _MICROSECOND)
+        records = _marks(reader.damage, micros, is_last=is_last, marked=marked)
+        found = replace(found, size=found.size + _append(path, reader.intact, records))
+    header = reader.header
+    seal(path, archive_path(home_of(path.parent), session, header.started_at, header.segment))
+    return found
+
+
+def _told(session: UUID, reader: SegmentReader) -> tuple[Recovered, bool]:
+    """What the segment tells, and whether it has been marked already."""
+    operations = refused = output = 0
+    micros: int | None = None
     marked = False
-    with RecordingReader(path) as reader:
-        for at, event in reader:
-            marked = isinstance(event, Note) and event.text == GATEWAY_STOPPED
-            micros = micros if marked else at
-            operations += isinstance(event, Operation)
-            refused += isinstance(event, Refusal)
-            output += len(event.data) if isinstance(event, Shown) else 0
-    size = reader.intact
-    if not marked:
-        size += _append_mark(path, reader.intact, micros, reader.damage)
-    seal(path, archive_path(home, reader.header.session, reader.header.started_at))
-    ended_at = reader.header.started_at + timedelta(microseconds=micros)
-    return Recovered(reader.header.session, ended_at, operations, refused, output, size, reader.damage)
+    for at, event in reader:
+        marked = marked or (isinstance(event, Note) and event.text == GATEWAY_STOPPED)
+        micros = micros if marked or isinstance(event, End) else at
+        operations += isinstance(event, Operation)
+        refused += isinstance(event, Refusal)
+        output += len(event.data) if isinstance(event, Shown) else 0
+    ended_at = None if micros is None else reader.header.started_at + timedelta(microseconds=micros)
+    return Recovered(session, ended_at, operations, refused, output, reader.intact, reader.damage), marked
 
 
-def _append_mark(path: Path, intact: int, micros: int, damage: str) -> int:
-    """Replaces what lies behind the last good record by the marker; answers the marker's size."""
-    mark = encode(Note(GATEWAY_STOPPED, {"cut": damage} if damage else {}), micros)
+def _marks(damage: str, micros: int, *, is_last: bool, marked: bool) -> bytes:
+    if not is_last:
+        return encode(End("", goes_on=True), micros)
+    note = b"" if marked else encode(Note(GATEWAY_STOPPED, {"cut": damage} if damage else {}), micros)
+    return note + encode(End(EndReason.GATEWAY_CRASHED), micros)
+
+
+def _append(path: Path, intact: int, records: bytes) -> int:
+    """Replaces what lies behind the last good record; answers how many bytes were added."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.ftruncate(descriptor, intact)
-        os.pwrite(descriptor, mark, intact)
+        os.pwrite(descriptor, records, intact)
         os.fdatasync(descriptor)
     finally:
         os.close(descriptor)
-    return len(mark)
+    return len(records)

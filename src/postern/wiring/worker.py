@@ -42,11 +42,11 @@ from postern.protocols.base import Wire
 from postern.protocols.postgres.wire import PostgresWire
 from postern.protocols.terminal.wire import TerminalWire
 from postern.recording.group_commit import GroupCommit
-from postern.recording.layout import archive_path, spool_folder, spool_path
+from postern.recording.layout import spool_folder
 from postern.recording.recorder import Recorder
 from postern.recording.records import Header
 from postern.recording.recovery import recover
-from postern.recording.spool import Spool
+from postern.recording.segments import Segments
 from postern.relay.target import Start
 from postern.services.bundle import Services
 from postern.settings import Settings
@@ -89,15 +89,12 @@ def wire(settings: Settings, permit: Permit, start: Start, parameters: Mapping[s
 
 
 class SpoolRecording:
-    """One session's spool while it is written; `finish` makes it an archive, together with others that end now."""
+    """One session's recording while it is written; `finish` seals it, together with others that end now."""
 
-    def __init__(self, settings: Settings, commits: GroupCommit, worker: str, session: UUID, header: Header) -> None:
-        self._commits = commits
-        self._archive = archive_path(settings.home, session, header.started_at)
-        self._spool = Spool.create(spool_path(settings.home, worker, session), header)
-        self._recorder = Recorder(self._spool, settings.recording_output_limit)
+    def __init__(self, settings: Settings, commits: GroupCommit, worker: str, header: Header) -> None:
+        self._segments = Segments(commits, settings.home, worker, header)
+        self._recorder = Recorder(self._segments, settings.recording_output_limit)
         self.record = self._recorder.record_all
-        commits.register(self._spool)
 
     @property
     def size(self) -> int:
@@ -107,14 +104,14 @@ class SpoolRecording:
     def truncated(self) -> bool:
         return self._recorder.truncated
 
-    def finish(self, *, soon: bool) -> Awaitable[None]:
+    def finish(self, reason: str, micros: int, *, soon: bool) -> Awaitable[None]:
         loop = asyncio.get_running_loop()
         finished: asyncio.Future[None] = loop.create_future()
 
         def done(error: Exception | None) -> None:
             loop.call_soon_threadsafe(_settle, finished, error)
 
-        self._commits.finish(self._spool, self._archive, done, soon=soon)
+        self._segments.finish(reason, micros, done, soon=soon)
         return finished
 
 
@@ -142,8 +139,9 @@ def build_worker(
 
     def recording(session: UUID, permit: Permit, started_at: datetime) -> SessionRecording:
         connection = permit.connection
-        header = Header(session, connection.protocol, connection.name, permit.principal.email, started_at)
-        return SpoolRecording(settings, commits, name, session, header)
+        email = permit.principal.email
+        header = Header(session, connection.org_id, connection.protocol, connection.name, email, started_at)
+        return SpoolRecording(settings, commits, name, header)
 
     async def recovered() -> None:
         await _recover(settings, name, made)

@@ -1,0 +1,100 @@
+"""The segments of one live session: one is written, those before it are sealed meanwhile.
+
+A segment that has grown large or old is followed by the next one before the next record is appended, so that a long
+session is sealed, moved away and searched while it lasts, and damage to one file hurts no other.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from postern.errors import RecordingFailed
+from postern.interception.events import End
+from postern.recording.group_commit import GroupCommit
+from postern.recording.layout import archive_path, spool_path
+from postern.recording.records import Header, encode
+from postern.recording.spool import Spool
+
+log = logging.getLogger(__name__)
+
+MOST = 16 * 1024 * 1024  # bytes after which no record is added
+LONGEST = 300_000_000  # microseconds
+
+
+class Segments:
+    """Appends come from one thread. The first segment is there when this is: raises RecordingFailed."""
+
+    def __init__(
+        self, commits: GroupCommit, home: Path, worker: str, header: Header, *, most: int = MOST, longest: int = LONGEST
+    ) -> None:
+        self._commits = commits
+        self._home = home
+        self._worker = worker
+        self._header = header
+        self._most = most
+        self._longest = longest
+        self._before = 0  # bytes of the segments that are finished
+        self._since = 0
+        self.spool = self._begin(header)
+        self._empty = self.spool.size
+        commits.register(self.spool)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments so far, uncompressed."""
+        return self._before + self.spool.size
+
+    def append(self, record: bytes, micros: int) -> None:
+        """Raises RecordingFailed; every further call does, too."""
+        size = self.spool.size
+        if size > self._empty and (size >= self._most or micros - self._since >= self._longest):
+            self._go_on(micros)
+        self.spool.append(record)
+
+    def fail(self, reason: str) -> None:
+        """Every append from now on raises RecordingFailed, so that the session ends."""
+        self.spool.fail(reason)
+
+    def finish(self, reason: str, micros: int, done: Callable[[Exception | None], None], *, soon: bool) -> None:
+        """Ends the recording and has its last segment sealed; then `done` is called, in another thread."""
+        if not self.spool.failed:
+            try:
+                self.spool.append(encode(End(reason), micros))
+            except RecordingFailed as error:
+                log.error("the end of the recording %s could not be written: %s", self.spool.path.name, error.message)
+        self._commits.finish(self.spool, self._archive(), done, soon=soon)
+
+    def _go_on(self, micros: int) -> None:
+        done, archive = self.spool, self._archive()
+        header = replace(self._header, segment=self._header.segment + 1)
+        try:
+            spool = self._begin(header)
+        except RecordingFailed as error:
+            done.fail(error.message)
+            raise
+        try:
+            done.append(encode(End("", goes_on=True), micros))
+        except RecordingFailed:
+            spool.close(sealed=True)
+            spool.path.unlink()
+            raise
+        self.spool, self._header, self._since = spool, header, micros
+        self._empty = spool.size
+        self._before += done.size
+        self._commits.register(spool)
+        self._commits.finish(done, archive, functools.partial(_sealed, done.path.name))
+
+    def _begin(self, header: Header) -> Spool:
+        return Spool.create(spool_path(self._home, self._worker, header.session, header.segment), header)
+
+    def _archive(self) -> Path:
+        return archive_path(self._home, self._header.session, self._header.started_at, self._header.segment)
+
+
+def _sealed(name: str, error: Exception | None) -> None:
+    if error is not None:  # it is whole in its spool, and sealed when the worker starts again
+        log.error("the segment %s could not be sealed: %s", name, error)

@@ -1,0 +1,182 @@
+"""A recording of several segments: begun in time, read as one, and damaged one by one."""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from postern.errors import RecordingFailed
+from postern.interception.events import End, Event, Note, Operation, Shown
+from postern.recording.layout import archive_path, spool_folder, spool_path
+from postern.recording.library import Gap, Library
+from postern.recording.recorder import Recorder
+from postern.recording.records import Header
+from postern.recording.recovery import GATEWAY_STOPPED, recover
+from postern.recording.segments import Segments
+from postern.recording.spool import Spool
+
+from .conftest import MakeSegments
+
+TEXTS = [f"select {number:04}" for number in range(40)]
+
+
+def filled(make_segments: MakeSegments, **limits: int) -> Segments:
+    """TEXTS, one for each millisecond, in small segments."""
+    segments = make_segments(**({"most": 1000} | limits))
+    recorder = Recorder(segments, 1000)
+    for number, text in enumerate(TEXTS):
+        recorder.record(Operation(number, text), number * 1000)
+    return segments
+
+
+def finish(segments: Segments, reason: str = "client_closed") -> None:
+    """Returns when all is sealed."""
+    done, told = threading.Event(), []
+
+    def sealed(error: Exception | None) -> None:
+        told.append(error)
+        done.set()
+
+    segments.finish(reason, 40_000, sealed, soon=True)
+    assert done.wait(10)
+    assert told == [None]
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def archives(home: Path, header: Header) -> list[Path]:
+    folder = archive_path(home, header.session, header.started_at).parent
+    return sorted(folder.glob(f"{header.session}.*")) if folder.exists() else []
+
+
+def texts(found: list[tuple[int, Event | Gap]]) -> list[str]:
+    return [event.text for _, event in found if isinstance(event, Operation)]
+
+
+def test_a_large_segment_is_followed_by_the_next_and_all_read_as_one(
+    make_segments: MakeSegments, home: Path, header: Header
+) -> None:
+    segments = filled(make_segments)
+    library = Library(home, {})
+    live = list(library.records(header.session))
+    assert texts(live) == TEXTS
+    finish(segments)
+    found = list(library.records(header.session))
+    assert texts(found) == TEXTS
+    assert [at for at, event in found if isinstance(event, Operation)] == [1000 * n for n in range(40)]
+    paths = archives(home, header)
+    assert len(paths) > 2
+    assert [event for _, event in found if isinstance(event, End)] == [
+        *[End("", goes_on=True)] * (len(paths) - 1),
+        End("client_closed"),
+    ]
+    assert not list(spool_folder(home, "w1").iterdir())
+    assert segments.size > 1000 * (len(paths) - 1)
+
+
+def test_an_old_segment_is_followed_by_the_next(make_segments: MakeSegments, home: Path, header: Header) -> None:
+    segments = filled(make_segments, most=1 << 20, longest=10_000)
+    finish(segments)
+    assert len(archives(home, header)) == 4
+    assert texts(list(Library(home, {}).records(header.session))) == TEXTS
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut", "a byte", "no header"])
+def test_damage_to_one_segment_hurts_no_other(
+    make_segments: MakeSegments, home: Path, header: Header, damage: str
+) -> None:
+    finish(filled(make_segments))
+    second = archives(home, header)[1]
+    content = second.read_bytes()
+    if damage == "missing":
+        second.unlink()
+    elif damage == "cut":
+        second.write_bytes(content[:-20])
+    elif damage == "a byte":
+        middle = len(content) // 2
+        second.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
+    else:
+        second.write_bytes(b"nothing of ours")
+    found = list(Library(home, {}).records(header.session))
+    (gap,) = [event for _, event in found if isinstance(event, Gap)]
+    assert gap.segment == 2
+    whole = Library(home, {})
+    assert texts(found)[0] == TEXTS[0]
+    assert texts(found)[-1] == TEXTS[-1]
+    assert len(texts(found)) >= 20
+    shown = [content for _, kind, content in whole.events(header.session) if kind == "e"]
+    assert len(shown) == 1
+    assert b"segment 2 of the recording cannot be read further" in shown[0]
+
+
+def test_a_missing_last_segment_is_told(make_segments: MakeSegments, home: Path, header: Header) -> None:
+    finish(filled(make_segments))
+    *_, last = paths = archives(home, header)
+    last.unlink()
+    *_, (_, gap) = Library(home, {}).records(header.session)
+    assert gap == Gap(len(paths), "it is missing")
+
+
+def test_what_a_dead_worker_left_is_told_with_what_was_sealed_before(
+    make_segments: MakeSegments, home: Path, header: Header
+) -> None:
+    segments = filled(make_segments)
+    until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)  # the others are sealed meanwhile
+    (found,) = recover(spool_folder(home, "w1"))
+    assert (found.operations, found.damage) == (len(TEXTS), "")
+    assert found.size > segments.size
+    events = [event for _, event in Library(home, {}).records(header.session)]
+    assert events[-2:] == [Note(GATEWAY_STOPPED), End("gateway_crashed")]
+    assert len([event for event in events if isinstance(event, Operation)]) == len(TEXTS)
+
+
+def test_a_death_between_two_segments_loses_nothing(make_segments: MakeSegments, home: Path, header: Header) -> None:
+    """The next segment is there before the last record of the one before it."""
+    segments = make_segments()
+    Recorder(segments, 1000).record(Operation(1, "select 1"), 10)
+    Spool.create(spool_path(home, "w1", header.session, 2), replace(header, segment=2)).close()
+    (found,) = recover(spool_folder(home, "w1"))
+    assert (found.operations, found.damage) == (1, "")
+    events = [event for _, event in Library(home, {}).records(header.session)]
+    assert events == [
+        Operation(1, "select 1"),
+        End("", goes_on=True),
+        Note(GATEWAY_STOPPED),
+        End("gateway_crashed"),
+    ]
+
+
+def test_no_room_for_the_next_segment_ends_the_session_and_keeps_what_was_there(
+    make_segments: MakeSegments, home: Path, header: Header, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments = make_segments(most=100)
+    recorder = Recorder(segments, 1000)
+    recorder.record(Shown(b"x" * 100), 0)
+    real = os.open
+
+    def full(path: object, flags: int, *mode: int) -> int:
+        if flags & os.O_CREAT:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return real(str(path), flags, *mode)
+
+    monkeypatch.setattr(os, "open", full)
+    with pytest.raises(RecordingFailed, match="No space left"):
+        recorder.record(Shown(b"y"), 1)
+    with pytest.raises(RecordingFailed):
+        recorder.record(Shown(b"z"), 2)
+    monkeypatch.setattr(os, "open", real)
+    found = [event for _, event in Library(home, {}).records(header.session)]
+    assert found == [Shown(b"x" * 100)]
+    assert len(list(spool_folder(home, "w1").iterdir())) == 1
