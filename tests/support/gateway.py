@@ -37,7 +37,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
 from postern.interception.events import Event
 from postern.process import PARENT_PID, READY_FD
-from postern.recording.reader import SegmentReader
+from postern.recording.library import Gap, Library
 from postern.services.bundle import Services
 from postern.services.connections import ConnectionFields
 from postern.services.credentials import Issued
@@ -307,9 +307,9 @@ class Gateway:
 
     def records(self, session_id: UUID) -> list[Event]:
         """The recorded events themselves."""
-        paths = [*self.home.glob(f"spool/*/{session_id}.rec"), *self.home.glob(f"recordings/*/*/{session_id}.rec.zst")]
-        with SegmentReader(paths[0]) as reader:
-            return [event for _, event in reader]
+        found = [event for _, event in Library(self.home, {}).records(session_id)]
+        assert not any(isinstance(event, Gap) for event in found)
+        return [event for event in found if not isinstance(event, Gap)]
 
 
 def _base64(text: str) -> str:
