@@ -13,10 +13,10 @@ from tests.support.examples import examples
 from tests.support.muxes import Pair, Sink, run, settle
 
 from postern.errors import Unavailable
-from postern.transport.lane import WINDOW
 from postern.transport.mux import Incoming, Refused
 from postern.transport.outbox import MAX_UNSENT
 from postern.transport.stream import Stream
+from postern.transport.windows import WINDOW
 
 _PATTERN = bytes(range(251)) * 160_000  # no period of a frame
 
