@@ -8,56 +8,17 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
 from tests.support.gateway import wait_until
+from tests.support.networks import EDGE, HERE, TARGET, Network
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.running import Gateway
 
 FROZEN = 60.0  # seconds
-HERE, THERE = "10.203.1.1", "10.203.1.2"  # the two ends of the link
-TARGET, EDGE = "10.203.2.1", "10.203.2.2"  # of the other link, from the agent to its target
-
-
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
-
-
-class Network:
-    """A network namespace with two links: to the gateway, and to the target."""
-
-    def __init__(self) -> None:
-        self.name = f"postern{os.getpid()}"
-        self.links = (f"pa{os.getpid()}", f"pb{os.getpid()}")
-
-    def make(self) -> None:
-        ip("netns", "add", self.name)
-        for link, here, there in zip(self.links, (HERE, TARGET), (THERE, EDGE), strict=True):
-            ip("link", "add", link, "type", "veth", "peer", "name", "far", "netns", self.name)
-            ip("-n", self.name, "link", "set", "far", "name", f"x{link}")
-            ip("addr", "add", f"{here}/24", "dev", link)
-            ip("-n", self.name, "addr", "add", f"{there}/24", "dev", f"x{link}")
-            ip("link", "set", link, "up")
-            ip("-n", self.name, "link", "set", f"x{link}", "up")
-        ip("-n", self.name, "link", "set", "lo", "up")
-
-    def remove(self) -> None:
-        subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Both ways, what is sent to the other end of the link is dropped, and nobody is told."""
-        ip("route", "add", "blackhole", f"{THERE}/32")
-        ip("-n", self.name, "route", "add", "blackhole", f"{HERE}/32")
-        try:
-            yield
-        finally:
-            ip("route", "del", "blackhole", f"{THERE}/32")
-            ip("-n", self.name, "route", "del", "blackhole", f"{HERE}/32")
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from postern.relay.target import Start
 from postern.services.identity.authentication import Authentication
 from postern.transport.mux import Incoming, Message, Mux
 from postern.transport.websocket import WebSocketTransport
+from postern.transport.windows import PROCESS, Reserve
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +78,7 @@ class TunnelDoor:
         self._links = links
         self._logins = logins
         self._open: set[Mux] = set()
+        self._reserve = Reserve(PROCESS)
 
     def opened(self, transport: WebSocketTransport, token: str) -> None:
         stream = StreamHandshake()
@@ -100,7 +102,7 @@ class TunnelDoor:
 
     async def _agent(self, stream: StreamHandshake, secret: Secret) -> Awaitable[None]:
         agent = await self._agents.enrol(secret, name=None, address=stream.peer)
-        mux = Mux(dialler=False, hello=self._hello, on_open=_nothing)
+        mux = Mux(dialler=False, hello=self._hello, on_open=_nothing, reserve=self._reserve)
         self._start(mux, stream)
         instance = (await mux.greeting).get("instance")
         if not isinstance(instance, str) or not 0 < len(instance) <= 64:
@@ -117,7 +119,7 @@ class TunnelDoor:
         def take(incoming: Incoming) -> None:
             incoming.serve(self._connect(incoming, token, peer))
 
-        mux = Mux(dialler=False, hello=self._hello, on_open=take, most=MOST_STREAMS)
+        mux = Mux(dialler=False, hello=self._hello, on_open=take, most=MOST_STREAMS, reserve=self._reserve)
         self._start(mux, stream)
         return _until_lost(mux)
 
