@@ -17,7 +17,7 @@ from postern.transport.lane import Lane
 from postern.transport.mux import Incoming, Refused
 from postern.transport.outbox import MAX_UNSENT
 from postern.transport.stream import Stream
-from postern.transport.windows import TUNNEL, WIDEST, WINDOW
+from postern.transport.windows import SLOW, TUNNEL, WIDEST, WINDOW
 
 _PATTERN = bytes(range(251)) * 160_000  # no period of a frame
 
@@ -131,6 +131,7 @@ class Play:
         # A byte at a time is slow: it is for what is small.
         self.most = 3_000 if chunk < 64 else 1 << 24
         self.pair = Pair(chunk, on_open=self.asked.append)
+        self.now = 1_000.0
         self.far = chance.random() < 0.5  # a path that looks long, so that windows grow
 
     async def run(self, steps: int) -> None:
@@ -138,6 +139,7 @@ class Play:
         if self.far:
             for mux in (self.pair.agent, self.pair.gateway):
                 mux._windows.trip = 1.0
+                mux._windows.now = self.clock
         actions = [self.open] * 3 + [self.answer] * 4 + [self.write] * 8 + [self.act] * 6 + [self.freeze] * 2
         actions += [self.trickle, self.trickle, self.take_back, self.drain]
         for number in range(steps):
@@ -236,6 +238,10 @@ class Play:
                 assert lane.queued() == sum(map(len, lane._queue)) - lane._sent
                 if lane.queued() > lane.limits()[1] and lane.protocol() is not None:
                     assert lane._throttled
+
+    def clock(self) -> float:
+        self.now += self.chance.choice([0.001, 0.001, 0.01, 2 * SLOW])
+        return self.now
 
     def check_window(self, lane: Lane) -> None:
         held = sum(map(len, lane._held))
