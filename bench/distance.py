@@ -26,13 +26,17 @@ _REPEATS = 60
 _LINE = 32 * _REPEATS + 1  # bytes of a row of COPY; short enough to lie in the table as it is
 
 
-def measure(delay: float, size: int, rounds: int, server: PostgresServer) -> list[float]:
-    """MB/s of each round, over a link whose round trip takes `delay` seconds."""
-    network = Network(delay / 2)
+def measure(trip: float, size: int, rounds: int, server: PostgresServer, buffer: int | None) -> list[float]:
+    """MB/s of each round, over a link whose round trip takes `trip` seconds. `buffer`: bytes that a socket of the
+    agent may keep until they are acknowledged, where the kernel's own limit is not to count."""
+    network = Network(trip / 2)
     gateway: BenchGateway | None = None
     agent: subprocess.Popen[bytes] | None = None
     try:
         network.make()
+        if buffer:
+            sysctl = ["sysctl", "-q", f"net.ipv4.tcp_wmem=4096 16384 {buffer}"]
+            subprocess.run(["ip", "netns", "exec", network.name, *sysctl], check=True)
         gateway = BenchGateway(host="0.0.0.0", public_host=HERE)
         agent_id, key = gateway.agent("far")
         target = {"HOST": TARGET, "PORT": str(server.port), "USER": "postgres", "DB": "postgres", "SSLMODE": "disable"}
@@ -77,7 +81,8 @@ def _read(url: str, size: int) -> float:
 @click.option("--trips", default="0,20,100", help="Round trips in ms, with commas.")
 @click.option("--megabytes", default=200, help="How large the result is.")
 @click.option("--rounds", default=3)
-def main(trips: str, megabytes: int, rounds: int) -> None:
+@click.option("--send-buffer", default=None, type=int, help="Largest net.ipv4.tcp_wmem at the agent, in MiB.")
+def main(trips: str, megabytes: int, rounds: int, send_buffer: int | None) -> None:
     server = PostgresServer(
         settings={"listen_addresses": "*", "autovacuum": "off"},
         hba=["host all all 127.0.0.1/32 trust", f"host all all {EDGE}/32 trust"],
@@ -92,7 +97,8 @@ def main(trips: str, megabytes: int, rounds: int) -> None:
         click.echo(f"{os.cpu_count()} cores, hot path {how}, load {os.getloadavg()[0]:.1f}; {megabytes} MB, MB/s\n")
         click.echo("| round trip, ms | median | all |\n|---:|---:|---|")
         for trip in trips.split(","):
-            rates = measure(float(trip) / 1e3, megabytes * 1_000_000, rounds, server)
+            buffer = send_buffer << 20 if send_buffer else None
+            rates = measure(float(trip) / 1e3, megabytes * 1_000_000, rounds, server, buffer)
             click.echo(f"| {trip} | {statistics.median(rates):.1f} | {', '.join(f'{one:.1f}' for one in rates)} |")
     finally:
         server.stop()
