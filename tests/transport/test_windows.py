@@ -237,6 +237,68 @@ def test_a_reader_that_is_slow_earns_no_wide_window() -> None:
     run_quickly(work)
 
 
+def test_a_reader_that_takes_all_that_waited_at_once_has_earned_nothing() -> None:
+    async def work() -> None:
+        pair = pairs_of_counts(0.1)
+        await asyncio.sleep(1)
+        (near,), (far,) = await opened(pair)
+        far.transport.pause_reading()
+        near.pour()
+        await asyncio.sleep(0.5)
+        (lane,) = lanes(pair.gateway)
+        assert lane._allowance == 0
+        far.transport.resume_reading()
+        await asyncio.sleep(0.01)
+        assert far.got == WINDOW
+        assert lane._window.size == WINDOW
+        pair.close()
+
+    run_quickly(work)
+
+
+def test_a_part_that_waited_spoils_the_half_of_a_window_that_it_is_in() -> None:
+    async def work() -> None:
+        pair = Pair(1 << 20, sink=Count)
+        await settle()
+        (near,), (far,) = await opened(pair)
+        pair.gateway._windows.trip = 1.0
+        half = bytes(WINDOW // 2)
+        near.transport.write(half)
+        await settle()
+        far.transport.pause_reading()
+        near.transport.write(half[:131_072])
+        await settle()
+        far.transport.resume_reading()
+        near.transport.write(half[131_072:])
+        await settle()
+        (lane,) = lanes(pair.gateway)
+        assert (far.got, lane._window.size) == (WINDOW, WINDOW)
+        near.transport.write(half)
+        await settle()
+        assert lane._window.size == 2 * WINDOW
+        pair.close()
+
+    run(work)
+
+
+def test_a_stream_that_is_closed_here_gives_its_share_back_though_its_peer_takes_nothing() -> None:
+    async def work() -> None:
+        pair = pairs_of_counts(0.1)
+        await asyncio.sleep(1)
+        (near,), (far,) = await opened(pair)
+        near.pour()
+        await asyncio.sleep(1)
+        near.transport.pause_reading()
+        far.transport.write(bytes(2 * WINDOW))
+        far.transport.close()
+        assert pair.gateway._windows.reserve.free == TUNNEL
+        await asyncio.sleep(1)
+        assert pair.gateway.streams == 1
+        pair.close()
+
+    run_quickly(work)
+
+
 def test_attack_streams_earn_wide_windows_and_then_nobody_reads() -> None:
     """All that the peer may send it sends; what is held stays within the reserve, also once it has closed them."""
 

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, cast
 
@@ -128,7 +129,7 @@ class Mux(asyncio.Protocol):
         self._outbox = Outbox(self._loop, self._overflowed)
         self._switch = Switch(dialler=dialler, control=self._control)
         self._lanes = self._switch.lanes
-        self._windows = Windows(Reserve(TUNNEL, reserve), self._loop.time)
+        self._windows = Windows(Reserve(TUNNEL, reserve), time.monotonic)  # uvloop's own is in whole ms
         self._openings: dict[int, _Opening] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = False

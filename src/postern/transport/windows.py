@@ -60,7 +60,7 @@ class Reserve:
 
 
 class Windows:
-    """What the windows of one tunnel share. `now` is the clock of its loop, in seconds."""
+    """What the windows of one tunnel share. `now` is a clock, in seconds; it must know less than a ms."""
 
     def __init__(self, reserve: Reserve, now: Callable[[], float]) -> None:
         self.reserve = reserve
