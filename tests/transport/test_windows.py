@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from tests.support.distant import far_pair, run_quickly
@@ -258,7 +258,7 @@ def test_a_reader_that_takes_all_that_waited_at_once_has_earned_nothing() -> Non
 
 def test_a_part_that_waited_spoils_the_half_of_a_window_that_it_is_in() -> None:
     async def work() -> None:
-        pair = Pair(1 << 20, sink=Count)
+        pair = Pair(1 << 20, sink=cast("Any", Count))
         await settle()
         (near,), (far,) = await opened(pair)
         pair.gateway._windows.trip = 1.0
