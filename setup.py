@@ -47,6 +47,7 @@ HOT = [
     "transport/lane.py",
     "transport/outbox.py",
     "transport/switch.py",
+    "transport/windows.py",
 ]
 
 

@@ -27,13 +27,15 @@ _START = 60.0
 
 
 class BenchGateway:
-    """Serves when made. All its data is thrown away at `stop`."""
+    """Serves when made, with these settings besides. All its data is thrown away at `stop`."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: str) -> None:
         # Short, since a Unix socket's path lies in it.
         self.home = Path(tempfile.mkdtemp(prefix="bench-", dir="/tmp"))
         ports = {f"{name}_port": free_port() for name in ("api", "postgres", "tunnel", "control")}
-        self.settings: Settings = load({}, home=str(self.home / "home"), demo=False, log_level="warning", **ports)
+        self.settings: Settings = load(
+            {}, home=str(self.home / "home"), demo=False, log_level="warning", **ports, **settings
+        )
         self._log = self.home / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
@@ -46,9 +48,11 @@ class BenchGateway:
         self._wait()
         self.worker_pid = child_with(self._process.pid, "worker")
         told = json.loads((self.settings.home / "first-run.json").read_bytes())
-        with Http(self.settings.api_url) as http:
+        authority = self.settings.home / "tls" / "ca.crt"
+        trusted = None if self.settings.is_loopback else authority.read_text()
+        with Http(self.settings.api_url, authority=trusted) as http:
             self.token = Client(http).login(told["admin_email"], Secret(told["admin_password"]))
-        self._http = Http(self.settings.api_url, self.token)
+        self._http = Http(self.settings.api_url, self.token, authority=trusted)
         self._client = Client(self._http)
 
     def connection(self, name: str, environment: Mapping[str, str], **options: Any) -> str:

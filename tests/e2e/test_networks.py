@@ -2,72 +2,35 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
 from tests.support.gateway import wait_until
+from tests.support.networks import EDGE, HERE, TARGET, Network
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.running import Gateway
 
 FROZEN = 60.0  # seconds
-HERE, THERE = "10.203.1.1", "10.203.1.2"  # the two ends of the link
-TARGET, EDGE = "10.203.2.1", "10.203.2.2"  # of the other link, from the agent to its target
 
 
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
-
-
-class Network:
-    """A network namespace with two links: to the gateway, and to the target."""
-
-    def __init__(self) -> None:
-        self.name = f"postern{os.getpid()}"
-        self.links = (f"pa{os.getpid()}", f"pb{os.getpid()}")
-
-    def make(self) -> None:
-        ip("netns", "add", self.name)
-        for link, here, there in zip(self.links, (HERE, TARGET), (THERE, EDGE), strict=True):
-            ip("link", "add", link, "type", "veth", "peer", "name", "far", "netns", self.name)
-            ip("-n", self.name, "link", "set", "far", "name", f"x{link}")
-            ip("addr", "add", f"{here}/24", "dev", link)
-            ip("-n", self.name, "addr", "add", f"{there}/24", "dev", f"x{link}")
-            ip("link", "set", link, "up")
-            ip("-n", self.name, "link", "set", f"x{link}", "up")
-        ip("-n", self.name, "link", "set", "lo", "up")
-
-    def remove(self) -> None:
-        subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Both ways, what is sent to the other end of the link is dropped, and nobody is told."""
-        ip("route", "add", "blackhole", f"{THERE}/32")
-        ip("-n", self.name, "route", "add", "blackhole", f"{HERE}/32")
-        try:
-            yield
-        finally:
-            ip("route", "del", "blackhole", f"{THERE}/32")
-            ip("-n", self.name, "route", "del", "blackhole", f"{HERE}/32")
-
-
-@pytest.fixture
-def network() -> Iterator[Network]:
+@pytest.fixture(params=[0.0])
+def network(request: pytest.FixtureRequest) -> Iterator[Network]:
+    """The parameter is how many seconds each way of the link to the gateway takes."""
     if os.geteuid() != 0:
         pytest.skip("network namespaces need root")
-    made = Network()
+    made = Network(request.param)
     try:
         made.make()
-    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+    except (subprocess.CalledProcessError, OSError) as error:
         made.remove()
         pytest.skip(f"no network namespaces here: {error}")
     yield made
@@ -140,5 +103,34 @@ def test_a_link_that_swallows_everything_for_a_minute(network: Network, gateway:
             print(f"noticed after {noticed:.1f} s, back {time.monotonic() - thawed:.1f} s after the link was")
             wait_until(lambda: agent.files <= files, 20)
         near.close()
+    finally:
+        agent.stop()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", [0.05], indirect=True)
+def test_a_large_result_from_an_agent_a_round_trip_of_100_ms_away(
+    network: Network, gateway: Gateway, far: PostgresServer
+) -> None:
+    """One stream is not held to its first window a round trip, which is 10 MB/s at most."""
+    rows, agent = 80_000, AgentProcess(enrolled(gateway, "edge"), gateway.folder, "ip", "netns", "exec", network.name)
+    try:
+        agent.until_it_serves()
+        connection(gateway, "far", "edge", far.port, TARGET)
+        with psycopg.connect(url_of(gateway, "far"), autocommit=True, connect_timeout=20) as client:
+            assert took(client) >= 0.1
+            got = hashlib.sha256()
+            began = time.monotonic()
+            statement = f"copy (select repeat(md5(n::text), 60) from generate_series(1, {rows}) n) to stdout"
+            with client.cursor().copy(statement) as copy:
+                for data in copy:
+                    got.update(data)
+            rate = rows * 1921 / (time.monotonic() - began) / 1e6
+        expected = hashlib.sha256()
+        for number in range(1, rows + 1):
+            expected.update(hashlib.md5(str(number).encode()).hexdigest().encode() * 60 + b"\n")
+        assert got.digest() == expected.digest()
+        print(f"{rate:.1f} MB/s at 100 ms")
+        assert rate > 13
     finally:
         agent.stop()

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from postern.transport.mux import Incoming, Mux
+from postern.transport.windows import Reserve
 
 HIGH, LOW = 64 * 1024, 16 * 1024  # of a wire, in bytes
 
@@ -129,7 +130,7 @@ class Sink(asyncio.Protocol):
 
 class Pair:
     """`agent` dials, `gateway` listens. A side that is asked to open a stream accepts it, unless `on_open` says
-    otherwise; `opened` are the sinks that it got, made by `sink`."""
+    otherwise; `opened` are the sinks that it got, made by `sink`. The gateway's windows grow out of `reserve`."""
 
     def __init__(
         self,
@@ -138,13 +139,15 @@ class Pair:
         *,
         sink: Callable[[], Sink] = Sink,
         most: int = 10_000,
+        reserve: Reserve | None = None,
+        wires: tuple[Wire, Wire] | None = None,
     ) -> None:
         self.opened: list[Sink] = []
         self._sink = sink
         take = on_open or self._accept
         self.agent = Mux(dialler=True, hello={"who": "agent"}, on_open=take, most=most)
-        self.gateway = Mux(dialler=False, hello={"who": "gateway"}, on_open=take, most=most)
-        self.up, self.down = Wire(chunk), Wire(chunk)
+        self.gateway = Mux(dialler=False, hello={"who": "gateway"}, on_open=take, most=most, reserve=reserve)
+        self.up, self.down = wires or (Wire(chunk), Wire(chunk))
         self.up.reader = self.down.writer = self.gateway
         self.up.writer = self.down.reader = self.agent
         self.agent.connection_made(self.up)

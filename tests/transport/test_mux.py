@@ -11,9 +11,10 @@ from tests.support.muxes import Pair, Sink, run, settle
 from postern.errors import Unavailable
 from postern.transport import frames, mux
 from postern.transport.frames import header
-from postern.transport.lane import HIGH_WATER, LINGER, WINDOW
+from postern.transport.lane import HIGH_WATER, LINGER
 from postern.transport.mux import Incoming, Mux, Refused
 from postern.transport.outbox import MAX_UNSENT
+from postern.transport.windows import WINDOW
 
 CHUNKS = (1, 7, 64, 4096, 1 << 20)
 

@@ -13,10 +13,11 @@ from tests.support.examples import examples
 from tests.support.muxes import Pair, Sink, run, settle
 
 from postern.errors import Unavailable
-from postern.transport.lane import WINDOW
+from postern.transport.lane import Lane
 from postern.transport.mux import Incoming, Refused
 from postern.transport.outbox import MAX_UNSENT
 from postern.transport.stream import Stream
+from postern.transport.windows import SLOW, TUNNEL, WIDEST, WINDOW
 
 _PATTERN = bytes(range(251)) * 160_000  # no period of a frame
 
@@ -130,9 +131,15 @@ class Play:
         # A byte at a time is slow: it is for what is small.
         self.most = 3_000 if chunk < 64 else 1 << 24
         self.pair = Pair(chunk, on_open=self.asked.append)
+        self.now = 1_000.0
+        self.far = chance.random() < 0.5  # a path that looks long, so that windows grow
 
     async def run(self, steps: int) -> None:
-        await settle(10)
+        await settle(30)
+        if self.far:
+            for mux in (self.pair.agent, self.pair.gateway):
+                mux._windows.trip = 1.0
+                mux._windows.now = self.clock
         actions = [self.open] * 3 + [self.answer] * 4 + [self.write] * 8 + [self.act] * 6 + [self.freeze] * 2
         actions += [self.trickle, self.trickle, self.take_back, self.drain]
         for number in range(steps):
@@ -224,11 +231,24 @@ class Play:
                 assert end.heard == _PATTERN[: len(end.heard)]
         for mux in (self.pair.agent, self.pair.gateway):
             assert mux._outbox.unsent <= MAX_UNSENT
+            wider = sum(lane._window.size - WINDOW for lane in mux._lanes.values())
+            assert wider <= TUNNEL - mux._windows.reserve.free <= TUNNEL  # some are closed, and hold a rest
             for lane in mux._lanes.values():
-                assert sum(map(len, lane._held)) <= WINDOW
+                self.check_window(lane)
                 assert lane.queued() == sum(map(len, lane._queue)) - lane._sent
                 if lane.queued() > lane.limits()[1] and lane.protocol() is not None:
                     assert lane._throttled
+
+    def clock(self) -> float:
+        self.now += self.chance.choice([0.001, 0.001, 0.01, 2 * SLOW])
+        return self.now
+
+    def check_window(self, lane: Lane) -> None:
+        held = sum(map(len, lane._held))
+        assert WINDOW <= lane._window.size <= WIDEST
+        assert held <= lane._window.size
+        if lane._allowance and not (lane._closing or lane._ended):
+            assert lane._allowance + held + lane._taken == lane._window.size
 
     def _some_end(self) -> End | None:
         made = [end for end in self.ends if end.made and not end.lost.done()]
@@ -261,6 +281,8 @@ class Play:
         for end in self.ends:
             assert end.lost.done() == end.made
         assert pair.streams == (0, 0)
+        for mux in (pair.agent, pair.gateway):
+            assert mux._windows.reserve.free == TUNNEL
         if not self.is_lost:
             assert not pair.agent.lost.done()
             pair.close()

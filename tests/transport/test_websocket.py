@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import signal
+import socket
 import ssl
 import subprocess
 import sys
@@ -23,9 +24,9 @@ from tests.support.muxes import Sink
 from postern.errors import Unavailable
 from postern.transport import mux as mux_module
 from postern.transport import websocket
-from postern.transport.lane import WINDOW
 from postern.transport.mux import Incoming, Mux
 from postern.transport.websocket import WebSocketTransport
+from postern.transport.windows import WINDOW
 
 SIZE = 200 << 20
 BLOCK = os.urandom(1 << 20)
@@ -134,6 +135,21 @@ async def pour(sink: Sink, size: int) -> bytes:
         sink.stream.write(block)
     sink.stream.close()
     return digest.digest()
+
+
+async def test_small_frames_wait_for_nobody_and_the_kernel_tunes_its_own_buffers(
+    gateway: Gateway, issued: Issued
+) -> None:
+    mux = await dial(gateway.url, issued)
+    ends = mux.about("socket", None), gateway.transports[0].get_extra_info("socket")
+    for end in ends:
+        assert end.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) == 1
+    fresh = socket.create_connection(("127.0.0.1", gateway.port))
+    assert ends[0].getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) >= fresh.getsockopt(
+        socket.SOL_SOCKET, socket.SO_RCVBUF
+    )
+    fresh.close()
+    mux.close("the test is over")
 
 
 async def test_a_long_stream_arrives_as_it_was_sent_both_ways(gateway: Gateway, issued: Issued) -> None:

@@ -19,6 +19,7 @@ from postern.domain.secret import Secret
 from postern.errors import PosternError
 from postern.transport import websocket
 from postern.transport.mux import Mux
+from postern.transport.windows import TUNNEL, Reserve
 
 log = logging.getLogger(__name__)
 
@@ -39,6 +40,7 @@ class Tunnels:
         self._url = ""
         self._wanted: frozenset[str] = frozenset()
         self._held: dict[str, Mux] = {}
+        self._reserve = Reserve(TUNNEL)  # of all of them: an agent may live in an application's container
         self._changed = asyncio.Event()
         self._dialling: asyncio.Task[None] | None = None
 
@@ -93,7 +95,7 @@ class Tunnels:
             self._url,
             token=self._secret.reveal(),
             ca=self._authority,
-            protocol=lambda: Mux(dialler=True, hello=None, on_open=self._orders.take),
+            protocol=lambda: Mux(dialler=True, hello=None, on_open=self._orders.take, reserve=self._reserve),
         )
         mux = cast("Mux", made)
         worker = str((await mux.greeting).get("worker", ""))

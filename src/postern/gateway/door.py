@@ -29,6 +29,7 @@ from postern.relay.target import Start
 from postern.services.identity.authentication import Authentication
 from postern.transport.mux import Incoming, Message, Mux
 from postern.transport.websocket import WebSocketTransport
+from postern.transport.windows import PROCESS, Reserve
 
 log = logging.getLogger(__name__)
 
@@ -81,6 +82,7 @@ class TunnelDoor:
         self._logins = logins
         self._open: set[Mux] = set()
         self._people: Counter[UUID] = Counter()  # how many tunnels each has here
+        self._reserve = Reserve(PROCESS)
 
     def opened(self, transport: WebSocketTransport, token: str) -> None:
         stream = StreamHandshake()
@@ -104,7 +106,7 @@ class TunnelDoor:
 
     async def _agent(self, stream: StreamHandshake, secret: Secret) -> Awaitable[None]:
         agent = await self._agents.enrol(secret, name=None, address=stream.peer)
-        mux = Mux(dialler=False, hello=self._hello, on_open=_nothing)
+        mux = Mux(dialler=False, hello=self._hello, on_open=_nothing, reserve=self._reserve)
         self._start(mux, stream)
         instance = (await mux.greeting).get("instance")
         if not isinstance(instance, str) or not 0 < len(instance) <= 64:
@@ -123,7 +125,7 @@ class TunnelDoor:
         def take(incoming: Incoming) -> None:
             incoming.serve(self._connect(incoming, token, peer))
 
-        mux = Mux(dialler=False, hello=self._hello, on_open=take, most=MOST_STREAMS)
+        mux = Mux(dialler=False, hello=self._hello, on_open=take, most=MOST_STREAMS, reserve=self._reserve)
         self._people[person.id] += 1
         mux.lost.add_done_callback(lambda _lost: self._leave(person.id))
         self._start(mux, stream)

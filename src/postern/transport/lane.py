@@ -3,8 +3,8 @@
      write ─▶ queue ──(credit of the peer, room in the tunnel)──▶ DATA        DATA ──▶ protocol.data_received
               │ above the high-water mark: protocol.pause_writing             │ paused, or an end before: held,
                                                                               ▼ and the peer gets no new credit
-The peer may have WINDOW bytes on their way that nobody has taken. A protocol that stops reading thus costs at most
-WINDOW bytes here, and HIGH_WATER and a write there, and not a byte of any other stream's time.
+The peer may have a window of bytes on their way that nobody has taken (`windows.py`). A protocol that stops reading
+thus costs at most its window here, and HIGH_WATER and a write there, and not a byte of any other stream's time.
 
 How the peer ended is told once all that came before has been taken, even to a protocol that has paused: there is
 nothing left that it could resume for. Compiled (decision 0007); `stream.py` is its face as an asyncio transport.
@@ -21,22 +21,29 @@ from typing import Any, Final
 from postern.errors import ProtocolViolation
 from postern.transport.frames import CLOSE, CREDIT, END, MAX_DATA, RESET
 from postern.transport.outbox import Outbox, Sender
+from postern.transport.windows import WINDOW, Window, Windows
 
 log = logging.getLogger(__name__)
 
-WINDOW: Final = 1 << 20  # bytes that either side may send before it hears of any taken
 HIGH_WATER: Final = 64 * 1024  # bytes in the queue
 LOW_WATER: Final = 16 * 1024
 LINGER: Final = 60.0  # seconds that a peer may take none of what is left to send to it after `close`
-_GRANT: Final = WINDOW // 4  # bytes taken that make a CREDIT worth its frame
 _MOST_CREDIT: Final = 1 << 40
 _REASON: Final = 1000  # bytes
+_SMALL: Final = 4096  # bytes that are held as one
 
 
 class Lane(Sender):
     """`lanes` are all that live on the tunnel, by number; a lane that is over is in it no more."""
 
-    def __init__(self, number: int, lanes: dict[int, Lane], outbox: Outbox, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        number: int,
+        lanes: dict[int, Lane],
+        outbox: Outbox,
+        loop: asyncio.AbstractEventLoop,
+        windows: Windows,
+    ) -> None:
         super().__init__()
         self.number = number
         self.gone = False  # nothing can be sent on it, and the peer sends nothing more
@@ -60,6 +67,7 @@ class Lane(Sender):
         self._left = 0  # bytes in the queue when `linger` last looked
         self._left_since = 0.0
         # From the peer
+        self._window = Window(windows)
         self._allowance = 0  # bytes that it may still send
         self._taken = 0  # bytes since the last CREDIT
         self._held: deque[bytes] = deque()
@@ -133,6 +141,7 @@ class Lane(Sender):
         dropped = 0
         while self._held:
             dropped += len(self._held.popleft())
+        self._window.close()
         self._left, self._left_since = self._queued, self._loop.time()
         if self.gone:
             self._lose(None)
@@ -201,7 +210,7 @@ class Lane(Sender):
         elif self._reading and self._give is not None and not self._held:
             self._hand(data)
         else:
-            self._held.append(data)
+            self._hold(data)
 
     def finished(self) -> None:
         """The peer sends no more. Raises ProtocolViolation when it has said so before."""
@@ -235,6 +244,15 @@ class Lane(Sender):
 
     # Our own
 
+    def _hold(self, data: bytes) -> None:
+        """Small ones are joined: a peer that sends single bytes costs us no object for each of them."""
+        self._window.waited = True
+        held = self._held
+        if held and len(held[-1]) + len(data) <= _SMALL:
+            held[-1] += data
+        else:
+            held.append(data)
+
     def _deliver_later(self) -> None:
         if self._held or self._end:
             self._loop.call_soon(self._deliver)
@@ -248,6 +266,7 @@ class Lane(Sender):
         end, self._end = self._end, 0
         if end == CLOSE:
             self._closing = self._lost = True
+            self._window.close()
             self._tell_lost(None)
         elif not self._closing and not self._call(protocol.eof_received):
             self.close()
@@ -263,10 +282,14 @@ class Lane(Sender):
 
     def _take(self, size: int) -> None:
         self._taken += size
-        if self._taken >= _GRANT and not self.gone and not self._ended:
-            self._allowance += self._taken
-            self._outbox.frame(CREDIT, self.number, self._taken.to_bytes(4, "big"))
+        if self._taken >= self._window.part and not self.gone and not self._ended:
+            credit = self._taken
             self._taken = 0
+            if not self._closing:
+                credit = self._window.renew(credit, len(self._held) > 0)
+            if credit:
+                self._allowance += credit
+                self._outbox.frame(CREDIT, self.number, credit.to_bytes(4, "big"))
 
     def _drained(self) -> None:
         if self._throttled and self._queued <= self._low:
@@ -286,6 +309,7 @@ class Lane(Sender):
         self._closing = True
         self._drop_queue()
         self._held.clear()
+        self._window.close()
         self._forget()
         if not self._lost:
             self._lost = True

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, cast
 
@@ -39,6 +40,7 @@ from postern.transport.messages import decode, decode_refusal, encode, encode_re
 from postern.transport.outbox import HEADROOM, MAX_UNSENT, Outbox
 from postern.transport.stream import Stream
 from postern.transport.switch import Switch
+from postern.transport.windows import TUNNEL, Reserve, Windows
 
 log = logging.getLogger(__name__)
 
@@ -107,10 +109,17 @@ class Mux(asyncio.Protocol):
     `hello` is what the peer is told first; None leaves that to `introduce`. `on_open` gets every stream that the peer
     opens, and must not block. At most `most` streams are open at once. `greeting` is what the peer says of itself;
     it fails with Unavailable when the tunnel is lost before. `lost` is set, with the reason, when the tunnel is over.
+    The windows of its streams grow out of `reserve`, by TUNNEL bytes at most.
     """
 
     def __init__(
-        self, *, dialler: bool, hello: Message | None, on_open: Callable[[Incoming], None], most: int = 10_000
+        self,
+        *,
+        dialler: bool,
+        hello: Message | None,
+        on_open: Callable[[Incoming], None],
+        most: int = 10_000,
+        reserve: Reserve | None = None,
     ) -> None:
         self._hello = hello
         self._on_open = on_open
@@ -120,6 +129,7 @@ class Mux(asyncio.Protocol):
         self._outbox = Outbox(self._loop, self._overflowed)
         self._switch = Switch(dialler=dialler, control=self._control)
         self._lanes = self._switch.lanes
+        self._windows = Windows(Reserve(TUNNEL, reserve), time.monotonic)  # uvloop's own is in whole ms
         self._openings: dict[int, _Opening] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = False
@@ -246,12 +256,19 @@ class Mux(asyncio.Protocol):
         elif kind == frames.HELLO and not self._greeted:
             self._greeted = True
             greeting = decode(payload)
+            self._ping()
             if not self.greeting.done():
                 self.greeting.set_result(greeting)
         elif kind == frames.DRAIN:
             self.drained = True
-        elif kind != frames.PONG:
+        elif kind == frames.PONG:
+            if self._windows.answered(payload):
+                self._ping()
+        else:
             raise ProtocolViolation(f"a {frames.NAMES[kind]} frame that belongs to no stream, or a second time")
+
+    def _ping(self) -> None:
+        self.send(frames.PING, 0, self._windows.ask())
 
     def _opened(self, number: int, payload: bytes) -> None:
         if not self._greeted:
@@ -300,7 +317,7 @@ class Mux(asyncio.Protocol):
     # Our own
 
     def _lane(self, number: int) -> Lane:
-        lane = self._lanes[number] = Lane(number, self._lanes, self._outbox, self._loop)
+        lane = self._lanes[number] = Lane(number, self._lanes, self._outbox, self._loop, self._windows)
         return lane
 
     def _check(self, since: float) -> None:
@@ -316,8 +333,9 @@ class Mux(asyncio.Protocol):
         if not self._greeted and now - self._made >= DEAD:
             self._give_up("the other side does not say who it is")
             return
-        if silence >= BEAT * 0.9:
-            self.send(frames.PING, 0)
+        if silence >= BEAT * 0.9 or self._windows.used:  # the path of much may have become a shorter one
+            self._windows.used = False
+            self._ping()
         self._switch.linger(now)
         if not self._over:
             self._beat = self._loop.call_later(min(BEAT, DEAD - silence), self._check, now)
