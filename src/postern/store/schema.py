@@ -374,6 +374,35 @@ sessions = Table(
     Index(None, "status", "worker"),
 )
 
+# What of recordings is in the blob store (domain.segment.Segment).
+segments = Table(
+    "segments",
+    metadata,
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    _owner(),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("chain", LargeBinary(32), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("stored_size", BigInteger, nullable=False),
+    Column("begins", BigInteger, nullable=False),
+    Column("ends", BigInteger, nullable=False),
+    Column("operations", Integer, nullable=False),
+    Column("is_last", Boolean, nullable=False),
+    Column("place", String(1024), nullable=False),
+    Column("stored_at", Utc, nullable=False),
+    Column("damage", Text, nullable=False),
+)
+
+# Work that one process at a time does, whichever machine it is on.
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("holder", String(128), nullable=False),
+    Column("until", Utc, nullable=False),
+)
+
 # What a command that waits to be run is started with: arguments and environment. Deleted when it is done.
 session_starts = Table(
     "session_starts",
