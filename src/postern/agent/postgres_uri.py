@@ -26,7 +26,10 @@ _URI = re.compile(
     r"(?:/(?P<dbname>[^?]*))?(?:\?(?P<settings>.*))?",
     re.DOTALL,
 )
+_SCHEMES = ("postgres://", "postgresql://")
+_NO_URI = "holds no URI such as postgres://USER:PASSWORD@HOST:PORT/DATABASE"
 _SEVERAL = re.compile(r"postgres(?:ql)?://(?:[^@/]*@)?[^/?]*,")
+_BLANK = re.compile(r"\s")
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
 _USED = frozenset({"user", "password", "host", "port", "dbname", "sslmode", "sslrootcert"})
 # What changes nothing of who is logged in to what, and how that is kept safe.
@@ -64,11 +67,15 @@ def read(variable: str, uri: Secret) -> dict[str, Secret]:
 
 
 def _parts(variable: str, text: str) -> dict[str, str]:
+    if not text.startswith(_SCHEMES):
+        raise _wrong(variable, _NO_URI)
+    if _BLANK.search(text):  # libpq's versions do not agree on what that means
+        raise _wrong(variable, "has a blank in it; write %20")
     found = _URI.fullmatch(text)
     if found is None and _SEVERAL.match(text):
         raise _wrong(variable, "names several hosts, and an agent dials one; give it a variable that names one")
     if found is None:
-        raise _wrong(variable, "holds no URI such as postgres://USER:PASSWORD@HOST:PORT/DATABASE")
+        raise _wrong(variable, _NO_URI)
     given = {name: value for name, value in found.groupdict().items() if value and name != "settings"}
     if given.get("host", "").startswith("["):
         given["host"] = given["host"][1:-1]
@@ -111,9 +118,10 @@ def _authorities(variable: str, file: str) -> str:
     try:
         text = Path(file).read_text()
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cadata=text)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it holds no certificates in PEM"
-        raise _wrong(variable, f"names the sslrootcert {file!r}, which cannot be used: {reason}") from None
+    except (ssl.SSLError, ValueError):
+        raise _wrong(variable, f"names the sslrootcert {file!r}, which holds no certificates in PEM") from None
+    except OSError as error:
+        raise _wrong(variable, f"names the sslrootcert {file!r}, which cannot be read: {error.strerror}") from None
     return text
 
 
