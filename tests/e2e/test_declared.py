@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -118,9 +120,14 @@ def test_what_is_declared_is_shown_and_nobody_else_changes_it(gateway: Gateway, 
     assert (entry["http_method"], entry["action"], entry["resource"]) == ("CONTROL", "create", "web-shell")
 
 
-def test_a_session_at_a_terminal_is_on_record(gateway: Gateway, shell: AgentProcess) -> None:
-    assert gateway.run("exec", "web-shell", "-i", "echo on-record").returncode == 0
+def test_pipes_and_what_was_done_is_on_record(gateway: Gateway, shell: AgentProcess) -> None:
+    command = [sys.executable, "-m", "postern", "connect", "web-shell", "--", "-c", "cat; echo $APP_TOKEN; exit 7"]
+    done = subprocess.run(
+        command, env=gateway.environment, input="on-record\n", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (7, "on-record\nexported\n")
     newest = json.loads(gateway.run("sessions", "list", "--limit", "1", "--json").stdout)["data"][0]
+    assert newest["connection"] == "web-shell"
     assert "on-record" in gateway.run("sessions", "show", newest["id"]).stdout
 
 
@@ -144,6 +151,7 @@ def test_a_guard_rail_holds_on_it_and_outlives_what_is_declared_anew(
         again.stop()
 
 
+@pytest.mark.slow
 def test_a_gateway_that_is_restarted_is_told_again(gateway: Gateway, shell: AgentProcess) -> None:
     before, audited = shell.log.count("is open"), gateway.run("admin", "audit", "list", "--json").stdout
     assert gateway.stop(signal.SIGTERM) == 0
