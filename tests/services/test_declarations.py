@@ -5,18 +5,18 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from datetime import timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.support.world import World
 
-from postern.domain.agent import Agent, AgentMode
+from postern.domain.agent import Agent, AgentKey, AgentMode
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.declaration import Declaration
 from postern.domain.guardrail import Rule, RuleType
 from postern.domain.lists import Page
 from postern.domain.principal import Principal
-from postern.errors import Conflict, Invalid, Malformed, NotFound, TooMany
+from postern.errors import Conflict, Invalid, Malformed, NotFound, TooMany, Unauthenticated
 from postern.services import declarations as module
 from postern.services.bundle import Services
 from postern.services.connection_fields import ConnectionFields
@@ -352,23 +352,30 @@ async def test_administrators_neither_change_nor_remove_it_and_give_it_no_compan
         await services.connections.patch(admin, "mine", {"agent_id": agent.id})
 
 
-async def test_it_goes_with_its_agent_which_cannot_declare_it_anew_meanwhile(
-    world: World, services: Services, admin: Principal
+async def test_attack_an_agent_that_declares_its_connection_anew_while_it_is_deleted(
+    world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It could keep itself from being deleted: one with a connection is not."""
     issued = await services.agent_keys.create(admin, "app", AgentMode.EMBEDDED)
+    key = AgentKey.read(issued.key)
     await declared(services, issued.agent, SHOP)
-    enrolled: list[bool] = []
+    remove, refused = type(world.stores.connections).remove, []
 
-    async def again() -> None:
-        enrolled.append(issued.agent.id in await services.agents.still_good([issued.agent]))
+    async def again(self: object, connection_id: UUID) -> list[UUID]:
+        live = await remove(world.stores.connections, connection_id)
+        try:
+            await declared(services, await services.agents.enrol(key.secret, name="app", address="::1"), SHOP)
+        except Unauthenticated as error:
+            refused.append(error)
+        return live
 
-    waiting: list[asyncio.Task[None]] = []
-    world.signals.subscribe(Topic.POLICY_CHANGED, lambda _: waiting.append(asyncio.ensure_future(again())))
+    monkeypatch.setattr(type(world.stores.connections), "remove", again)
     await services.agent_keys.remove(admin, "app")
-    await asyncio.gather(*waiting)
-    assert enrolled == [False]
+    assert len(refused) == 1
     with pytest.raises(NotFound):
         await found(services, admin)
+    with pytest.raises(NotFound):
+        await services.agents.get(admin, "app")
 
 
 async def test_an_agent_with_the_longest_name(services: Services, admin: Principal) -> None:
