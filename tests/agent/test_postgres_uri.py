@@ -74,9 +74,35 @@ def test_whatever_is_encoded_comes_back(user: str, password: str, database: str,
     assert (values(uri)["USER"], values(uri)["PASS"], values(uri)["DB"]) == (user, password, database)
 
 
-@given(rest=st.text("ab:@/?&=%2[],#. ", max_size=24))
-def test_attack_whatever_stands_there_is_taken_as_by_libpq_or_refused(rest: str) -> None:
-    uri = f"postgres://{rest}"
+# What a URI is made of, in any order.
+PIECES = [
+    "u",
+    "h",
+    "@",
+    ":",
+    "/",
+    "?",
+    "&",
+    "=",
+    "%2F",
+    "%40",
+    "%",
+    "[",
+    "]",
+    "::1",
+    ",",
+    "#",
+    "+",
+    " ",
+    "5432",
+    "ssl=true",
+]
+SETTINGS = ["host=", "port=5", "user=x", "password=y", "dbname=d", "sslmode=", "sslmode=require"]
+
+
+@given(st.lists(st.sampled_from(PIECES + SETTINGS), max_size=12))
+def test_attack_whatever_stands_there_is_taken_as_by_libpq_or_refused(pieces: list[str]) -> None:
+    uri = f"postgres://{''.join(pieces)}"
     try:
         found = values(uri)
     except Misconfigured:

@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 # A user ends at the first ':' or '@', a password at the '@'; neither holds a '/', unless it is encoded.
 _URI = re.compile(
     r"postgres(?:ql)?://"
-    r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@)?"
-    r"(?P<host>\[[^\]/?]*\]|[^:/?,]*)(?::(?P<port>[^/?,]*))?"
+    r"(?:(?P<user>[^:@/]*)(?::(?P<password>[^@/]*))?@|(?![^/]*@))"
+    r"(?P<host>\[[^\]/?]+\]|(?!\[)[^:/?,]*)(?::(?P<port>[^/?,]*))?"
     r"(?:/(?P<dbname>[^?]*))?(?:\?(?P<settings>.*))?",
     re.DOTALL,
 )
@@ -82,8 +82,8 @@ def _parts(variable: str, text: str) -> dict[str, str]:
     parts = {name: _decoded(variable, value) for name, value in given.items()}
     for setting in (found["settings"] or "").split("&") if found["settings"] else ():
         name, equals, value = (_decoded(variable, part) for part in setting.partition("="))
-        if not equals:
-            raise _wrong(variable, "has a setting behind its ? that is not NAME=VALUE")
+        if not equals or "=" in setting.partition("=")[2]:
+            raise _wrong(variable, "has a setting behind its ? that is not NAME=VALUE; write %3D for an = in a value")
         if (name, value) == ("ssl", "true"):  # as other drivers have it
             name, value = "sslmode", "require"
         parts[name] = value
