@@ -1,7 +1,8 @@
-"""What a child process owes its supervisor: to die with it, and to say when it is ready.
+"""What a child process owes its supervisor: to die with it, and to say when it is ready; and what a process that has
+secrets owes itself.
 
 Linux sends a chosen signal to a child whose parent is gone (`PR_SET_PDEATHSIG`), so that even
-`kill -9` of the supervisor leaves nothing behind. On other systems this module's first half does nothing.
+`kill -9` of the supervisor leaves nothing behind. On other systems this module does nothing of that kind.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Callable
 
 READY_FD = "POSTERN_READY_FD"  # names the pipe on which a supervisor waits for one line
 PARENT_PID = "POSTERN_PARENT_PID"
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE = 1, 4
 # Loaded before any fork: between fork and exec a child must not load libraries.
 _prctl = ctypes.CDLL(None, use_errno=True).prctl if sys.platform == "linux" else None
 
@@ -32,6 +33,13 @@ def die_with_parent(parent: int | None = None, by: signal.Signals = signal.SIGTE
     _prctl(_PR_SET_PDEATHSIG, int(by), 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
+
+
+def hide_from_own_user() -> None:
+    """Where Linux has it: other processes of this user, what we start among them, can neither read this process's
+    environment and memory nor trace it. There are no core dumps of it, either."""
+    if _prctl is not None:
+        _prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def dying_with_us(by: signal.Signals) -> Callable[[], None]:

@@ -72,6 +72,17 @@ def test_an_agent_with_a_good_key_and_one_with_an_old_one(running: Gateway, tmp_
     assert "renew-key" in found["accepted!"]["do"]
 
 
+def test_an_agent_that_declares_its_connection_is_asked_for_none(running: Gateway) -> None:
+    made = json.loads(running.run("admin", "agents", "create", "web", "--mode", "embedded", "--json").stdout)
+    code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
+    assert (code, set(found)) == (0, {"key", "control port", "certificate", "accepted", "policy"})
+    assert "postern run" in found["key"]["what"]
+    assert "waits for what `postern run` declares" in found["accepted"]["what"]
+    assert running.run("admin", "agents", "renew-key", "web", "--yes").returncode == 0
+    code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
+    assert (code, "not known here" in found["accepted!"]["what"]) == (1, True)
+
+
 def test_an_agent_without_a_key_or_with_nonsense(running: Gateway) -> None:
     code, found = asked(running, "--agent")
     assert (code, found["key!"]["what"]) == (1, "POSTERN_KEY is not set")

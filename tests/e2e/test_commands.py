@@ -18,7 +18,7 @@ from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session
 from postern.protocols.terminal import messages as m
-from postern.services.connections import ConnectionFields
+from postern.services.connection_fields import ConnectionFields
 from postern.transport import websocket
 from postern.transport.mux import Mux
 from postern.wiring import tls

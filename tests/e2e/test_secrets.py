@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import os
 import re
 import signal
@@ -13,19 +12,17 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from itertools import product
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 from uuid import uuid4
 
 import httpx
 import psycopg
 import pytest
-import zstandard
 from tests.e2e.conftest import need_server
 from tests.support.aws import SecretsManager, secrets_manager
 from tests.support.gateway import wait_until
+from tests.support.planted import in_files, in_processes, spellings
 from tests.support.postgres import PostgresServer
 from tests.support.running import Gateway
 from tests.support.vault import VaultDouble
@@ -41,16 +38,6 @@ PLACES = [Path("/dev/shm"), Path(tempfile.gettempdir())]
 def planted(what: str) -> str:
     """With characters that quoting and escaping change."""
     return f"planted {what}/{uuid4().hex}+&"
-
-
-def spellings(secret: str) -> list[bytes]:
-    """As it is, in hexadecimal, as a part of a URL, and in base64 wherever it stands in a longer text."""
-    clear = secret.encode()
-    found = [clear, clear.hex().encode(), quote(secret).encode(), quote(secret, safe="").encode()]
-    for before, encode in product(range(3), (base64.b64encode, base64.urlsafe_b64encode)):
-        # Without the characters that its neighbours have a part in.
-        found.append(encode(b"\0" * before + clear)[4 if before else 0 :].rstrip(b"=")[:-1])
-    return found
 
 
 @dataclass
@@ -292,29 +279,6 @@ def family(site: Site) -> set[int]:
     environment, and this one, which planted all."""
     assert site.gateway.process is not None
     return {os.getpid(), site.gateway.process.pid, *descendants(site.gateway.process.pid)}
-
-
-def in_processes(what: str, but: set[int] | None = None) -> dict[str, bytes]:
-    found = {}
-    for process in Path("/proc").glob("[0-9]*"):
-        if but is None or int(process.name) not in but:
-            try:
-                found[str(process / what)] = (process / what).read_bytes()
-            except OSError:
-                continue  # it has ended, or is another user's
-    return found
-
-
-def in_files(folder: Path) -> dict[str, bytes]:
-    """Recordings are unpacked."""
-    found = {}
-    for path in folder.rglob("*"):
-        if path.is_file():
-            content = path.read_bytes()
-            if path.suffix == ".zst":
-                content += zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content)).read()
-            found[str(path)] = content
-    return found
 
 
 def in_answers(site: Site) -> dict[str, bytes]:

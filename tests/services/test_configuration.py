@@ -16,7 +16,8 @@ from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.bundle import Services
-from postern.services.connections import ConnectionFields, ConnectionFilter
+from postern.services.connection_fields import ConnectionFields
+from postern.services.connections import ConnectionFilter
 from postern.services.guardrails import GuardRailFields
 from postern.services.server.audit import redact
 from postern.store import schema

@@ -16,9 +16,9 @@ from tests.support.gateway import wait_until
 from tests.support.running import SOURCE, Gateway
 
 
-def enrolled(gateway: Gateway, name: str) -> str:
+def enrolled(gateway: Gateway, name: str, *, mode: str = "standard") -> str:
     """The key of a new agent."""
-    made = gateway.run("admin", "agents", "create", name)
+    made = gateway.run("admin", "agents", "create", name, "--mode", mode)
     assert made.returncode == 0, made.stderr
     found = re.search(r"grpcs://\S+", made.stdout)
     assert found is not None
@@ -45,10 +45,18 @@ def connected(gateway: Gateway, name: str) -> psycopg.Connection[tuple[object, .
 
 class AgentProcess:
     """With that key and policy, in an environment that tells it nothing else but `variables`. `before` are words to
-    start it by; `grace` is how many seconds its sessions have when it is told to stop."""
+    start it by; `grace` is how many seconds its sessions have when it is told to stop; `declares` are the arguments of
+    `postern run`, for one that declares its connection."""
 
     def __init__(
-        self, key: str, folder: Path, *before: str, policy: str = "", grace: int = 10, **variables: str
+        self,
+        key: str,
+        folder: Path,
+        *before: str,
+        policy: str = "",
+        grace: int = 10,
+        declares: tuple[str, ...] = (),
+        **variables: str,
     ) -> None:
         self._log = folder / f"agent-{time.monotonic_ns()}.log"
         environment = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE), **variables}
@@ -56,7 +64,8 @@ class AgentProcess:
             file = folder / "policy.toml"
             file.write_text(policy)
             environment["POSTERN_AGENT_POLICY"] = str(file)
-        command = [*before, sys.executable, "-m", "postern", "agent", "--grace", str(grace)]
+        kind = "run" if declares else "agent"
+        command = [*before, sys.executable, "-m", "postern", kind, "--grace", str(grace), *declares]
         with self._log.open("wb") as log:
             self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
 

@@ -15,6 +15,7 @@ from postern.api.control.server import ControlServer
 from postern.client.control import attend
 from postern.domain.agent import AgentKey, AgentMode
 from postern.domain.control import AgentOrder
+from postern.domain.declaration import Declaration
 from postern.domain.principal import Principal
 from postern.domain.server import Endpoint
 from postern.services.bundle import Services
@@ -71,13 +72,14 @@ class Attending:
     key: AgentKey
     facts: dict[str, str] = field(default_factory=dict)
     instance: UUID = field(default_factory=uuid4)
+    declaration: Declaration | None = None
     orders: asyncio.Queue[AgentOrder] = field(default_factory=asyncio.Queue)
 
     def __post_init__(self) -> None:
         self.task = asyncio.create_task(self._attend())
 
     async def _attend(self) -> None:
-        async for order in attend(self.key, self.facts, self.instance):
+        async for order in attend(self.key, self.facts, self.instance, self.declaration):
             self.orders.put_nowait(order)
 
     async def next(self, seconds: float = 10.0) -> AgentOrder:

@@ -39,7 +39,7 @@ from postern.interception.events import Event
 from postern.process import PARENT_PID, READY_FD
 from postern.recording.library import Gap, Library
 from postern.services.bundle import Services
-from postern.services.connections import ConnectionFields
+from postern.services.connection_fields import ConnectionFields
 from postern.services.credentials import Issued
 from postern.services.guardrails import GuardRailFields
 from postern.settings import Settings, load

@@ -21,7 +21,8 @@ from postern.relay.orders import Order
 from postern.relay.target import Target, Terminal
 
 _PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR")
-_DEFAULTS = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"
+_DEFAULTS = {"PATH": DEFAULT_PATH, "LANG": "C.UTF-8"}
 _TERM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _MARK = "POSTERN_SESSION_ID"
 

@@ -8,9 +8,14 @@ from postern.cli import profile
 from postern.cli.lazy import PROFILE, Lazy, LazyGroup
 
 COMMANDS = {
-    "up": Lazy("postern.cli.commands.run:up", "Run the gateway with a demo database to try it on.", profile=False),
-    "gateway": Lazy("postern.cli.commands.run:gateway", "Run the gateway.", profile=False),
+    "up": Lazy("postern.cli.commands.gateway:up", "Run the gateway with a demo database to try it on.", profile=False),
+    "gateway": Lazy("postern.cli.commands.gateway:gateway", "Run the gateway.", profile=False),
     "agent": Lazy("postern.cli.commands.agent:agent", "Run an agent near the targets.", profile=False),
+    "run": Lazy(
+        "postern.cli.commands.run:run",
+        "Run an agent in an application's container, with its connection.",
+        profile=False,
+    ),
     "login": Lazy("postern.cli.commands.login:login", "Log in to a gateway."),
     "logout": Lazy("postern.cli.commands.login:logout", "End the login."),
     "setup": Lazy("postern.cli.commands.setup:setup", "Set your password by a set-up link."),

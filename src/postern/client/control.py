@@ -20,9 +20,10 @@ from google.protobuf.message import Message
 
 from postern.domain.agent import AgentKey
 from postern.domain.control import HEARTBEAT, SILENCE, AgentOrder, Drain, Welcome, WorkersChanged
+from postern.domain.declaration import Declaration
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
-from postern.errors import Conflict, Denied, Malformed, PosternError, Unauthenticated, Unavailable
+from postern.errors import Conflict, Denied, Invalid, Malformed, PosternError, Unauthenticated, Unavailable
 from postern.transport.control import control_pb2 as messages
 
 log = logging.getLogger(__name__)
@@ -35,8 +36,9 @@ _FINAL: Mapping[grpc.StatusCode, type[PosternError]] = {
     grpc.StatusCode.UNAUTHENTICATED: Unauthenticated,
     grpc.StatusCode.PERMISSION_DENIED: Denied,
     grpc.StatusCode.INVALID_ARGUMENT: Malformed,
-    grpc.StatusCode.ALREADY_EXISTS: Conflict,  # another one of this user has taken the place
+    grpc.StatusCode.ALREADY_EXISTS: Conflict,  # another one of this user has taken the place, or the name is taken
 }
+_MAX_HELLO = 60 * 1024  # bytes; the gateway takes 64 KiB
 _OPTIONS = (
     ("grpc.max_receive_message_length", 1024 * 1024),
     ("grpc.keepalive_time_ms", 10_000),
@@ -61,13 +63,21 @@ class _Backoff:
         self.delay = FIRST_RETRY
 
 
-async def attend(key: AgentKey, facts: Mapping[str, str], instance: UUID) -> AsyncIterator[AgentOrder]:
+async def attend(
+    key: AgentKey, facts: Mapping[str, str], instance: UUID, declaration: Declaration | None = None
+) -> AsyncIterator[AgentOrder]:
     """Orders as they come: a Welcome each time that it is let in, then what changes. Without end, but for: raises
-    Unauthenticated when the key is refused for good. What else goes wrong is logged, and tried again.
+    Unauthenticated when the key is refused for good, Invalid, Malformed or Conflict when what it declares is. What
+    else goes wrong is logged, and tried again.
 
-    `facts` are those of domain.agent.FACTS; `instance` is one of this life of the process.
+    `facts` are those of domain.agent.FACTS; `instance` is one of this life of the process. `declaration` is the
+    connection of an agent in an application's container, None of any other.
     """
     hello = messages.AgentReport(hello=messages.Hello(name=key.name, instance=str(instance), facts=dict(facts)))
+    if declaration is not None:
+        hello.hello.declaration.CopyFrom(_message(declaration))
+    if hello.ByteSize() > _MAX_HELLO:
+        raise Invalid(f"what is declared has more than {_MAX_HELLO} bytes; put a long command into a file")
     beat = messages.AgentReport(heart_beat=messages.HeartBeat())
     service = Service(key.host, key.port, key.authority)
     method = "/postern.control.v1.Control/Attend"
@@ -210,6 +220,19 @@ async def _say(call: _Call, speech: Speech) -> None:
         return
     except TimeoutError:
         call.cancel()
+
+
+def _message(declaration: Declaration) -> messages.Declaration:
+    return messages.Declaration(
+        name=declaration.name,
+        type=declaration.type,
+        subtype=declaration.subtype,
+        command=declaration.command,
+        reviewers=declaration.reviewers,
+        redact_types=declaration.redact_types,
+        connection_tags=dict(declaration.connection_tags),
+        default_database=declaration.default_database,
+    )
 
 
 def _workers(texts: Any) -> frozenset[UUID]:

@@ -42,6 +42,7 @@ _TAG_KEY = re.compile(r"[A-Za-z0-9\-_/.]{1,64}")
 _TAG_VALUE = re.compile(r"[A-Za-z0-9 \-_/+@:=.]{1,256}")
 _SECRET_KEY = re.compile(r"(?:envvar|filesystem):[A-Za-z_][A-Za-z0-9_]*")
 MAX_TAGS = 10
+MAX_LIST, MAX_TEXT = 100, 1_000  # entries, and characters of each
 # The subtypes whose own protocol is spoken, and what is spoken with any other that has a command.
 SPOKEN = frozenset({"postgres"})
 TERMINAL = "terminal"
@@ -63,6 +64,21 @@ def check_name(name: str, field: str = "name") -> None:
         )
 
 
+def check_new_name(name: str) -> None:
+    """As `check_name`; and whatever is called by name or identifier must not be named like another's identifier."""
+    check_name(name)
+    if is_identifier(name):
+        raise Invalid("name: must not look like an identifier", field="name")
+
+
+def is_identifier(text: str) -> bool:
+    try:
+        UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
 def check_tags(tags: Mapping[str, str]) -> None:
     """Spec section 8."""
     if len(tags) > MAX_TAGS:
@@ -82,6 +98,12 @@ def check_tags(tags: Mapping[str, str]) -> None:
                 "space and '-_/+@:=.'",
                 field="connection_tags",
             )
+
+
+def check_list(values: Sequence[str], field: str) -> None:
+    """Raises Invalid."""
+    if len(values) > MAX_LIST or any(len(value) > MAX_TEXT for value in values):
+        raise Invalid(f"{field}: at most {MAX_LIST} entries of {MAX_TEXT} characters", field=field)
 
 
 def is_tag_key(key: str) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
+
+from postern.errors import Invalid
 
 
 class InfoType(StrEnum):
@@ -26,3 +29,12 @@ def info_type(name: str) -> InfoType | None:
     if name in ALIASES:
         return ALIASES[name]
     return InfoType(name) if name in InfoType.__members__ else None
+
+
+def check_redact_types(names: Iterable[str]) -> None:
+    """Raises Invalid."""
+    for name in names:
+        if info_type(name) is None:
+            raise Invalid(
+                f"redact_types: {name!r} is not known; there are {', '.join(sorted(InfoType))}", field="redact_types"
+            )

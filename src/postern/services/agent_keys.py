@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import dataclass, replace
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 from postern.domain.agent import SECRET_PREFIX, Agent, AgentKey, AgentMode
-from postern.domain.connection import Connection, check_name
+from postern.domain.connection import check_new_name
 from postern.domain.lists import Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.agents import AgentChange, Agents, digest_of
+from postern.services.connection_fields import withdraw
 from postern.services.identity.users import require_admin
 from postern.services.server.machine import Machine
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.trail import changed as note
-from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, Signals, Topic
+from postern.store.ports import AgentStore, Clock, ConnectionFilter, ConnectionStore, Signals
 
 _BYTES = 32
 _NAMED = 5  # connections that a refusal names
@@ -53,9 +54,7 @@ class AgentKeys:
     async def create(self, principal: Principal, name: str, mode: AgentMode = AgentMode.STANDARD) -> IssuedAgentKey:
         """The store has only the SHA-256 of its secret. Raises Denied, Invalid, Conflict when the name is taken."""
         require_admin(principal, "make agents")
-        check_name(name)
-        if _is_uuid(name):
-            raise Invalid("name: must not look like an identifier", field="name")
+        check_new_name(name)
         if mode is AgentMode.GATEWAY:
             raise Invalid(
                 "mode: the gateway's own agents are made by the gateway; use standard or embedded", field="mode"
@@ -88,8 +87,10 @@ class AgentKeys:
         declared = agent.mode is AgentMode.EMBEDDED and all(one.managed_by is not None for one in found.items)
         if found.total and not (declared and found.total == len(found.items)):
             raise Conflict(_in_use(agent, [one.name for one in found.items], found.total))
+        if found.total:  # from here on it cannot declare them anew
+            await self._store.renew(agent.id, digest_of(make_secret()))
         for connection in found.items:
-            await self._remove_declared(connection)
+            await withdraw(self._connections, self._signals, connection)
         try:
             await self._store.remove(agent.id)
         except Conflict:  # one was made at this moment
@@ -103,12 +104,6 @@ class AgentKeys:
         require_admin(principal, "drain agents")
         agent = await self._own(principal, name_or_id, "is drained with the gateway")
         await self._agents.announce(agent.id, AgentChange.DRAINED)
-
-    async def _remove_declared(self, connection: Connection) -> None:
-        live = await self._connections.remove(connection.id)
-        await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id))
-        for session_id in live:
-            await self._signals.publish(Topic.SESSION_KILL, session_id=str(session_id), reason="revoked")
 
     async def _own(self, principal: Principal, name_or_id: str, refusal: str) -> Agent:
         agent = await self._agents.get(principal, name_or_id)
@@ -139,11 +134,3 @@ def _in_use(agent: Agent, names: list[str], total: int) -> str:
         f"agent {agent.name!r} serves {total} connection{'' if total == 1 else 's'}: {shown}; "
         "delete them, or give them another agent, before you delete this one"
     )
-
-
-def _is_uuid(text: str) -> bool:
-    try:
-        UUID(text)
-    except ValueError:
-        return False
-    return True

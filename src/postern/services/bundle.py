@@ -58,7 +58,7 @@ def build_services(
     machine = machine or Machine()
     server = build_server(stores, signals, now, machine)
     targets = build_targets(
-        stores, signals, recordings, now, server.features, compiles=compiles, enforceable=enforceable
+        stores, signals, recordings, now, server.features, server.audit, compiles=compiles, enforceable=enforceable
     )
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     return Services(

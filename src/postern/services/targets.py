@@ -9,13 +9,16 @@ from postern.services.access import Access
 from postern.services.access_control import AccessControl
 from postern.services.access_rules import AccessRules
 from postern.services.agents import Agents
+from postern.services.connection_fields import FieldChecks
 from postern.services.connections import Connections
 from postern.services.credentials import Credentials
+from postern.services.declarations import Declarations
 from postern.services.errands import Errands
 from postern.services.guardrails import GuardRails
 from postern.services.proxy_managers import ProxyManagers
 from postern.services.relay_workers import RelayWorkers
 from postern.services.resources import Resources
+from postern.services.server.audit import Audit
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
 from postern.store.ports import Clock, Recordings, Signals, Stores
@@ -28,6 +31,7 @@ class TargetServices:
     agents: Agents
     connections: Connections
     credentials: Credentials
+    declarations: Declarations
     errands: Errands
     guardrails: GuardRails
     proxy_managers: ProxyManagers
@@ -42,22 +46,23 @@ def build_targets(
     recordings: Recordings,
     now: Clock,
     features: Features,
+    audit: Audit,
     *,
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
 ) -> TargetServices:
     """`compiles` and `enforceable`: see `build_services`."""
     connections, guardrails = stores.connections, stores.guardrails
+    checks = FieldChecks(guardrails, enforceable=enforceable)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
     access = Access(stores.access, connections, control, features, signals, now)
     return TargetServices(
         access=access,
         access_rules=AccessRules(stores.access_rules, stores.principals, control, signals, now),
         agents=Agents(stores.agents, stores.organisations, signals, now),
-        connections=Connections(
-            connections, control, stores.agents, stores.guardrails, signals, now, enforceable=enforceable
-        ),
+        connections=Connections(connections, control, stores.agents, checks, signals, now),
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
+        declarations=Declarations(connections, checks, audit, signals, now),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
         guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
         proxy_managers=ProxyManagers(access, now),

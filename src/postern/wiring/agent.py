@@ -17,14 +17,16 @@ import uvloop
 from postern import __version__
 from postern.agent import policy
 from postern.agent.files import SecretFiles
-from postern.agent.policy import ANYTHING
+from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.reach import Reach
 from postern.agent.secrets import Resolver
-from postern.agent.serve import Orders
+from postern.agent.serve import Orders, Reaching
 from postern.agent.tunnels import Tunnels
 from postern.client.control import attend
-from postern.domain.agent import AgentKey
+from postern.domain.agent import AgentKey, AgentMode
 from postern.domain.control import Drain, Welcome
+from postern.domain.declaration import Declaration
+from postern.errors import Misconfigured
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.process import announce_ready
@@ -36,18 +38,33 @@ log = logging.getLogger(__name__)
 def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
     """Until it is told to stop, or its key is refused for good: raises Unauthenticated then, Misconfigured at once."""
     key = AgentKey.read(settings.key)
-    allowed = policy.read(Path(settings.agent_policy)) if settings.agent_policy else ANYTHING
+    if key.mode is AgentMode.EMBEDDED:
+        raise Misconfigured(
+            f"the key of agent {key.name!r} is for an agent that declares its own connection; start it with "
+            "`postern run -- COMMAND` or `postern run --postgres VARIABLE`",
+            field="key",
+        )
+    allowed = local_policy(settings)
     sources = Sources(referable(environ), cloud=settings.cloud_provider, shows=allowed.shows)
-    reach = Reach(Resolver(sources, SecretFiles(environ)), allowed, environ)
-    uvloop.run(_serve(key, Orders(reach), settings.agent_grace))
+    serve(key, Reach(Resolver(sources, SecretFiles(environ)), allowed, environ), settings.agent_grace)
 
 
-async def _serve(key: AgentKey, orders: Orders, grace: float) -> None:
+def local_policy(settings: AgentSettings) -> LocalPolicy:
+    """Raises Misconfigured."""
+    return policy.read(Path(settings.agent_policy)) if settings.agent_policy else ANYTHING
+
+
+def serve(key: AgentKey, reach: Reaching, grace: float, declaration: Declaration | None = None) -> None:
+    """Until it is told to stop. Raises what `attend` does."""
+    uvloop.run(_serve(key, Orders(reach), grace, declaration))
+
+
+async def _serve(key: AgentKey, orders: Orders, grace: float, declaration: Declaration | None) -> None:
     instance = uuid4()
     hello = {"instance": str(instance), "version": __version__}
     tunnels = Tunnels(key.secret, key.authority, hello, orders)
     stopping = _Stop()
-    attending = asyncio.create_task(_attend(key, tunnels, instance))
+    attending = asyncio.create_task(_attend(key, tunnels, instance, declaration))
     told = asyncio.create_task(stopping.wait())
     try:
         await asyncio.wait((attending, told), return_when=asyncio.FIRST_COMPLETED)
@@ -77,9 +94,9 @@ class _Stop:
         log.info("stopping; once more to stop at once")
 
 
-async def _attend(key: AgentKey, tunnels: Tunnels, instance: UUID) -> None:
+async def _attend(key: AgentKey, tunnels: Tunnels, instance: UUID, declaration: Declaration | None) -> None:
     url = ""
-    async for order in attend(key, facts(), instance):
+    async for order in attend(key, facts(), instance, declaration):
         if isinstance(order, Drain):
             log.info("the gateway asks this agent to stop: %s", order.reason)
             return

@@ -30,7 +30,8 @@ def read_policy(file: str) -> None:
 
 
 def attended(key: AgentKey, patience: float) -> str:
-    """The tunnel's URL. Raises Unauthenticated when the key is refused, Unavailable when nobody answers in time."""
+    """The tunnel's URL. Raises Unauthenticated when the key is refused, Malformed when it is good and has to declare
+    its connection, Unavailable when nobody answers in time."""
 
     async def first() -> str:
         orders = attend(key, facts(), uuid4())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import fields, replace
+from dataclasses import replace
 
 from postern.demo.target import Target
-from postern.domain.connection import Connection, ConnectionType, Toggle
+from postern.domain.connection import ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.domain.lists import Page
 from postern.domain.masking import InfoType
@@ -15,7 +15,7 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, NotFound
 from postern.services.agents import EMBEDDED
 from postern.services.bundle import Services
-from postern.services.connections import ConnectionFields
+from postern.services.connection_fields import ConnectionFields, fields_of
 from postern.services.guardrails import GuardRailFields
 
 NAME = "shop-demo"
@@ -68,11 +68,9 @@ async def follow(services: Services, setter: Principal, target: Target) -> None:
         return
     secret = _secret(target)
     if {key: current.secret.get(key) for key in secret} != secret:
-        await services.connections.replace(setter, NAME, replace(_fields(current), secret={**current.secret, **secret}))
-
-
-def _fields(connection: Connection) -> ConnectionFields:
-    return ConnectionFields(**{spec.name: getattr(connection, spec.name) for spec in fields(ConnectionFields)})
+        await services.connections.replace(
+            setter, NAME, replace(fields_of(current), secret={**current.secret, **secret})
+        )
 
 
 async def _guardrail(services: Services, setter: Principal) -> GuardRail:

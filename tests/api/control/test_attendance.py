@@ -11,9 +11,9 @@ from uuid import uuid4
 
 import grpc
 import pytest
+from tests.api.control.conftest import Attend
 from tests.support.certificates import issue
-from tests.support.control import TUNNEL_URL, Attending, Link, Place
-from tests.support.world import World
+from tests.support.control import TUNNEL_URL, Link, Place
 
 from postern.api.control import attendance
 from postern.api.control.calls import Room, address_of
@@ -23,33 +23,8 @@ from postern.domain.control import SILENCE, Drain, Welcome, WorkersChanged
 from postern.domain.worker import RelayWorker
 from postern.errors import TooMany, Unauthenticated, Unavailable
 from postern.services.agent_keys import make_secret
-from postern.store.database import Database
 from postern.transport.control import control_pb2 as messages
 from postern.transport.control.control_pb2_grpc import ControlStub
-
-Attend = Callable[..., Attending]
-
-
-@pytest.fixture
-async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place]:
-    database = Database(f"sqlite:///{tmp_path_factory.mktemp('control') / 'postern.db'}")
-    await database.migrate()
-    made = await Place.make(await World.make(database))
-    yield made
-    await made.stop()
-    await database.close()
-
-
-@pytest.fixture
-async def attend() -> AsyncIterator[Attend]:
-    made: list[Attending] = []
-
-    def start(key: AgentKey, **fields: object) -> Attending:
-        made.append(Attending(key, **fields))  # type: ignore[arg-type]
-        return made[-1]
-
-    yield start
-    await asyncio.gather(*(one.stop() for one in made))
 
 
 def worker(place: Place, name: str = "w1") -> RelayWorker:

@@ -10,12 +10,15 @@ from uuid import UUID
 import grpc
 
 from postern.api.control.calls import Context, Room, address_of, bearer_of, code_of, first_report, write
-from postern.domain.agent import MOST_INSTANCES, Agent
+from postern.domain.agent import MOST_INSTANCES, Agent, AgentMode
+from postern.domain.connection import ConnectionType
 from postern.domain.control import HEARTBEAT, SILENCE
+from postern.domain.declaration import Declaration
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
 from postern.errors import Malformed, PosternError, TooMany, Unauthenticated
 from postern.services.agents import AgentChange, Agents
+from postern.services.declarations import Declarations
 from postern.services.relay_workers import RelayWorkers
 from postern.transport.control import control_pb2 as messages
 from postern.transport.control.control_pb2_grpc import ControlServicer
@@ -38,6 +41,7 @@ class _Stream:
     agent: Agent
     instance: UUID
     heard_at: float
+    declared: str | None  # the name of its connection
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     workers: frozenset[UUID] | None = None
     revoked: str | None = None
@@ -50,8 +54,17 @@ class _Stream:
 class Control(ControlServicer):
     """`tunnel_url` is what agents are told. `watch` must run beside."""
 
-    def __init__(self, agents: Agents, relay_workers: RelayWorkers, room: Room, *, tunnel_url: str) -> None:
+    def __init__(
+        self,
+        agents: Agents,
+        declarations: Declarations,
+        relay_workers: RelayWorkers,
+        room: Room,
+        *,
+        tunnel_url: str,
+    ) -> None:
         self._agents = agents
+        self._declarations = declarations
         self._relay_workers = relay_workers
         self._tunnel_url = tunnel_url
         self._room = room
@@ -134,15 +147,24 @@ class Control(ControlServicer):
         return good
 
     async def _enrolled(self, context: Context, secret: Secret, address: str) -> _Stream:
-        """Raises Unauthenticated, TooMany, Malformed, Unavailable."""
+        """Raises Unauthenticated, TooMany, Malformed, Unavailable, and what Declarations do."""
         hello = (await first_report(context)).hello
         try:
             instance = UUID(hello.instance)
         except ValueError:
             raise Malformed("instance: must be a UUID") from None
         agent = await self._agents.enrol(secret, name=hello.name, address=address)
+        declaration = _declaration(agent, hello)
+        if declaration is not None:
+            beside = self._attends_by_another_name(agent, instance, declaration.name)
+            await self._declarations.declare(agent, declaration, address=address, beside=beside)
         await self._agents.tell(agent, dict(hello.facts))
-        return _Stream(agent, instance, asyncio.get_running_loop().time())
+        declared = None if declaration is None else declaration.name
+        return _Stream(agent, instance, asyncio.get_running_loop().time(), declared)
+
+    def _attends_by_another_name(self, agent: Agent, instance: UUID, name: str) -> bool:
+        others = self._streams.get(agent.id, {}).items()
+        return any(key != instance and stream.declared not in (None, name) for key, stream in others)
 
     def _admit(self, stream: _Stream) -> None:
         """Raises TooMany."""
@@ -199,6 +221,38 @@ class Control(ControlServicer):
             if self._changes.get(agent_id) not in _REASONS:  # that its key has ended is never forgotten
                 self._changes[agent_id] = change
             self._changed.set()
+
+
+def _declaration(agent: Agent, hello: messages.Hello) -> Declaration | None:
+    """Raises Malformed."""
+    declares = hello.HasField("declaration")
+    if agent.mode is not AgentMode.EMBEDDED:
+        if declares:
+            raise Malformed(
+                f"agent {agent.name!r} is no embedded one, and declares no connection; start it with `postern agent`, "
+                "or have one made with `postern admin agents create NAME --mode embedded`"
+            )
+        return None
+    if not declares:
+        raise Malformed(
+            f"agent {agent.name!r} is embedded in an application, and has to declare its connection; start it with "
+            "`postern run -- COMMAND` or `postern run --postgres VARIABLE`"
+        )
+    given = hello.declaration
+    try:
+        kind = ConnectionType(given.type)
+    except ValueError:
+        raise Malformed(f"declaration: the type must be one of {', '.join(sorted(ConnectionType))}") from None
+    return Declaration(
+        name=given.name,
+        type=kind,
+        subtype=given.subtype,
+        command=tuple(given.command),
+        reviewers=tuple(given.reviewers),
+        redact_types=tuple(given.redact_types),
+        connection_tags=dict(given.connection_tags),
+        default_database=given.default_database,
+    )
 
 
 async def _read(context: Context, stream: _Stream) -> None:

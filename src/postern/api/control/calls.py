@@ -28,14 +28,15 @@ from postern.services.identity.tries import neighbourhood
 
 Context = grpc.aio.ServicerContext[Any, Any]
 
-# UNAUTHENTICATED is final for who hears it; the others are tried again.
+# UNAUTHENTICATED, PERMISSION_DENIED, INVALID_ARGUMENT and ALREADY_EXISTS are final for who hears them; the others are
+# tried again.
 CODES = {
     Malformed: grpc.StatusCode.INVALID_ARGUMENT,
     Invalid: grpc.StatusCode.INVALID_ARGUMENT,
     Unauthenticated: grpc.StatusCode.UNAUTHENTICATED,
     Denied: grpc.StatusCode.PERMISSION_DENIED,
     NotFound: grpc.StatusCode.NOT_FOUND,
-    Conflict: grpc.StatusCode.ABORTED,
+    Conflict: grpc.StatusCode.ALREADY_EXISTS,
     TooMany: grpc.StatusCode.RESOURCE_EXHAUSTED,
     Unavailable: grpc.StatusCode.UNAVAILABLE,
 }
@@ -45,6 +46,8 @@ _MAX_BEARER = 8 * 1024  # characters
 
 
 def code_of(error: PosternError) -> grpc.StatusCode:
+    if isinstance(error, Conflict) and error.retry_after is not None:
+        return grpc.StatusCode.ABORTED
     return next((code for kind, code in CODES.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
 
 

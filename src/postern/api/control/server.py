@@ -48,7 +48,9 @@ class ControlServer:
         self._certificate = certificate
         self._key = key
         room = Room(_MOST_WAITING, _MOST_WAITING_PER_ADDRESS)
-        self._control = Control(services.agents, services.relay_workers, room, tunnel_url=tunnel_url)
+        self._control = Control(
+            services.agents, services.declarations, services.relay_workers, room, tunnel_url=tunnel_url
+        )
         self._proxies = ProxyManager(services.proxy_managers, services.authentication, room, tunnel_url=tunnel_url)
         self._server: grpc.aio.Server | None = None
         self._watching: asyncio.Task[None] | None = None

@@ -15,7 +15,8 @@ from postern.domain.connection import ConnectionStatus, ConnectionType, Toggle
 from postern.domain.credential import Credential
 from postern.domain.reference import is_reference
 from postern.domain.secret import Secret
-from postern.services.connections import ConnectionFields, ConnectionView
+from postern.services.connection_fields import ConnectionFields
+from postern.services.connections import ConnectionView
 
 Mode = Annotated[Toggle, Field(strict=False)]
 Type = Annotated[ConnectionType, Field(strict=False)]

@@ -149,13 +149,17 @@ class LogLinesAnswer(Answer):
 class AuditEntryAnswer(Answer):
     id: str
     created_at: datetime
-    actor_id: str | None = Field(description="None when nobody was known, or it was done on the server's own machine")
+    actor_id: str | None = Field(
+        description="None when nobody was known, by an agent, or when it was done on the server's own machine"
+    )
     actor_subject: str
     actor_email: str
     action: str
     resource_type: str
     resource: str
-    http_method: str = Field(description="COMMAND for what was done on the server's own machine")
+    http_method: str = Field(
+        description="COMMAND for what was done on the server's own machine, CONTROL for what an agent declared"
+    )
     http_path: str
     http_status: int
     outcome: str = Field(description="success or failure")

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from postern.cli.doctor import sockets
 from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, wrong
 from postern.cli.doctor.sockets import Place
-from postern.domain.agent import AgentKey
+from postern.domain.agent import AgentKey, AgentMode
 from postern.domain.secret import Secret
-from postern.errors import PosternError
+from postern.errors import Malformed, PosternError
 from postern.wiring import checks as wiring
 
 _NEW = "on the gateway: postern admin agents renew-key NAME; then start the agent with the key that it shows"
@@ -27,7 +27,7 @@ def checks(environ: Mapping[str, str]) -> dict[str, Check]:
     authority = ssl.DER_cert_to_PEM_cert(key.authority) if key.authority else ""
     place = Place(key.host, key.port, True, authority)
     return {
-        "key": lambda: ok("key", f"agent {key.name!r} of {place}"),
+        "key": lambda: ok("key", f"agent {key.name!r} of {place}, started by `{_started_by(key)}`"),
         "control port": lambda: sockets.reachable("control port", place, ["h2"]),
         "certificate": lambda: sockets.certificate("certificate", place),
         "accepted": lambda: _accepted(key, authority),
@@ -35,10 +35,19 @@ def checks(environ: Mapping[str, str]) -> dict[str, Check]:
     }
 
 
+def _started_by(key: AgentKey) -> str:
+    return "postern run" if key.mode is AgentMode.EMBEDDED else "postern agent"
+
+
 def _accepted(key: AgentKey, authority: str) -> list[Finding]:
-    """Attends for a moment, beside the agent that may run; then the tunnel that it is sent to."""
+    """Attends for a moment, beside the agent that may run; then the tunnel that it is sent to. One that would have to
+    declare its connection first is told no more: to look must change nothing."""
     try:
         url = wiring.attended(key, PATIENCE)
+    except Malformed as error:
+        if key.mode is AgentMode.EMBEDDED:  # by then its secret was found to be good
+            return ok("accepted", "the gateway takes the key, and waits for what `postern run` declares")
+        return wrong("accepted", error.message, "the gateway does not let this agent in", _NEW)
     except PosternError as error:
         return wrong("accepted", error.message, "the gateway does not let this agent in", _NEW)
     return [

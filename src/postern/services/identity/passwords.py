@@ -79,13 +79,17 @@ class Passwords:
 
 
 class Throttle:
-    """Counts failures per key in a sliding window; in this process, bounded in keys."""
+    """Counts failures per key in a sliding window; in this process, bounded in keys. `what` names them to who has
+    too many."""
 
-    def __init__(self, now: Clock, *, failures: int, window: timedelta, keys: int = 10_000) -> None:
+    def __init__(
+        self, now: Clock, *, failures: int, window: timedelta, keys: int = 10_000, what: str = "failed logins"
+    ) -> None:
         self._now = now
         self._failures = failures
         self._window = window
         self._keys = keys
+        self._what = what
         self._seen: OrderedDict[str, deque[datetime]] = OrderedDict()
 
     def check(self, key: str) -> None:
@@ -97,7 +101,7 @@ class Throttle:
             seen.popleft()
         if len(seen) >= self._failures:
             wait = self._window - (self._now() - seen[0])
-            raise TooMany(f"too many failed logins; try again in {int(wait.total_seconds()) + 1} seconds")
+            raise TooMany(f"too many {self._what}; try again in {int(wait.total_seconds()) + 1} seconds")
 
     def fail(self, key: str) -> None:
         seen = self._seen.setdefault(key, deque(maxlen=self._failures))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import pwd
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 from uuid import UUID, uuid4
 
+from postern.domain.agent import Agent
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
@@ -24,6 +25,18 @@ _SECRET_NAMES = frozenset({"code", "code_verifier", "device_code", "user_code", 
 _BULKY = frozenset({"script"})  # kept with its session
 _REDACTED = "[REDACTED]"
 _MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Deed:
+    """`method` and `path` are how it was done, `source` is where from."""
+
+    action: str
+    resource_type: str
+    resource: str
+    method: str
+    path: str
+    source: str
 
 
 class Audit:
@@ -82,27 +95,40 @@ class Audit:
     ) -> None:
         """What was done by a command on the server's own machine, where nobody logs in: the entry names the system
         user, and the default organisation has it."""
-        entry = AuditEntry(
+        org_id, subject = (await self._organisations.default()).id, f"host:{_system_user()}"
+        deed = _Deed(action, resource_type, resource, "COMMAND", command, "host")
+        await self._store.add(self._unasked(org_id, subject, deed, trail))
+
+    async def by_agent(
+        self, agent: Agent, call: str, *, action: str, resource_type: str, resource: str, source: str, trail: Trail
+    ) -> None:
+        """What an agent changed by a `call` of the control service, from the address `source`; the entry is its
+        organisation's."""
+        deed = _Deed(action, resource_type, resource, "CONTROL", call, source)
+        await self._store.add(self._unasked(agent.org_id, f"agent:{agent.name}", deed, trail))
+
+    def _unasked(self, org_id: UUID, subject: str, deed: _Deed, trail: Trail | None) -> AuditEntry:
+        """What nobody asked the API for: there is no request, and so no status of its answer."""
+        return AuditEntry(
             id=uuid4(),
-            org_id=(await self._organisations.default()).id,
+            org_id=org_id,
             at=self._now(),
             actor_id=None,
-            actor_subject=f"host:{_system_user()}",
+            actor_subject=subject,
             actor_email="",
-            action=action,
-            resource_type=resource_type,
-            resource=resource,
-            method="COMMAND",
-            path=command,
+            action=deed.action,
+            resource_type=deed.resource_type,
+            resource=deed.resource,
+            method=deed.method,
+            path=deed.path,
             status=0,
             outcome="success",
-            source="host",
+            source=_storable(deed.source)[:255],
             request_id="",
             body={},
             before=_shown(trail.before) if trail else None,
             after=_shown(trail.after) if trail else None,
         )
-        await self._store.add(entry)
 
     async def get(self, principal: Principal, entry_id: str) -> AuditEntry:
         """For admins and auditors. Raises Denied, NotFound."""

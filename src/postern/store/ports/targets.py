@@ -180,8 +180,9 @@ class ConnectionStore(Protocol):
         """With its association to guard rails; its resource is made where there is none of that name. Raises Conflict
         when the name is taken."""
 
-    async def update(self, connection: Connection) -> None:
-        """All fields but id, org_id, name and created_at; its resource as for `add`. Raises NotFound."""
+    async def update(self, connection: Connection, *, with_guardrails: bool = True) -> None:
+        """All fields but id, org_id, name and created_at; its resource as for `add`. Without guard rails their
+        association stays as it is by then, whatever `connection` says. Raises NotFound."""
 
     async def remove(self, connection_id: UUID) -> list[UUID]:
         """With its credentials and associations; answers the ids of its sessions that are still open."""

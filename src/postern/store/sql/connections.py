@@ -96,7 +96,7 @@ class SqlConnections:
         except IntegrityError:
             raise _in_between(connection) from None
 
-    async def update(self, connection: Connection) -> None:
+    async def update(self, connection: Connection, *, with_guardrails: bool = True) -> None:
         values = await connection_values(connection, self._encryption)
         changed = {name: value for name, value in values.items() if name not in _FIXED}
         try:
@@ -107,7 +107,8 @@ class SqlConnections:
                 )
                 if result.rowcount != 1:
                     raise NotFound(f"there is no connection {connection.name!r} any more")
-                await _associate(transaction, connection)
+                if with_guardrails:
+                    await _associate(transaction, connection)
         except IntegrityError:
             raise _in_between(connection) from None
 

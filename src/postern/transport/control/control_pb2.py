@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n postern/control/v1/control.proto\x12\x12postern.control.v1\"\x0b\n\tHeartBeat\"x\n\x0b\x41gentReport\x12*\n\x05hello\x18\x01 \x01(\x0b\x32\x19.postern.control.v1.HelloH\x00\x12\x33\n\nheart_beat\x18\x02 \x01(\x0b\x32\x1d.postern.control.v1.HeartBeatH\x00\x42\x08\n\x06report\"\x8a\x01\n\x05Hello\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x33\n\x05\x66\x61\x63ts\x18\x03 \x03(\x0b\x32$.postern.control.v1.Hello.FactsEntry\x1a,\n\nFactsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x95\x02\n\nAgentOrder\x12.\n\x07welcome\x18\x01 \x01(\x0b\x32\x1b.postern.control.v1.WelcomeH\x00\x12=\n\x0fworkers_changed\x18\x02 \x01(\x0b\x32\".postern.control.v1.WorkersChangedH\x00\x12\x33\n\nheart_beat\x18\x03 \x01(\x0b\x32\x1d.postern.control.v1.HeartBeatH\x00\x12*\n\x05\x64rain\x18\x04 \x01(\x0b\x32\x19.postern.control.v1.DrainH\x00\x12.\n\x07revoked\x18\x05 \x01(\x0b\x32\x1b.postern.control.v1.RevokedH\x00\x42\x07\n\x05order\"C\n\x07Welcome\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\ntunnel_url\x18\x02 \x01(\t\x12\x12\n\nworker_ids\x18\x03 \x03(\t\"$\n\x0eWorkersChanged\x12\x12\n\nworker_ids\x18\x01 \x03(\t\"\x17\n\x05\x44rain\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x19\n\x07Revoked\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xb0\x01\n\x0bProxyReport\x12/\n\x05hello\x18\x01 \x01(\x0b\x32\x1e.postern.control.v1.ProxyHelloH\x00\x12\x33\n\nheart_beat\x18\x02 \x01(\x0b\x32\x1d.postern.control.v1.HeartBeatH\x00\x12\x31\n\x06\x61nswer\x18\x03 \x01(\x0b\x32\x1f.postern.control.v1.ProxyAnswerH\x00\x42\x08\n\x06report\"/\n\nProxyHello\x12\x10\n\x08instance\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\">\n\x0bProxyAnswer\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\"\xef\x01\n\nProxyOrder\x12\x33\n\nheart_beat\x18\x01 \x01(\x0b\x32\x1d.postern.control.v1.HeartBeatH\x00\x12\x33\n\x07\x63onnect\x18\x02 \x01(\x0b\x32 .postern.control.v1.ConnectOrderH\x00\x12\x39\n\ndisconnect\x18\x03 \x01(\x0b\x32#.postern.control.v1.DisconnectOrderH\x00\x12\x33\n\x07welcome\x18\x04 \x01(\x0b\x32 .postern.control.v1.ProxyWelcomeH\x00\x42\x07\n\x05order\"\"\n\x0cProxyWelcome\x12\x12\n\ntunnel_url\x18\x01 \x01(\t\"Z\n\x0c\x43onnectOrder\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12\x12\n\nconnection\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\x12\x16\n\x0e\x61\x63\x63\x65ss_seconds\x18\x04 \x01(\r\"#\n\x0f\x44isconnectOrder\x12\x10\n\x08order_id\x18\x01 \x01(\t2X\n\x07\x43ontrol\x12M\n\x06\x41ttend\x12\x1f.postern.control.v1.AgentReport\x1a\x1e.postern.control.v1.AgentOrder(\x01\x30\x01\x32]\n\x0cProxyManager\x12M\n\x06\x41ttend\x12\x1f.postern.control.v1.ProxyReport\x1a\x1e.postern.control.v1.ProxyOrder(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n postern/control/v1/control.proto\x12\x12postern.control.v1\"\x0b\n\tHeartBeat\"x\n\x0b\x41gentReport\x12*\n\x05hello\x18\x01 \x01(\x0b\x32\x19.postern.control.v1.HelloH\x00\x12\x33\n\nheart_beat\x18\x02 \x01(\x0b\x32\x1d.postern.control.v1.HeartBeatH\x00\x42\x08\n\x06report\"\xc0\x01\n\x05Hello\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12\x33\n\x05\x66\x61\x63ts\x18\x03 \x03(\x0b\x32$.postern.control.v1.Hello.FactsEntry\x12\x34\n\x0b\x64\x65\x63laration\x18\x04 \x01(\x0b\x32\x1f.postern.control.v1.Declaration\x1a,\n\nFactsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x93\x02\n\x0b\x44\x65\x63laration\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07subtype\x18\x03 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x04 \x03(\t\x12\x11\n\treviewers\x18\x05 \x03(\t\x12\x14\n\x0credact_types\x18\x06 \x03(\t\x12L\n\x0f\x63onnection_tags\x18\x07 \x03(\x0b\x32\x33.postern.control.v1.Declaration.ConnectionTagsEntry\x12\x18\n\x10\x64\x65\x66\x61ult_database\x18\x08 \x01(\t\x1a\x35\n\x13\x43onnectionTagsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x95\x02\n\nAgentOrder\x12.\n\x07welcome\x18\x01 \x01(\x0b\x32\x1b.postern.control.v1.WelcomeH\x00\x12=\n\x0fworkers_changed\x18\x02 \x01(\x0b\x32\".postern.control.v1.WorkersChangedH\x00\x12\x33\n\nheart_beat\x18\x03 \x01(\x0b\x32\x1d.postern.control.v1.HeartBeatH\x00\x12*\n\x05\x64rain\x18\x04 \x01(\x0b\x32\x19.postern.control.v1.DrainH\x00\x12.\n\x07revoked\x18\x05 \x01(\x0b\x32\x1b.postern.control.v1.RevokedH\x00\x42\x07\n\x05order\"C\n\x07Welcome\x12\x10\n\x08\x61gent_id\x18\x01 \x01(\t\x12\x12\n\ntunnel_url\x18\x02 \x01(\t\x12\x12\n\nworker_ids\x18\x03 \x03(\t\"$\n\x0eWorkersChanged\x12\x12\n\nworker_ids\x18\x01 \x03(\t\"\x17\n\x05\x44rain\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\x19\n\x07Revoked\x12\x0e\n\x06reason\x18\x01 \x01(\t\"\xb0\x01\n\x0bProxyReport\x12/\n\x05hello\x18\x01 \x01(\x0b\x32\x1e.postern.control.v1.ProxyHelloH\x00\x12\x33\n\nheart_beat\x18\x02 \x01(\x0b\x32\x1d.postern.control.v1.HeartBeatH\x00\x12\x31\n\x06\x61nswer\x18\x03 \x01(\x0b\x32\x1f.postern.control.v1.ProxyAnswerH\x00\x42\x08\n\x06report\"/\n\nProxyHello\x12\x10\n\x08instance\x18\x01 \x01(\t\x12\x0f\n\x07version\x18\x02 \x01(\t\">\n\x0bProxyAnswer\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12\x0f\n\x07\x66\x61ilure\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\"\xef\x01\n\nProxyOrder\x12\x33\n\nheart_beat\x18\x01 \x01(\x0b\x32\x1d.postern.control.v1.HeartBeatH\x00\x12\x33\n\x07\x63onnect\x18\x02 \x01(\x0b\x32 .postern.control.v1.ConnectOrderH\x00\x12\x39\n\ndisconnect\x18\x03 \x01(\x0b\x32#.postern.control.v1.DisconnectOrderH\x00\x12\x33\n\x07welcome\x18\x04 \x01(\x0b\x32 .postern.control.v1.ProxyWelcomeH\x00\x42\x07\n\x05order\"\"\n\x0cProxyWelcome\x12\x12\n\ntunnel_url\x18\x01 \x01(\t\"Z\n\x0c\x43onnectOrder\x12\x10\n\x08order_id\x18\x01 \x01(\t\x12\x12\n\nconnection\x18\x02 \x01(\t\x12\x0c\n\x04port\x18\x03 \x01(\r\x12\x16\n\x0e\x61\x63\x63\x65ss_seconds\x18\x04 \x01(\r\"#\n\x0f\x44isconnectOrder\x12\x10\n\x08order_id\x18\x01 \x01(\t2X\n\x07\x43ontrol\x12M\n\x06\x41ttend\x12\x1f.postern.control.v1.AgentReport\x1a\x1e.postern.control.v1.AgentOrder(\x01\x30\x01\x32]\n\x0cProxyManager\x12M\n\x06\x41ttend\x12\x1f.postern.control.v1.ProxyReport\x1a\x1e.postern.control.v1.ProxyOrder(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,40 +33,46 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_HELLO_FACTSENTRY']._loaded_options = None
   _globals['_HELLO_FACTSENTRY']._serialized_options = b'8\001'
+  _globals['_DECLARATION_CONNECTIONTAGSENTRY']._loaded_options = None
+  _globals['_DECLARATION_CONNECTIONTAGSENTRY']._serialized_options = b'8\001'
   _globals['_HEARTBEAT']._serialized_start=56
   _globals['_HEARTBEAT']._serialized_end=67
   _globals['_AGENTREPORT']._serialized_start=69
   _globals['_AGENTREPORT']._serialized_end=189
   _globals['_HELLO']._serialized_start=192
-  _globals['_HELLO']._serialized_end=330
-  _globals['_HELLO_FACTSENTRY']._serialized_start=286
-  _globals['_HELLO_FACTSENTRY']._serialized_end=330
-  _globals['_AGENTORDER']._serialized_start=333
-  _globals['_AGENTORDER']._serialized_end=610
-  _globals['_WELCOME']._serialized_start=612
-  _globals['_WELCOME']._serialized_end=679
-  _globals['_WORKERSCHANGED']._serialized_start=681
-  _globals['_WORKERSCHANGED']._serialized_end=717
-  _globals['_DRAIN']._serialized_start=719
-  _globals['_DRAIN']._serialized_end=742
-  _globals['_REVOKED']._serialized_start=744
-  _globals['_REVOKED']._serialized_end=769
-  _globals['_PROXYREPORT']._serialized_start=772
-  _globals['_PROXYREPORT']._serialized_end=948
-  _globals['_PROXYHELLO']._serialized_start=950
-  _globals['_PROXYHELLO']._serialized_end=997
-  _globals['_PROXYANSWER']._serialized_start=999
-  _globals['_PROXYANSWER']._serialized_end=1061
-  _globals['_PROXYORDER']._serialized_start=1064
-  _globals['_PROXYORDER']._serialized_end=1303
-  _globals['_PROXYWELCOME']._serialized_start=1305
-  _globals['_PROXYWELCOME']._serialized_end=1339
-  _globals['_CONNECTORDER']._serialized_start=1341
-  _globals['_CONNECTORDER']._serialized_end=1431
-  _globals['_DISCONNECTORDER']._serialized_start=1433
-  _globals['_DISCONNECTORDER']._serialized_end=1468
-  _globals['_CONTROL']._serialized_start=1470
-  _globals['_CONTROL']._serialized_end=1558
-  _globals['_PROXYMANAGER']._serialized_start=1560
-  _globals['_PROXYMANAGER']._serialized_end=1653
+  _globals['_HELLO']._serialized_end=384
+  _globals['_HELLO_FACTSENTRY']._serialized_start=340
+  _globals['_HELLO_FACTSENTRY']._serialized_end=384
+  _globals['_DECLARATION']._serialized_start=387
+  _globals['_DECLARATION']._serialized_end=662
+  _globals['_DECLARATION_CONNECTIONTAGSENTRY']._serialized_start=609
+  _globals['_DECLARATION_CONNECTIONTAGSENTRY']._serialized_end=662
+  _globals['_AGENTORDER']._serialized_start=665
+  _globals['_AGENTORDER']._serialized_end=942
+  _globals['_WELCOME']._serialized_start=944
+  _globals['_WELCOME']._serialized_end=1011
+  _globals['_WORKERSCHANGED']._serialized_start=1013
+  _globals['_WORKERSCHANGED']._serialized_end=1049
+  _globals['_DRAIN']._serialized_start=1051
+  _globals['_DRAIN']._serialized_end=1074
+  _globals['_REVOKED']._serialized_start=1076
+  _globals['_REVOKED']._serialized_end=1101
+  _globals['_PROXYREPORT']._serialized_start=1104
+  _globals['_PROXYREPORT']._serialized_end=1280
+  _globals['_PROXYHELLO']._serialized_start=1282
+  _globals['_PROXYHELLO']._serialized_end=1329
+  _globals['_PROXYANSWER']._serialized_start=1331
+  _globals['_PROXYANSWER']._serialized_end=1393
+  _globals['_PROXYORDER']._serialized_start=1396
+  _globals['_PROXYORDER']._serialized_end=1635
+  _globals['_PROXYWELCOME']._serialized_start=1637
+  _globals['_PROXYWELCOME']._serialized_end=1671
+  _globals['_CONNECTORDER']._serialized_start=1673
+  _globals['_CONNECTORDER']._serialized_end=1763
+  _globals['_DISCONNECTORDER']._serialized_start=1765
+  _globals['_DISCONNECTORDER']._serialized_end=1800
+  _globals['_CONTROL']._serialized_start=1802
+  _globals['_CONTROL']._serialized_end=1890
+  _globals['_PROXYMANAGER']._serialized_start=1892
+  _globals['_PROXYMANAGER']._serialized_end=1985
 # @@protoc_insertion_point(module_scope)

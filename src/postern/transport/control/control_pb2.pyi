@@ -19,7 +19,7 @@ class AgentReport(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., heart_beat: _Optional[_Union[HeartBeat, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("name", "instance", "facts")
+    __slots__ = ("name", "instance", "facts", "declaration")
     class FactsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -30,10 +30,39 @@ class Hello(_message.Message):
     NAME_FIELD_NUMBER: _ClassVar[int]
     INSTANCE_FIELD_NUMBER: _ClassVar[int]
     FACTS_FIELD_NUMBER: _ClassVar[int]
+    DECLARATION_FIELD_NUMBER: _ClassVar[int]
     name: str
     instance: str
     facts: _containers.ScalarMap[str, str]
-    def __init__(self, name: _Optional[str] = ..., instance: _Optional[str] = ..., facts: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    declaration: Declaration
+    def __init__(self, name: _Optional[str] = ..., instance: _Optional[str] = ..., facts: _Optional[_Mapping[str, str]] = ..., declaration: _Optional[_Union[Declaration, _Mapping]] = ...) -> None: ...
+
+class Declaration(_message.Message):
+    __slots__ = ("name", "type", "subtype", "command", "reviewers", "redact_types", "connection_tags", "default_database")
+    class ConnectionTagsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    SUBTYPE_FIELD_NUMBER: _ClassVar[int]
+    COMMAND_FIELD_NUMBER: _ClassVar[int]
+    REVIEWERS_FIELD_NUMBER: _ClassVar[int]
+    REDACT_TYPES_FIELD_NUMBER: _ClassVar[int]
+    CONNECTION_TAGS_FIELD_NUMBER: _ClassVar[int]
+    DEFAULT_DATABASE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    type: str
+    subtype: str
+    command: _containers.RepeatedScalarFieldContainer[str]
+    reviewers: _containers.RepeatedScalarFieldContainer[str]
+    redact_types: _containers.RepeatedScalarFieldContainer[str]
+    connection_tags: _containers.ScalarMap[str, str]
+    default_database: str
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., subtype: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., reviewers: _Optional[_Iterable[str]] = ..., redact_types: _Optional[_Iterable[str]] = ..., connection_tags: _Optional[_Mapping[str, str]] = ..., default_database: _Optional[str] = ...) -> None: ...
 
 class AgentOrder(_message.Message):
     __slots__ = ("welcome", "workers_changed", "heart_beat", "drain", "revoked")

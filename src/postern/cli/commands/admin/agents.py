@@ -102,7 +102,7 @@ def drain(agent: str, yes: bool, as_json: bool) -> None:
 @yes_option
 @json_option
 def delete(agent: str, yes: bool, as_json: bool) -> None:
-    """Delete an agent that no connection names."""
+    """Delete an agent that no connection names; what it declared itself goes with it."""
     confirm(f"Delete {agent}? Its key stops working", yes)
     with client() as api:
         api.collection(_PATH).delete(agent)
@@ -112,4 +112,9 @@ def delete(agent: str, yes: bool, as_json: bool) -> None:
 def _show_key(made: Row) -> None:
     """The key alone on standard output, to be piped."""
     click.echo(made["key"])
-    click.echo(f"Start {made['name']} with it in POSTERN_KEY; the key is shown this once.", err=True)
+    by = (
+        "`postern run -- COMMAND` or `postern run --postgres VARIABLE`"
+        if "mode=embedded" in made["key"]
+        else "`postern agent`"
+    )
+    click.echo(f"Start {made['name']} by {by} with it in POSTERN_KEY; the key is shown this once.", err=True)

@@ -1,0 +1,51 @@
+"""The one connection that an agent in an application's container serves: it decides what that is, and nobody else."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import replace
+
+from postern.agent.serve import Reaching
+from postern.domain.connection import protocol_of
+from postern.domain.declaration import Declaration
+from postern.domain.secret import Secret
+from postern.errors import Denied, Unavailable
+from postern.relay.orders import Order
+from postern.relay.target import Target
+
+
+class Declared:
+    """Implements `serve.Reaching`. Whatever an order says is run, dialled or handed out, it is what was declared here,
+    with the `secrets` that never left: a gateway that was taken over can have nothing else run. They are by their bare
+    names, and a client's variables take the place of none."""
+
+    def __init__(self, reach: Reaching, declaration: Declaration, secrets: Mapping[str, Secret]) -> None:
+        self._reach = reach
+        self._declaration = declaration
+        self._secret = {f"envvar:{name}": _stored(value) for name, value in secrets.items()}
+
+    async def dial(self, order: Order) -> Target:
+        """Raises Denied for any other connection, and as `Reach.dial`."""
+        return await self._reach.dial(self._own(order))
+
+    async def cancel(self, order: Order, process: int, key: bytes) -> None:
+        """Raises as `dial`."""
+        await self._reach.cancel(self._own(order), process, key)
+
+    def _own(self, order: Order) -> Order:
+        mine = self._declaration
+        if order.connection != mine.name:
+            raise Denied(f"this agent serves connection {mine.name!r}, which it declared, and no other")
+        if protocol_of(order.subtype, order.command) != protocol_of(mine.subtype, mine.command):
+            # The gateway takes what comes from here for something that it is not.
+            raise Unavailable(
+                f"the instances of this agent declare connection {mine.name!r} in different ways; start all of them "
+                "with the same arguments"
+            )
+        return replace(order, type=mine.type, subtype=mine.subtype, command=mine.command, secret=self._secret)
+
+
+def _stored(value: Secret) -> Secret:
+    """As a connection has its secrets."""
+    return Secret(base64.b64encode(value.reveal().encode()).decode())

@@ -1,0 +1,146 @@
+"""The fields of a connection as somebody sets them, and the checks that they pass whoever that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from uuid import UUID
+
+from postern.domain.connection import (
+    SUBTYPES,
+    Connection,
+    ConnectionType,
+    Toggle,
+    check_list,
+    check_name,
+    check_secret,
+    check_tags,
+    is_identifier,
+)
+from postern.domain.masking import check_redact_types
+from postern.domain.secret import Secret
+from postern.errors import Invalid
+from postern.store.ports import ConnectionStore, GuardRailStore, Signals, Topic
+
+MAX_DURATION = 10 * 366 * 24 * 3600  # seconds
+MAX_LABEL, MAX_TEMPLATE_ID = 128, 255  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionFields:
+    """What a writer sets (spec 2.1). None for `secret`, `guardrail_rules` and `subtype` keeps what is there: the
+    first is shown to nobody, the second is also written from the guard rails' side, and a connection without its
+    subtype would lose every protection. A key of `secret` whose value is None keeps the value stored under it."""
+
+    name: str
+    type: ConnectionType
+    agent_id: UUID
+    access_mode_connect: Toggle
+    access_mode_exec: Toggle
+    access_mode_runbooks: Toggle
+    access_schema: Toggle
+    subtype: str | None = None
+    access_max_duration: int | None = None
+    command: tuple[str, ...] = ()
+    connection_tags: Mapping[str, str] = field(default_factory=dict)
+    force_approve_groups: tuple[str, ...] = ()
+    guardrail_rules: tuple[str, ...] | None = None
+    issue_template_id: str | None = None
+    redact_enabled: bool = False
+    redact_types: tuple[str, ...] = ()
+    resource_name: str = ""
+    reviewers: tuple[str, ...] = ()
+    secret: Mapping[str, Secret | None] | None = None
+    tags: tuple[str, ...] = ()
+
+
+def fields_of(connection: Connection) -> ConnectionFields:
+    """What sets it to what it is."""
+    return ConnectionFields(**{spec.name: getattr(connection, spec.name) for spec in fields(ConnectionFields)})
+
+
+class FieldChecks:
+    """`enforceable` names the protocols on which guard rails and masking take effect."""
+
+    def __init__(self, guardrails: GuardRailStore, *, enforceable: frozenset[str]) -> None:
+        self._guardrails = guardrails
+        self._enforceable = enforceable
+
+    async def merged(self, current: Connection, given: ConnectionFields) -> Connection:
+        """What `given` makes of `current`, after every check of the spec but those of its name and agent. Raises
+        Invalid."""
+        _check_values(given)
+        _check_subtype(given.type, current.subtype if given.subtype is None else given.subtype)
+        values = {spec.name: getattr(given, spec.name) for spec in fields(given)}
+        for kept in ("subtype", "secret", "guardrail_rules"):
+            if values[kept] is None:
+                values[kept] = getattr(current, kept)
+        values["secret"] = _kept_values(current.secret, values["secret"])
+        values["resource_name"] = given.resource_name or given.name
+        values["guardrail_rules"] = await self._known_guardrails(current.org_id, values["guardrail_rules"])
+        merged = replace(current, **values)
+        self._check_enforceable(merged)
+        return merged
+
+    async def _known_guardrails(self, org_id: UUID, given: tuple[str, ...]) -> tuple[str, ...]:
+        ids = {UUID(key) for key in given if is_identifier(key)}
+        known = {str(key) for key in await self._guardrails.known(org_id, list(ids))} if ids else set()
+        for key in given:
+            if not is_identifier(key) or str(UUID(key)) not in known:
+                raise Invalid(f"guardrail_rules: there is no guard rail {key!r}", field="guardrail_rules")
+        return tuple(sorted(known))
+
+    def _check_enforceable(self, connection: Connection) -> None:
+        if connection.protocol in self._enforceable:
+            return
+        for name, wanted in (
+            ("guardrail_rules", connection.guardrail_rules),
+            ("redact_enabled", connection.redact_enabled),
+        ):
+            if wanted:
+                raise Invalid(f"{name}: cannot be enforced yet on subtype {connection.subtype!r}", field=name)
+
+
+def _check_subtype(kind: ConnectionType, subtype: str) -> None:
+    """None at all is allowed (spec 2.1): then it is saved, and nothing can be opened or enforced on it."""
+    allowed = SUBTYPES[kind]
+    if subtype and subtype not in allowed:
+        raise Invalid(
+            f"subtype: {subtype!r} is not one of {', '.join(sorted(allowed))}, which type {kind} has", field="subtype"
+        )
+
+
+def _check_values(given: ConnectionFields) -> None:
+    check_tags(given.connection_tags)
+    check_secret({key: value.reveal() for key, value in (given.secret or {}).items() if value is not None})
+    check_redact_types(given.redact_types)
+    if given.access_max_duration is not None and not 1 <= given.access_max_duration <= MAX_DURATION:
+        raise Invalid(f"access_max_duration: must be 1 to {MAX_DURATION} seconds", field="access_max_duration")
+    if given.resource_name:
+        check_name(given.resource_name, "resource_name")
+    for listed in ("command", "force_approve_groups", "guardrail_rules", "redact_types", "reviewers", "tags"):
+        check_list(getattr(given, listed) or (), listed)
+    if not all(1 <= len(label) <= MAX_LABEL for label in given.tags):
+        raise Invalid(f"tags: each must be 1 to {MAX_LABEL} characters", field="tags")
+    if given.issue_template_id is not None and len(given.issue_template_id) > MAX_TEMPLATE_ID:
+        raise Invalid(
+            f"tracker_issue_template_id: at most {MAX_TEMPLATE_ID} characters", field="tracker_issue_template_id"
+        )
+
+
+def _kept_values(stored: Mapping[str, Secret], given: Mapping[str, Secret | None]) -> dict[str, Secret]:
+    found = {}
+    for key, value in given.items():
+        kept = stored.get(key) if value is None else value
+        if kept is None:
+            raise Invalid(f"secret: {key!r} has no stored value that null could keep; give one", field="secret")
+        found[key] = kept
+    return found
+
+
+async def withdraw(store: ConnectionStore, signals: Signals, connection: Connection) -> None:
+    """Removes it with its credentials, and ends its sessions."""
+    live = await store.remove(connection.id)
+    await signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection.id))
+    for session_id in live:
+        await signals.publish(Topic.SESSION_KILL, session_id=str(session_id), reason="revoked")

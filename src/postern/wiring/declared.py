@@ -1,0 +1,91 @@
+"""An agent in an application's container: it declares the one connection that it serves, and keeps its secrets."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from postern.agent.command import DEFAULT_PATH
+from postern.agent.declared import Declared
+from postern.agent.exports import exported
+from postern.agent.files import SecretFiles
+from postern.agent.postgres_uri import read
+from postern.agent.reach import Reach
+from postern.agent.secrets import Resolver
+from postern.domain.agent import AgentKey, AgentMode
+from postern.domain.connection import ConnectionType
+from postern.domain.declaration import Declaration
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured
+from postern.process import hide_from_own_user
+from postern.settings import AgentSettings
+from postern.wiring import agent
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What somebody asks for: a `command` with variables that fit `exports`, or the database whose URI is in the
+    variable `postgres`."""
+
+    name: str
+    command: tuple[str, ...] = ()
+    postgres: str = ""
+    exports: tuple[str, ...] = ()
+    reviewers: tuple[str, ...] = ()
+    redact_types: tuple[str, ...] = ()
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+def run(settings: AgentSettings, environ: Mapping[str, str], wanted: Wanted) -> None:
+    """Until it is told to stop. Raises Misconfigured or Invalid at once; Unauthenticated, Malformed or Conflict when
+    the gateway refuses it for good."""
+    hide_from_own_user()
+    key = AgentKey.read(settings.key)
+    if key.mode is not AgentMode.EMBEDDED:
+        raise Misconfigured(
+            f"the key of agent {key.name!r} is for an agent that declares nothing; make another one with `postern "
+            "admin agents create NAME --mode embedded`, or start this one with `postern agent`",
+            field="key",
+        )
+    declaration, secrets = declared(environ, wanted)
+    reach = Reach(Resolver(None, SecretFiles(environ)), agent.local_policy(settings), environ)
+    agent.serve(key, Declared(reach, declaration, secrets), settings.agent_grace, declaration)
+
+
+def declared(environ: Mapping[str, str], wanted: Wanted) -> tuple[Declaration, dict[str, Secret]]:
+    """What is said, and the secrets that stay here, by their bare names. Raises Misconfigured, Invalid."""
+    database = _database(environ, wanted.postgres) if wanted.postgres else None
+    declaration = Declaration(
+        name=wanted.name,
+        type=ConnectionType.CUSTOM if database is None else ConnectionType.DATABASE,
+        subtype="" if database is None else "postgres",
+        command=wanted.command,
+        reviewers=wanted.reviewers,
+        redact_types=wanted.redact_types,
+        connection_tags=wanted.tags,
+        default_database="" if database is None else database["DB"].reveal(),
+    )
+    declaration.check()
+    if database is not None:
+        return declaration, database
+    _check_command(environ, wanted.command)
+    return declaration, exported(environ, wanted.exports)
+
+
+def _database(environ: Mapping[str, str], variable: str) -> dict[str, Secret]:
+    uri = environ.get(variable)
+    if not uri:
+        raise Misconfigured(
+            f"variable {variable} is not set; it has to hold the URI of the database, as in "
+            "postgres://USER:PASSWORD@HOST:PORT/DATABASE",
+            field="postgres",
+        )
+    return read(variable, Secret(uri))
+
+
+def _check_command(environ: Mapping[str, str], command: Sequence[str]) -> None:
+    if shutil.which(command[0], path=environ.get("PATH") or DEFAULT_PATH) is None:
+        raise Misconfigured(
+            f"command {command[0]!r} is not there, or may not be run; give its whole path, or set PATH", field="command"
+        )

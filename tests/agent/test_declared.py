@@ -1,0 +1,71 @@
+"""An agent that declared its connection does nothing else, whatever its gateway asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.agent.test_secrets import order
+
+from postern.agent.declared import Declared
+from postern.domain.connection import ConnectionType
+from postern.domain.declaration import Declaration
+from postern.domain.secret import Secret
+from postern.errors import Denied, Unavailable
+from postern.relay.handshake import StreamHandshake
+from postern.relay.orders import Order
+from postern.relay.target import Target
+
+SHELL = Declaration("shop", ConnectionType.CUSTOM, "", ("bash",))
+
+
+class Reached:
+    """Implements `serve.Reaching`; keeps what came through."""
+
+    def __init__(self) -> None:
+        self.orders: list[Order] = []
+
+    async def dial(self, order: Order) -> Target:
+        self.orders.append(order)
+        return Target(StreamHandshake())
+
+    async def cancel(self, order: Order, process: int, key: bytes) -> None:
+        self.orders.append(order)
+
+
+def asked(**changes: object) -> Order:
+    fields = {"type": ConnectionType.CUSTOM, "subtype": "", "command": ("bash",)}
+    return replace(order({}), **{**fields, **changes})  # type: ignore[arg-type]
+
+
+async def test_an_order_is_filled_with_what_was_declared_and_what_stayed_here() -> None:
+    reached = Reached()
+    agent = Declared(reached, SHELL, {"APP": Secret("größe")})
+    await agent.dial(asked())
+    await agent.cancel(asked(), 1, b"k")
+    for one in reached.orders:
+        assert (one.type, one.subtype, one.command) == (ConnectionType.CUSTOM, "", ("bash",))
+        assert {key: value.reveal() for key, value in one.secret.items()} == {"envvar:APP": "Z3LDtsOfZQ=="}
+
+
+async def test_attack_a_gateway_that_asks_for_another_command_and_hands_out_secrets_of_its_own() -> None:
+    reached = Reached()
+    hostile = asked(command=("rm", "-rf", "/"), secret={"envvar:LD_PRELOAD": Secret("ZXZpbA==")})
+    await Declared(reached, SHELL, {}).dial(hostile)
+    assert (reached.orders[0].command, reached.orders[0].secret) == (("bash",), {})
+
+
+async def test_attack_a_gateway_that_asks_for_another_connection() -> None:
+    reached = Reached()
+    agent = Declared(reached, SHELL, {"APP": Secret("a")})
+    for work in (agent.dial(asked(connection="other")), agent.cancel(asked(connection="other"), 1, b"")):
+        with pytest.raises(Denied, match="serves connection 'shop', which it declared, and no other"):
+            await work
+    assert not reached.orders
+
+
+async def test_instances_that_declare_different_kinds_do_not_talk_past_each_other() -> None:
+    reached = Reached()
+    with pytest.raises(Unavailable, match="start all of them with the same arguments"):
+        await Declared(reached, SHELL, {}).dial(order({}))
+    assert not reached.orders

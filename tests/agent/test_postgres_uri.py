@@ -1,0 +1,160 @@
+"""URIs of PostgreSQL, beside what libpq itself makes of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from psycopg.conninfo import conninfo_to_dict
+from tests.support.certificates import issue
+
+from postern.agent.postgres_uri import read
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured
+
+PLANTED = "planted"
+
+
+def values(uri: str) -> dict[str, str]:
+    return {name: value.reveal() for name, value in read("DATABASE_URL", Secret(uri)).items()}
+
+
+def by_libpq(uri: str) -> dict[str, str]:
+    found = conninfo_to_dict(uri)
+    names = {"host": "HOST", "port": "PORT", "user": "USER", "password": "PASS", "dbname": "DB", "sslmode": "SSLMODE"}
+    defaults = {"PORT": "5432", "DB": str(found.get("user")), "SSLMODE": "prefer"}
+    return defaults | {names[name]: str(value) for name, value in found.items() if name in names and value}
+
+
+def refused(uri: str) -> str:
+    with pytest.raises(Misconfigured) as caught:
+        values(uri)
+    assert caught.value.message.startswith("variable DATABASE_URL ")
+    assert PLANTED not in caught.value.message
+    assert caught.value.__context__ is None or PLANTED not in str(caught.value.__context__)
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "postgres://ann:secret@db.example:5433/shop",
+        "postgresql://ann@db.example",
+        "postgresql://ann@db.example/",
+        "postgresql://ann:@db.example/shop?",
+        "postgres://ann:p%40ss%2Fw%3Frd%25@db.example/shop",
+        "postgres://ann:p?ss#w:rd,&=@db.example/shop",
+        "postgres://ann:a+b@db.example/a+b",
+        "postgres://ann@[2001:db8::1]:5433/shop",
+        "postgres://ann@[::1]/shop",
+        "postgres:///shop?host=db.example&user=ann&password=s%26t&port=6000",
+        "postgres://ann:first@db.example/shop?password=second&dbname=other",
+        "postgres://ann@db.example/sh%20op/more?sslmode=require&connect_timeout=10&application_name=x",
+        "postgres://%61nn@%64b.example/shop?sslmode=disable",
+        "postgres://ann@db.example?ssl=true",
+        "postgres://ann@db.example/größe",
+    ],
+)
+def test_it_is_as_libpq_has_it(uri: str) -> None:
+    assert values(uri) == by_libpq(uri)
+
+
+part = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=12)
+
+
+@given(user=part, password=part, database=part, port=st.integers(1, 65535))
+def test_whatever_is_encoded_comes_back(user: str, password: str, database: str, port: int) -> None:
+    encoded = [quote(text, safe="") for text in (user, password, database)]
+    uri = f"postgres://{encoded[0]}:{encoded[1]}@db.example:{port}/{encoded[2]}"
+    assert values(uri) == by_libpq(uri)
+    assert (values(uri)["USER"], values(uri)["PASS"], values(uri)["DB"]) == (user, password, database)
+
+
+# What a URI is made of, in any order.
+PIECES = [
+    "u",
+    "h",
+    "@",
+    ":",
+    "/",
+    "?",
+    "&",
+    "=",
+    "%2F",
+    "%40",
+    "%",
+    "[",
+    "]",
+    "::1",
+    ",",
+    "#",
+    "+",
+    " ",
+    "5432",
+    "ssl=true",
+]
+SETTINGS = ["host=", "port=5", "user=x", "password=y", "dbname=d", "sslmode=", "sslmode=require"]
+
+
+@given(st.lists(st.sampled_from(PIECES + SETTINGS), max_size=12))
+def test_attack_whatever_stands_there_is_taken_as_by_libpq_or_refused(pieces: list[str]) -> None:
+    uri = f"postgres://{''.join(pieces)}"
+    try:
+        found = values(uri)
+    except Misconfigured:
+        return
+    try:
+        expected = by_libpq(uri)
+    except psycopg.ProgrammingError:
+        pytest.fail(f"libpq refuses {uri!r}, which was taken as {found}")
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("uri", "said"),
+    [
+        ("", "holds no URI"),
+        (f"mysql://ann:{PLANTED}@db.example/shop", "holds no URI"),
+        (f"host=db.example password={PLANTED}", "holds no URI"),
+        (f"postgres://db.example/{PLANTED}", "names no user"),
+        (f"postgres://ann:{PLANTED}/x@db.example/shop", "names no user"),
+        (f"postgres://ann:{PLANTED}@/shop", "one host to dial"),
+        (f"postgres://ann:{PLANTED}@%2Fvar%2Frun/shop", "no Unix socket"),
+        (f"postgres://ann:{PLANTED}@db1,db2/shop", "several hosts"),
+        (f"postgres://ann:{PLANTED}@db1:1,db2:2/shop", "several hosts"),
+        (f"postgres://ann:{PLANTED}@/shop?host=db1,db2", "one host to dial"),
+        (f"postgres://ann:{PLANTED}@db.example:{PLANTED}/shop", "a port that is none"),
+        (f"postgres://ann:{PLANTED}@db.example:0/shop", "a port that is none"),
+        (f"postgres://ann:{PLANTED}@db.example:65536/shop", "a port that is none"),
+        (f"postgres://ann:{PLANTED} x@db.example/shop", "write %20"),
+        (f"postgres://ann:{PLANTED}%zz@db.example/shop", "write %25"),
+        (f"postgres://ann:{PLANTED}%00@db.example/shop", "%"),
+        (f"postgres://ann:{PLANTED}%ff@db.example/shop", "%"),
+        (f"postgres://ann:{PLANTED}@db.example/shop?sslmode=allow", "an sslmode of"),
+        (f"postgres://ann:{PLANTED}@db.example/shop?sslcert=/tmp/{PLANTED}", "settings behind its ?"),
+        (f"postgres://ann:{PLANTED}@db.example/shop?options=-c%20{PLANTED}", "settings behind its ?"),
+        (f"postgres://ann:{PLANTED}@db.example/shop?{PLANTED}=1", "settings behind its ?"),
+        (f"postgres://ann:{PLANTED}@db.example/shop?{PLANTED}", "NAME=VALUE"),
+        ("postgres://ann@db.example/shop?sslmode=require&sslrootcert=system", "verify-full with sslrootcert=system"),
+        ("postgres://ann@db.example/shop?sslmode=verify-ca&sslrootcert=/none.pem", "No such file"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused_without_a_word_of_it(uri: str, said: str) -> None:
+    assert said in refused(uri)
+
+
+def test_authorities_are_read_from_their_file(tmp_path: Path) -> None:
+    file = tmp_path / "ca.pem"
+    file.write_bytes(issue("db.example").certificate)
+    uri = f"postgres://ann@db.example/shop?sslrootcert={quote(str(file))}"
+    for mode, wanted in (("require", "verify-ca"), ("verify-ca", "verify-ca"), ("verify-full", "verify-full")):
+        found = values(f"{uri}&sslmode={mode}")
+        assert (found["SSLMODE"], found["SSLROOTCERT"]) == (wanted, file.read_text())
+    found = values("postgres://ann@db.example/shop?sslrootcert=system")
+    assert (found["SSLMODE"], "SSLROOTCERT" in found) == ("verify-full", False)
+    file.write_text("no certificate")
+    assert "holds no certificates" in refused(f"{uri}&sslmode=verify-full")
