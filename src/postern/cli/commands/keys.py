@@ -8,6 +8,7 @@ import click
 
 from postern.cli.options import load
 from postern.cli.output import table
+from postern.cli.progress import Progress
 from postern.wiring import keys as wiring
 
 _home = click.option("--home", default=None, help="The gateway's data folder; POSTERN_HOME when missing.")
@@ -58,7 +59,8 @@ def rotate(to: str, home: str | None) -> None:
     Afterwards start the gateway with POSTERN_MASTER_KEY set to the new place. When it is cut off in the middle, run it
     again; a gateway that starts meanwhile needs POSTERN_MASTER_KEY_OLD, too.
     """
-    master, done = wiring.rotate(load("keys", home=home), to)
+    with Progress("data keys are wrapped anew", unit="keys") as progress:
+        master, done = wiring.rotate(load("keys", home=home), to, progress.count)
     click.echo(f"{done} data keys are wrapped anew, all are under {master} now.")
     click.echo(f"Set POSTERN_MASTER_KEY={to} before the next start of the gateway.", err=True)
 
@@ -68,7 +70,9 @@ def rotate(to: str, home: str | None) -> None:
 @_home
 def renew(organisation: str | None, home: str | None) -> None:
     """Make new data keys, and seal all values anew by them."""
-    for done in wiring.renew(load("keys", home=home), organisation):
+    with Progress("values are sealed anew", unit="values") as progress:
+        renewed = wiring.renew(load("keys", home=home), organisation, progress.count)
+    for done in renewed:
         click.echo(f"{done.organisation or '(server)'}: a new data key, {done.values} values sealed anew")
 
 
