@@ -119,3 +119,24 @@ def test_attack_a_gateway_that_asks_an_agent_for_a_command_that_its_owner_forbid
         assert "policy" in done.stderr
     finally:
         agent.stop()
+
+
+def test_attack_a_gateway_that_refers_to_a_secret_that_the_agents_owner_keeps_from_it(
+    gateway: Gateway, key: str
+) -> None:
+    policy = 'references = ["_envjson:SHOP:user"]\n'
+    agent = AgentProcess(key, gateway.folder, policy=policy, grace=2, SHOP='{"user": "ann", "password": "planted"}')
+    agent.until_it_serves()
+    try:
+        for name in ("user", "password"):
+            made = gateway.run(
+                *("connections", "create", f"shop-{name}", "--command", "bash", "--agent", "edge"),
+                *("--env", f"VALUE=_envjson:SHOP:{name}"),
+            )
+            assert made.returncode == 0, made.stderr
+        assert gateway.run("exec", "shop-user", "-i", "echo $VALUE").stdout == "ann\n"
+        done = gateway.run("exec", "shop-password", "-i", "echo $VALUE")
+        assert (done.returncode, "planted" in done.stdout + done.stderr) == (1, False)
+        assert "the agent's own policy does not let it resolve _envjson:SHOP:password" in done.stdout + done.stderr
+    finally:
+        agent.stop()

@@ -38,7 +38,7 @@ def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
     key = AgentKey.read(settings.key)
     allowed = policy.read(Path(settings.agent_policy)) if settings.agent_policy else ANYTHING
     sources = Sources(referable(environ), cloud=settings.cloud_provider, shows=allowed.shows)
-    reach = Reach(Resolver(sources, SecretFiles(environ)), allowed, environ)
+    reach = Reach(Resolver(sources, SecretFiles(environ), allowed), allowed, environ)
     uvloop.run(_serve(key, Orders(reach), settings.agent_grace))
 
 
