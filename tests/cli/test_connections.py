@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 from tests.support.served import Served
 
+from postern.domain.agent import AgentMode
+
 
 @pytest.fixture
 def known(gate: Served) -> Served:
@@ -187,6 +189,24 @@ def test_at_a_terminal_a_password_is_asked_for_without_being_shown(known: Served
 def test_a_change_that_says_nothing_is_refused(known: Served, arguments: tuple[str, ...], says: str) -> None:
     refused = known.cli("connections", "update", "shop", *arguments)
     assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_command_that_the_gateways_own_agent_will_not_run_is_warned_of_at_once(known: Served, tmp_path: Path) -> None:
+    known.run(known.world.add_agent("away", AgentMode.STANDARD))
+    known.run(known.world.add_agent("own", AgentMode.GATEWAY))
+    made = known.ok("connections", "create", "shell", "--command", "bash", "--agent", "own", "--json")
+    assert "shell cannot be used yet" in made.stderr
+    assert "postern connections update shell --agent NAME" in made.stderr
+    assert "POSTERN_GATEWAY_COMMANDS" in made.stderr
+    assert json.loads(made.stdout)["name"] == "shell"
+    assert "Warning" not in known.ok("connections", "update", "shell", "--agent", "away").stderr
+    assert "Warning" not in known.ok("connections", "update", "shell", "--set", "command=sh").stderr
+    assert "Warning" in known.ok("connections", "update", "shell", "--agent", "own").stderr
+    assert "Warning" not in known.ok("connections", "update", "shell", "--tag", "a=b").stderr
+    (tmp_path / "file.json").write_text('{"name": "console", "type": "custom", "command": ["irb"], "agent": "own"}')
+    applied = known.ok("connections", "apply", "-f", str(tmp_path / "file.json"))
+    assert "console cannot be used yet" in applied.stderr
+    assert "Warning" not in known.ok("connections", "create", "orders", "--agent", "own").stderr  # no command
 
 
 def apply(gate: Served, folder: Path, body: Any) -> list[str]:

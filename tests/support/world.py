@@ -119,8 +119,8 @@ class World:
         await self.stores.principals.add(Account(principal, password_hash), self.clock())
         return principal
 
-    async def add_agent(self, name: str = "embedded") -> Agent:
-        agent = Agent(uuid4(), self.org_id, name, AgentMode.GATEWAY, self.clock(), self.clock())
+    async def add_agent(self, name: str = "embedded", mode: AgentMode = AgentMode.GATEWAY) -> Agent:
+        agent = Agent(uuid4(), self.org_id, name, mode, self.clock(), self.clock())
         await self.stores.agents.add(agent)
         return agent
 

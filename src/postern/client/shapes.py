@@ -119,6 +119,7 @@ class ServerInfo(TypedDict):
     tunnel_url: str
     grpc_url: str
     ca_certificate: str | None
+    gateway_commands: NotRequired[bool]
 
 
 class PublicServerInfo(TypedDict):

@@ -6,7 +6,7 @@ from typing import IO, Any
 
 import click
 
-from postern.cli import completion, secret_values
+from postern.cli import completion, secret_values, unserved
 from postern.cli.api import client
 from postern.cli.connection_files import MODES, applied, one_object, settings, several, without
 from postern.cli.output import emit, fields, json_option, span
@@ -171,6 +171,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     with client() as api:
         body = one_object(file) if file else _body(str(name), api.agents.id_of(agent), given)
         created = api.connections.create(body)
+        unserved.warn(api, created)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
 
 
@@ -244,6 +245,8 @@ def update(
         if agent is not None:
             body["agent_id"] = api.agents.id_of(agent)
         changed = api.connections.update(name, body)
+        if agent is not None or "command" in body:
+            unserved.warn(api, changed)
     emit(changed, as_json, lambda one: click.echo(f"Changed {one['name']}: {', '.join(sorted(body))}."))
 
 
