@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Mapping
 
-from postern.cli.doctor import sockets
-from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, wrong
+from postern.cli.doctor import clock, sockets
+from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, warning, wrong
 from postern.cli.doctor.sockets import Place
-from postern.domain.agent import AgentKey
+from postern.domain.agent import AgentKey, AgentMode
 from postern.domain.secret import Secret
-from postern.errors import PosternError
+from postern.errors import PosternError, Unavailable
 from postern.wiring import checks as wiring
 
 _NEW = "on the gateway: postern admin agents renew-key NAME; then start the agent with the key that it shows"
+_TRUST = f"an agent trusts what its key names: {_NEW}"
 
 
 def checks(environ: Mapping[str, str]) -> dict[str, Check]:
@@ -25,9 +27,9 @@ def checks(environ: Mapping[str, str]) -> dict[str, Check]:
         what = error.message if text else "POSTERN_KEY is not set"
         return {"key": lambda: wrong("key", what, "it is all that the agent knows of its gateway", _NEW), **found}
     authority = ssl.DER_cert_to_PEM_cert(key.authority) if key.authority else ""
-    place = Place(key.host, key.port, True, authority)
+    place = Place(key.host, key.port, True, authority, _TRUST)
     return {
-        "key": lambda: ok("key", f"agent {key.name!r} of {place}"),
+        "key": lambda: _key(key, place),
         "control port": lambda: sockets.reachable("control port", place, ["h2"]),
         "certificate": lambda: sockets.certificate("certificate", place),
         "accepted": lambda: _accepted(key, authority),
@@ -39,12 +41,23 @@ def _accepted(key: AgentKey, authority: str) -> list[Finding]:
     """Attends for a moment, beside the agent that may run; then the tunnel that it is sent to."""
     try:
         url = wiring.attended(key, PATIENCE)
+    except Unavailable as error:
+        why = "whether the gateway takes this key is not known"
+        return wrong("accepted", error.message, why, "mend what the control port says, then: postern doctor --agent")
     except PosternError as error:
         return wrong("accepted", error.message, "the gateway does not let this agent in", _NEW)
-    return [
-        *ok("accepted", "the gateway takes the key"),
-        *sockets.upgraded("tunnel port", Place.of(url, authority), key.secret),
-    ]
+    before = time.time()
+    found, date = sockets.upgraded("tunnel port", Place.of(url, authority, _TRUST), key.secret)
+    told = clock.compared(date, before, time.time()) if date is not None else []
+    return [*ok("accepted", "the gateway takes the key"), *found, *told]
+
+
+def _key(key: AgentKey, place: Place) -> list[Finding]:
+    what = f"{key.mode} agent {key.name!r} of {place}"
+    if key.mode is not AgentMode.EMBEDDED:
+        return ok("key", what)
+    why = "it serves what an application declares itself, and no connection that is made for it"
+    return warning("key", what, why, "where an agent is to serve others: postern admin agents create NAME")
 
 
 def _policy(file: str) -> list[Finding]:
