@@ -243,9 +243,7 @@ def test_a_key_of_another_mode_is_warned_of(running: Gateway) -> None:
     assert "postern admin agents create" in found["key!"]["do"]
 
 
-def test_a_gateway_whose_certificate_is_not_trusted_is_logged_in_to_with_its_ca(
-    running: Gateway, tmp_path: Path
-) -> None:
+def test_a_gateway_whose_certificate_is_not_trusted(running: Gateway, tmp_path: Path) -> None:
     certificates.ensure(tmp_path, ["localhost"], now=datetime.now(UTC))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
