@@ -39,8 +39,15 @@ def connections(ctx: click.Context, as_json: bool) -> None:
 @click.option("--type", "kind", type=click.Choice(["database", "application", "custom"]), help="Only of this type.")
 @click.option("--subtype", help="Only those of this subtype, as in postgres.")
 @click.option("--status", type=click.Choice(["online", "offline"]), help="Only those whose agent is, or is not, there.")
-@click.option("--tag", "--tags", "tags", multiple=True, help="Only with: key=value, key!=value, key, !key; repeatable.")
-@click.option("--resource", help="Only those that belong to this resource.")
+@click.option(
+    "--tag",
+    "--tags",
+    "tags",
+    multiple=True,
+    help="Only with: key=value, key!=value, key, !key; repeatable.",
+    shell_complete=completion.tags,
+)
+@click.option("--resource", help="Only those that belong to this resource.", shell_complete=completion.resources)
 @click.option("--agent", shell_complete=completion.agents, help="Only those of this agent.")
 @json_option
 def list_(
@@ -83,7 +90,7 @@ def _shown(key: str, value: Any) -> Any:
 
 
 @connections.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.connections)
 @json_option
 def test(name: str, as_json: bool) -> None:
     """Log in to the target of a connection, and say why when that fails."""
@@ -94,7 +101,7 @@ def test(name: str, as_json: bool) -> None:
 
 
 @connections.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.connections)
 @click.option("--databases", is_flag=True, help="List databases, not tables.")
 @click.option("--database", help="Look into this database, not the connection's own.")
 @click.option("--schema", "schema_name", help="Only this schema.")
@@ -141,9 +148,25 @@ def _show_schema(found: Row) -> None:
 @click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
 @click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
 @secret_values.options
-@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
-@click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
-@click.option("--guardrail", "guardrails", multiple=True, metavar="ID", help="A guard rail to apply; repeatable.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.", shell_complete=completion.tags
+)
+@click.option(
+    "--redact",
+    "redact_types",
+    multiple=True,
+    metavar="TYPE",
+    help="Mask this in output; repeatable.",
+    shell_complete=completion.types,
+)
+@click.option(
+    "--guardrail",
+    "guardrails",
+    multiple=True,
+    metavar="ID",
+    help="A guard rail to apply; repeatable.",
+    shell_complete=completion.guardrail_ids,
+)
 @click.option(
     "--agent",
     shell_complete=completion.agents,
@@ -207,7 +230,9 @@ def _words(command: str) -> list[str]:
 @click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Empty one field; repeatable.")
 @secret_values.options
 @click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret; repeatable.")
-@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Set a tag; repeatable.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Set a tag; repeatable.", shell_complete=completion.tags
+)
 @click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag; repeatable.")
 @click.option("--agent", shell_complete=completion.agents, help="The agent that reaches the target from now on.")
 @json_option
