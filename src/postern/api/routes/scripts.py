@@ -34,7 +34,7 @@ _RUNNING = {"model": ExecAnswer, "description": "Still running; ask again"}
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
 
 
-def _patience(
+async def _patience(
     request: Request,
     prefer: Annotated[str | None, Header(description="`wait=SECONDS` (RFC 7240): answer that it runs sooner")] = None,
 ) -> float:
