@@ -110,6 +110,17 @@ def test_an_agent_that_stops_ends_what_ignores_it(gateway: Gateway, agent: Agent
     assert process.returncode == 255
 
 
+def test_a_command_for_the_gateways_own_agent_is_warned_of_when_it_is_made_and_refused_when_it_is_used(
+    gateway: Gateway,
+) -> None:
+    made = gateway.run("connections", "create", "near", "--command", "bash", "--agent", "embedded")
+    assert (made.returncode, "near cannot be used yet" in made.stderr) == (0, True), made.stderr
+    refused = gateway.run("exec", "near", "-i", "echo ran")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "`postern connections update near --agent NAME`; or, where nobody else" in refused.stderr
+    assert "POSTERN_GATEWAY_COMMANDS=true" in refused.stderr
+
+
 def test_attack_a_gateway_that_asks_an_agent_for_a_command_that_its_owner_forbids(gateway: Gateway, key: str) -> None:
     agent = served(gateway, key, "commands = false\n")
     try:
@@ -117,5 +128,26 @@ def test_attack_a_gateway_that_asks_an_agent_for_a_command_that_its_owner_forbid
         assert done.returncode == 1
         assert "ran" not in done.stdout.splitlines()
         assert "policy" in done.stderr
+    finally:
+        agent.stop()
+
+
+def test_attack_a_gateway_that_refers_to_a_secret_that_the_agents_owner_keeps_from_it(
+    gateway: Gateway, key: str
+) -> None:
+    policy = 'references = ["_envjson:SHOP:user"]\n'
+    agent = AgentProcess(key, gateway.folder, policy=policy, grace=2, SHOP='{"user": "ann", "password": "planted"}')
+    agent.until_it_serves()
+    try:
+        for name in ("user", "password"):
+            made = gateway.run(
+                *("connections", "create", f"shop-{name}", "--command", "bash", "--agent", "edge"),
+                *("--env", f"VALUE=_envjson:SHOP:{name}"),
+            )
+            assert made.returncode == 0, made.stderr
+        assert gateway.run("exec", "shop-user", "-i", "echo $VALUE").stdout == "ann\n"
+        done = gateway.run("exec", "shop-password", "-i", "echo $VALUE")
+        assert (done.returncode, "planted" in done.stdout + done.stderr) == (1, False)
+        assert "the agent's own policy does not let it resolve _envjson:SHOP:password" in done.stdout + done.stderr
     finally:
         agent.stop()

@@ -62,9 +62,17 @@ class Http:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._client.close()
 
-    def call(self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
         """The answer's JSON; None for an answer without a body. Query values that are None are left out."""
-        answer = self.send(method, path, body=body, query=query)
+        answer = self.send(method, path, body=body, query=query, headers=headers)
         return self._json(answer) if answer.content else None
 
     def all(self, path: str, *, query: Mapping[str, Any] | None = None) -> list[Any]:
@@ -81,11 +89,18 @@ class Http:
                 return found
 
     def send(
-        self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """The whole answer, for callers that need a header of it."""
         key = {"Idempotency-Key": uuid4().hex} if self._is_known and method in _WRITES else {}
-        request = self._client.build_request(method, path, json=body, params=_given(query), headers=key)
+        sent = {**(headers or {}), **key}
+        request = self._client.build_request(method, path, json=body, params=_given(query), headers=sent)
         with self._told():
             if not key:
                 return self._checked(self._client.send(request))

@@ -12,6 +12,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from email.utils import formatdate
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -22,6 +23,8 @@ from picows import (
     WSMsgType,
     WSTransport,
     WSUpgradeRequest,
+    WSUpgradeResponse,
+    WSUpgradeResponseWithListener,
     ws_connect,
     ws_create_server,
 )
@@ -233,11 +236,13 @@ async def serve(
 ) -> asyncio.Server:
     """Calls `opened(transport, token)` for each WebSocket; whether the token holds is its business."""
 
-    def upgrade(request: WSUpgradeRequest) -> _Listener | None:
+    def upgrade(request: WSUpgradeRequest) -> WSUpgradeResponseWithListener | None:
         scheme, _, token = str(request.headers.get("Authorization", "")).partition(" ")
         if urlsplit(request.path.decode("latin-1")).path != PATH or scheme.lower() != "bearer" or not token.strip():
             return None
-        return _Listener(lambda transport: opened(transport, token.strip()))
+        # The time is for `postern doctor`: who has this connection only can compare clocks, too.
+        answer = WSUpgradeResponse.create_101_response([("Date", formatdate(usegmt=True))])
+        return WSUpgradeResponseWithListener(answer, _Listener(lambda transport: opened(transport, token.strip())))
 
     _hush_strangers()
     return await ws_create_server(
