@@ -27,6 +27,7 @@ from tests.e2e.conftest import need_server
 from tests.support.aws import SecretsManager, secrets_manager
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.processes import descendants
 from tests.support.running import Gateway
 from tests.support.vault import VaultDouble
 
@@ -230,26 +231,11 @@ def test_attack_a_killed_worker_leaves_no_secret_behind(site: Site) -> None:
     session = site.open("value")
     session.execute("select 1")
     [folder] = [found for found in folders() if list(found.glob("*/KEY"))]
-    os.kill(worker_of(site), signal.SIGKILL)
+    [worker] = site.gateway.processes("worker")
+    os.kill(worker, signal.SIGKILL)
     wait_until(lambda: not folder.exists(), timeout=30)
     session.close()
     site.open("value").close()
-
-
-def worker_of(site: Site) -> int:
-    assert site.gateway.process is not None
-    for pid in descendants(site.gateway.process.pid):
-        if b"worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-            return pid
-    raise AssertionError("there is no worker")
-
-
-def descendants(parent: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{parent}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *descendants(int(child))]
-    return found
 
 
 def test_attack_nothing_that_was_planted_is_found_anywhere(site: Site) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import psycopg
 from tests.support.gateway import wait_until
+from tests.support.processes import open_files, resident
 from tests.support.running import SOURCE, Gateway
 
 
@@ -67,13 +68,12 @@ class AgentProcess:
     @property
     def files(self) -> int:
         """How many it has open."""
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        return open_files(self.process.pid)
 
     @property
     def resident(self) -> int:
         """Bytes of memory that it holds now."""
-        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        return resident(self.process.pid)
 
     def until_it_serves(self) -> None:
         wait_until(lambda: "a tunnel to" in self.log or self.process.poll() is not None, 30)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from click.testing import CliRunner
+from tests.support.processes import descendants, words
 
 from postern.cli.main import cli
 from postern.demo.server import place_for
@@ -86,6 +87,11 @@ class Gateway:
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
+
+    def processes(self, word: str) -> list[int]:
+        """Those of it that are called `word`: worker, api."""
+        assert self.process is not None
+        return [pid for pid in descendants(self.process.pid) if word in words(pid)]
 
     def remove(self) -> None:
         if self.process is not None and self.process.poll() is None:
