@@ -1,144 +1,110 @@
-"""An agent in a network of its own, and a link to its gateway that swallows everything for a minute."""
+"""One gateway, three networks that only their agents reach, and a link that swallows everything for a minute."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 import pytest
+from tests.e2e.conftest import need_server
 from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
 from tests.support.gateway import wait_until
+from tests.support.networks import INSIDE, Network, networks
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.running import Gateway
 
 FROZEN = 60.0  # seconds
-HERE, THERE = "10.203.1.1", "10.203.1.2"  # the two ends of the link
-TARGET, EDGE = "10.203.2.1", "10.203.2.2"  # of the other link, from the agent to its target
+KNOWN = 16.0  # seconds: a dead peer is known within 15, and its sessions are told at once
 
 
-def ip(*arguments: str) -> None:
-    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+@dataclass
+class Site:
+    """A network with its target, its agent, and the connection of its name."""
 
+    name: str
+    network: Network
+    gateway: Gateway
+    agent: AgentProcess
 
-class Network:
-    """A network namespace with two links: to the gateway, and to the target."""
-
-    def __init__(self) -> None:
-        self.name = f"postern{os.getpid()}"
-        self.links = (f"pa{os.getpid()}", f"pb{os.getpid()}")
-
-    def make(self) -> None:
-        ip("netns", "add", self.name)
-        for link, here, there in zip(self.links, (HERE, TARGET), (THERE, EDGE), strict=True):
-            ip("link", "add", link, "type", "veth", "peer", "name", "far", "netns", self.name)
-            ip("-n", self.name, "link", "set", "far", "name", f"x{link}")
-            ip("addr", "add", f"{here}/24", "dev", link)
-            ip("-n", self.name, "addr", "add", f"{there}/24", "dev", f"x{link}")
-            ip("link", "set", link, "up")
-            ip("-n", self.name, "link", "set", f"x{link}", "up")
-        ip("-n", self.name, "link", "set", "lo", "up")
-
-    def remove(self) -> None:
-        subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
-
-    @contextmanager
-    def frozen(self) -> Iterator[None]:
-        """Both ways, what is sent to the other end of the link is dropped, and nobody is told."""
-        ip("route", "add", "blackhole", f"{THERE}/32")
-        ip("-n", self.name, "route", "add", "blackhole", f"{HERE}/32")
-        try:
-            yield
-        finally:
-            ip("route", "del", "blackhole", f"{THERE}/32")
-            ip("-n", self.name, "route", "del", "blackhole", f"{HERE}/32")
+    @property
+    def status(self) -> str:
+        return str(json.loads(self.gateway.run("connections", "show", self.name, "--json").stdout)["status"])
 
 
 @pytest.fixture
-def network() -> Iterator[Network]:
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root")
-    made = Network()
-    try:
-        made.make()
-    except (subprocess.CalledProcessError, FileNotFoundError) as error:
-        made.remove()
-        pytest.skip(f"no network namespaces here: {error}")
-    yield made
-    made.remove()
+def sites() -> Iterator[list[Site]]:
+    need_server()
+    with ExitStack() as stack:
+        made = stack.enter_context(networks(3))
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="postern-")))
+        gateway = Gateway(folder, ("--no-demo", "--host", "0.0.0.0", "--public-host", made[0].here))
+        for name in ("API", "TUNNEL", "CONTROL", "POSTGRES"):
+            gateway.environment[f"POSTERN_{name}_PORT"] = str(free_port())
+        stack.callback(gateway.remove)
+        gateway.start()
+        found = [_site(gateway, network, stack) for network in made]
+        for site in found:
+            site.agent.until_it_serves()
+        yield found
 
 
-@pytest.fixture
-def far() -> Iterator[PostgresServer]:
+def _site(gateway: Gateway, network: Network, stack: ExitStack) -> Site:
+    name = f"site-{network.number}"
     server = PostgresServer(
-        settings={"listen_addresses": "*"}, hba=["host all all 127.0.0.1/32 trust", f"host all all {EDGE}/32 trust"]
+        settings={"listen_addresses": "*", "cluster_name": name},
+        hba=["host all all samehost trust"],
+        before=network.entering,
     )
     server.start()
-    yield server
-    server.stop()
+    stack.callback(server.stop)
+    agent = AgentProcess(enrolled(gateway, name), gateway.folder, *network.entering)
+    stack.callback(agent.stop)
+    connection(gateway, name, name, server.port, INSIDE)
+    return Site(name, network, gateway, agent)
 
 
-@pytest.fixture
-def gateway(network: Network, target: PostgresServer) -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo", "--host", "0.0.0.0", "--public-host", HERE))
-        for name in ("API", "TUNNEL", "CONTROL", "POSTGRES"):
-            made.environment[f"POSTERN_{name}_PORT"] = str(free_port())
-        try:
-            made.start()
-            connection(made, "near", "embedded", target.port)
-            yield made
-        finally:
-            made.remove()
-
-
-def status(gateway: Gateway) -> str:
-    return str(json.loads(gateway.run("connections", "show", "far", "--json").stdout)["status"])
-
-
-def took(client: psycopg.Connection[tuple[object, ...]]) -> float:
+def took(client: psycopg.Connection[tuple[object, ...]], name: str) -> float:
     before = time.monotonic()
-    client.execute("select 1")
+    assert client.execute("show cluster_name").fetchone() == (name,)
     return time.monotonic() - before
 
 
 @pytest.mark.slow
-def test_a_link_that_swallows_everything_for_a_minute(network: Network, gateway: Gateway, far: PostgresServer) -> None:
-    agent = AgentProcess(enrolled(gateway, "edge"), gateway.folder, "ip", "netns", "exec", network.name)
-    try:
-        agent.until_it_serves()
-        connection(gateway, "far", "edge", far.port, TARGET)
-        url = url_of(gateway, "far")
-        near = connected(gateway, "near")
-        with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
-            assert client.execute("select 'there'").fetchone() == ("there",)
-            files = agent.files
-            with network.frozen():
-                began = time.monotonic()
-                with pytest.raises(psycopg.OperationalError):
-                    client.execute("select 'lost'")
-                noticed = time.monotonic() - began
-                assert noticed < 20
-                wait_until(lambda: status(gateway) == "offline", 20)
-                with pytest.raises(psycopg.OperationalError, match="offline"):
-                    psycopg.connect(url, connect_timeout=20)
-                slowest = 0.0
-                while time.monotonic() - began < FROZEN:
-                    slowest = max(slowest, took(near))
-                    time.sleep(0.05)
-                assert slowest < 1, "another session noticed"
-        thawed = time.monotonic()
-        wait_until(lambda: status(gateway) == "online", 20)
-        with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
-            assert client.execute("select 'back'").fetchone() == ("back",)
-            print(f"noticed after {noticed:.1f} s, back {time.monotonic() - thawed:.1f} s after the link was")
-            wait_until(lambda: agent.files <= files, 20)
-        near.close()
-    finally:
-        agent.stop()
+def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None:
+    frozen, others = sites[1], [sites[0], sites[2]]
+    url = url_of(frozen.gateway, frozen.name)
+    clients = [(site.name, connected(site.gateway, site.name)) for site in others]
+    with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
+        took(client, frozen.name)
+        files = [site.agent.files for site in sites]
+        with frozen.network.frozen():
+            began = time.monotonic()
+            with pytest.raises(psycopg.OperationalError):
+                client.execute("select 'lost'")
+            noticed = time.monotonic() - began
+            assert noticed < KNOWN
+            wait_until(lambda: frozen.status == "offline", 2)
+            assert [site.status for site in others] == ["online", "online"]
+            with pytest.raises(psycopg.OperationalError, match="offline"):
+                psycopg.connect(url, connect_timeout=20)
+            slowest, count = 0.0, 0
+            while time.monotonic() - began < FROZEN:
+                slowest = max(slowest, *(took(one, name) for name, one in clients))
+                count += len(clients)
+                time.sleep(0.05)
+            assert slowest < 1, "another session noticed"
+    thawed = time.monotonic()
+    wait_until(lambda: frozen.status == "online", 20)
+    with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
+        took(client, frozen.name)
+        print(f"noticed after {noticed:.1f} s, back {time.monotonic() - thawed:.1f} s after the link was;", end=" ")
+        print(f"{count} queries of the others meanwhile, the slowest took {slowest * 1000:.0f} ms")
+        wait_until(lambda: all(site.agent.files <= before for site, before in zip(sites, files, strict=True)), 20)
+    for _, one in clients:
+        one.close()
