@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,7 +31,17 @@ def words(pid: int) -> list[str]:
 
 
 def open_files(pid: int) -> int:
-    return len(os.listdir(f"/proc/{pid}/fd"))
+    """Without those of the store on SQLite: as many as its threads had to do with, up to a bound."""
+    return len([name for name in file_names(pid) if "/postern.db" not in name])
+
+
+def file_names(pid: int) -> list[str]:
+    """What its open files are."""
+    found = []
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        with suppress(FileNotFoundError):  # it was closed meanwhile
+            found.append(os.readlink(f"/proc/{pid}/fd/{name}"))
+    return sorted(found)
 
 
 def resident(pid: int) -> int:
