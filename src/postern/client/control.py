@@ -24,6 +24,7 @@ from postern.domain.secret import Secret
 from postern.domain.text import one_line
 from postern.errors import Conflict, Denied, Malformed, PosternError, Unauthenticated, Unavailable
 from postern.transport.control import control_pb2 as messages
+from postern.transport.validity import refused_for_its_dates
 
 log = logging.getLogger(__name__)
 
@@ -219,6 +220,8 @@ def _workers(texts: Any) -> frozenset[UUID]:
 def _explained(error: grpc.aio.AioRpcError, service: Service) -> str:
     """In words, where gRPC's own are for those who wrote it."""
     details = one_line(error.details() or "no reason was given")
+    if dates := refused_for_its_dates(details):
+        return dates
     if "CERTIFICATE_VERIFY_FAILED" in details:
         issuer = "a public authority" if service.authority is None else "the authority that the key names"
         return (

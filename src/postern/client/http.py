@@ -15,6 +15,7 @@ import httpx
 from postern import __version__
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable, error_of
+from postern.transport.validity import refused_for_its_dates
 
 _PAGE = 100  # items; the most that the API answers at once
 TIMEOUT = 70.0  # seconds; the API lets an exec run for 50 before it answers that it is still running
@@ -183,6 +184,8 @@ def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _why(error: httpx.HTTPError) -> str:
     text = str(error) or type(error).__name__
+    if dates := refused_for_its_dates(text):
+        return dates
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return f"its certificate is not trusted ({text}); give its CA with `postern login --ca FILE`"
     return f"{text}; check the address, and that `postern up` runs"

@@ -29,6 +29,7 @@ from picows import (
 from postern.errors import Unavailable
 from postern.transport.carrier import Carrier
 from postern.transport.outbox import HEADROOM
+from postern.transport.validity import refused_for_its_dates
 
 log = logging.getLogger(__name__)
 
@@ -287,6 +288,7 @@ async def connect(
             raise ConnectionResetError("the other side closed the connection during the handshake")
     except Exception as error:
         words = "it did not answer in time" if isinstance(error, TimeoutError) else str(error)
+        words = refused_for_its_dates(words) or words
         raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: {words}") from error
     finally:
         # Whoever was told that it failed, or stopped waiting, gets no connection afterwards.

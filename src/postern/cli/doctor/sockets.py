@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from postern.cli.doctor.finding import PATIENCE, Finding, ok, warning, wrong
 from postern.domain.secret import Secret
+from postern.transport.validity import SET_CLOCK, refused_for_its_dates
 
 SOON = 14 * 24 * 3600.0  # seconds before a certificate's end in which it is said
 _MOST = 64 * 1024  # bytes of an answer's head
@@ -116,8 +117,10 @@ def upgraded(check: str, place: Place, token: Secret) -> list[Finding]:
 
 def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
     if isinstance(error, ssl.SSLCertVerificationError):
-        why = f"the certificate of {place} is not trusted: {error.verify_message}"
-        return wrong(check, why, "it may be somebody else's machine", TRUST)
+        if dates := refused_for_its_dates(error.verify_message):
+            return wrong(check, f"{place}: {dates}", "nothing that is said by TLS can be trusted", SET_CLOCK)
+        what = f"the certificate of {place} is not trusted: {error.verify_message}"
+        return wrong(check, what, "it may be somebody else's machine", TRUST)
     said = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
     return wrong(
         check,
