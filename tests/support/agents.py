@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
@@ -45,21 +46,30 @@ def connected(gateway: Gateway, name: str) -> psycopg.Connection[tuple[object, .
 
 
 class AgentProcess:
-    """With that key and policy, in an environment that tells it nothing else but `variables`. `before` are words to
+    """With that key and policy, in an environment that tells it nothing else but `variables` and
+    `environment`. `before` are words to
     start it by; `grace` is how many seconds its sessions have when it is told to stop."""
 
     def __init__(
-        self, key: str, folder: Path, *before: str, policy: str = "", grace: int = 10, **variables: str
+        self,
+        key: str,
+        folder: Path,
+        *before: str,
+        policy: str = "",
+        grace: int = 10,
+        environment: Mapping[str, str] | None = None,
+        **variables: str,
     ) -> None:
         self._log = folder / f"agent-{time.monotonic_ns()}.log"
-        environment = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE), **variables}
+        given = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE), **variables}
+        given |= environment or {}
         if policy:
             file = folder / "policy.toml"
             file.write_text(policy)
-            environment["POSTERN_AGENT_POLICY"] = str(file)
+            given["POSTERN_AGENT_POLICY"] = str(file)
         command = [*before, sys.executable, "-m", "postern", "agent", "--grace", str(grace)]
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, env=given, stdout=log, stderr=log)
 
     @property
     def log(self) -> str:
