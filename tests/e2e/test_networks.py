@@ -21,6 +21,7 @@ from tests.support.running import Gateway
 
 FROZEN = 60.0  # seconds
 KNOWN = 16.0  # seconds: a dead peer is known within 15, and its sessions are told at once
+DEAD = 12.0  # seconds: a dead target within 10
 
 
 @dataclass
@@ -37,17 +38,22 @@ class Site:
         return str(json.loads(self.gateway.run("connections", "show", self.name, "--json").stdout)["status"])
 
 
+def _gateway(host: str, stack: ExitStack) -> Gateway:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="postern-")))
+    gateway = Gateway(folder, ("--no-demo", "--host", "0.0.0.0", "--public-host", host))
+    for name in ("API", "TUNNEL", "CONTROL", "POSTGRES"):
+        gateway.environment[f"POSTERN_{name}_PORT"] = str(free_port())
+    stack.callback(gateway.remove)
+    gateway.start()
+    return gateway
+
+
 @pytest.fixture
 def sites() -> Iterator[list[Site]]:
     need_server()
     with ExitStack() as stack:
         made = stack.enter_context(networks(3))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="postern-")))
-        gateway = Gateway(folder, ("--no-demo", "--host", "0.0.0.0", "--public-host", made[0].here))
-        for name in ("API", "TUNNEL", "CONTROL", "POSTGRES"):
-            gateway.environment[f"POSTERN_{name}_PORT"] = str(free_port())
-        stack.callback(gateway.remove)
-        gateway.start()
+        gateway = _gateway(made[0].here, stack)
         found = [_site(gateway, network, stack) for network in made]
         for site in found:
             site.agent.until_it_serves()
@@ -108,3 +114,46 @@ def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None
         wait_until(lambda: all(site.agent.files <= before for site, before in zip(sites, files, strict=True)), 20)
     for _, one in clients:
         one.close()
+
+
+@pytest.mark.slow
+def test_a_target_whose_link_swallows_everything(target: PostgresServer) -> None:
+    """Its sessions end, one that waits for an answer and one that is idle; the agent's others do not notice."""
+    with ExitStack() as stack:
+        [network] = stack.enter_context(networks(1))
+        server = PostgresServer(
+            settings={"listen_addresses": "*"}, hba=["host all all all trust"], before=network.entering
+        )
+        server.start()
+        stack.callback(server.stop)
+        gateway = _gateway(network.here, stack)
+        agent = AgentProcess(enrolled(gateway, "edge"), gateway.folder)
+        stack.callback(agent.stop)
+        agent.until_it_serves()
+        connection(gateway, "far", "edge", server.port, network.there)
+        connection(gateway, "near", "edge", target.port)
+        url = url_of(gateway, "far")
+        near = stack.enter_context(connected(gateway, "near"))
+        files = agent.files
+        with psycopg.connect(url, autocommit=True) as busy, psycopg.connect(url, autocommit=True) as idle:
+            for client in (busy, idle):
+                client.execute("select 1")
+            with network.frozen():
+                began = time.monotonic()
+                with pytest.raises(psycopg.OperationalError):
+                    busy.execute("select 'lost'")
+                noticed = time.monotonic() - began
+                assert noticed < DEAD
+                assert near.execute("select 2").fetchone() == (2,)
+                wait_until(lambda: len(gateway.sessions("--connection", "far", "--status", "open")) == 0, DEAD)
+                with pytest.raises(psycopg.OperationalError, match="did not answer within 10 seconds"):
+                    psycopg.connect(url)
+            with pytest.raises(psycopg.OperationalError):
+                idle.execute("select 3")
+        with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
+            assert client.execute("select 4").fetchone() == (4,)
+        ends = [session["metadata"].get("end_reason") for session in gateway.sessions("--connection", "far")]
+        assert ends.count("target_closed") == 2
+        assert ends.count("failed") == 1
+        print(f"a dead target was noticed after {noticed:.1f} s")
+        wait_until(lambda: agent.files <= files, 10)
