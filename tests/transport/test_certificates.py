@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from postern.domain.validity import refused_for_its_dates
 from postern.errors import Misconfigured
 from postern.transport import certificates
 from postern.transport.certificates import Material, ensure, server_names
-from postern.transport.validity import refused_for_its_dates
 
 NAMES = ("localhost", "127.0.0.1", "::1", "db.example.com")
 
@@ -63,18 +63,18 @@ def test_a_new_certificate_is_good_for_clocks_that_are_up_to_a_day_behind(
         return
     with pytest.raises(ssl.SSLCertVerificationError) as refused:
         shown_name(material, material.authority, "localhost")
-    assert "not valid yet by this machine's clock" in refused_for_its_dates(str(refused.value))
+    assert "not valid yet by this machine's clock" in refused_for_its_dates(str(refused.value), datetime.now(UTC))
 
 
 def test_a_certificate_that_has_ended_is_told_by_the_clock_too(tmp_path: Path) -> None:
     material = ensure(tmp_path, NAMES, now=datetime.now(UTC) - certificates.SERVER_LIFE)
     with pytest.raises(ssl.SSLCertVerificationError) as refused:
         shown_name(material, material.authority, "localhost")
-    assert "has expired by this machine's clock" in refused_for_its_dates(str(refused.value))
+    assert "has expired by this machine's clock" in refused_for_its_dates(str(refused.value), datetime.now(UTC))
     other = ensure(tmp_path / "other", NAMES)
     with pytest.raises(ssl.SSLCertVerificationError) as refused:
         shown_name(ensure(tmp_path / "b", NAMES), other.authority, "localhost")
-    assert refused_for_its_dates(str(refused.value)) == ""
+    assert refused_for_its_dates(str(refused.value), datetime.now(UTC)) == ""
 
 
 def test_no_server_certificate_is_good_for_longer_than_clients_accept(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ import socket
 import ssl
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from postern.cli.doctor.finding import PATIENCE, Finding, ok, warning, wrong
 from postern.domain.secret import Secret
-from postern.transport.validity import SET_CLOCK, refused_for_its_dates
+from postern.domain.validity import SET_CLOCK, refused_for_its_dates
 
 SOON = 14 * 24 * 3600.0  # seconds before a certificate's end in which it is said
 _MOST = 64 * 1024  # bytes of an answer's head
@@ -117,7 +118,7 @@ def upgraded(check: str, place: Place, token: Secret) -> list[Finding]:
 
 def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
     if isinstance(error, ssl.SSLCertVerificationError):
-        if dates := refused_for_its_dates(error.verify_message):
+        if dates := refused_for_its_dates(error.verify_message, datetime.now(UTC)):
             return wrong(check, f"{place}: {dates}", "nothing that is said by TLS can be trusted", SET_CLOCK)
         what = f"the certificate of {place} is not trusted: {error.verify_message}"
         return wrong(check, what, "it may be somebody else's machine", TRUST)
