@@ -149,6 +149,11 @@ def test_a_worker_killed_and_a_gateway_restarted_under_load(site: Site, target: 
                 cut, refused = crowd.forget()
                 print(f"worker killed: {len(cut)} cut, {len(refused)} refused, back after {back:.1f} s", codes(cut))
                 assert codes(cut) == UNSAID
+                [api] = site.gateway.processes("api")
+                os.kill(api, signal.SIGKILL)
+                wait_until(lambda: api not in (now := site.gateway.processes("api")) and now, 20)  # noqa: B023
+                crowd.recovered(BACK)
+                assert crowd.forget() == ([], []), "sessions do without the API"
                 began = time.monotonic()
                 assert site.gateway.stop(signal.SIGTERM) == 0
                 site.gateway.start()

@@ -22,6 +22,7 @@ from tests.support.running import Gateway
 FROZEN = 60.0  # seconds
 KNOWN = 16.0  # seconds: a dead peer is known within 15, and its sessions are told at once
 DEAD = 12.0  # seconds: a dead target within 10
+BRIEFLY = 5.0  # seconds
 
 
 @dataclass
@@ -81,6 +82,15 @@ def took(client: psycopg.Connection[tuple[object, ...]], name: str) -> float:
     return time.monotonic() - before
 
 
+def answer_of(client: psycopg.Connection[tuple[object, ...]]) -> str:
+    """To the query that was sent."""
+    found = client.pgconn.get_result()
+    assert found is not None
+    value = found.get_value(0, 0)
+    assert client.pgconn.get_result() is None
+    return "" if value is None else value.decode()
+
+
 @pytest.mark.slow
 def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None:
     frozen, others = sites[1], [sites[0], sites[2]]
@@ -88,6 +98,10 @@ def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None
     clients = [(site.name, connected(site.gateway, site.name)) for site in others]
     with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
         took(client, frozen.name)
+        with frozen.network.frozen():
+            client.pgconn.send_query(b"show cluster_name")
+            time.sleep(BRIEFLY)
+        assert answer_of(client) == frozen.name, "what does not last is only waited for"
         files = [site.agent.files for site in sites]
         with frozen.network.frozen():
             began = time.monotonic()
