@@ -29,6 +29,7 @@ CLIENTS = 12
 ROUNDS = 3
 BACK = 20.0  # seconds after which all clients are served again, with the time to start anew
 MORE = 24 << 20  # bytes that a process may hold more after some rounds
+POOLS = 10  # threads that pools start as they are needed, up to their bounds
 AGENT_LOST, STOPPED = {"08006"}, {"57P01"}  # what the gateway says: connection_failure, admin_shutdown
 UNSAID = {"None"}  # by who was killed: the connection just ends, which the client's own library says
 
@@ -128,7 +129,7 @@ def test_an_agent_killed_and_drained_under_load(site: Site, target: PostgresServ
             time.sleep(2)
             held.append({name: Holding.of(pid) for name, pid in site.processes().items()})
         show(held)
-        not_more(held)
+        not_more(held, site.processes())
     finally:
         agent.stop()
     assert not site.folders
@@ -170,7 +171,7 @@ def test_a_worker_killed_and_a_gateway_restarted_under_load(site: Site, target: 
             time.sleep(2)
             held.append({"agent": Holding.of(agent.process.pid)})
         show(held)
-        not_more(held)
+        not_more(held, {"agent": agent.process.pid})
     finally:
         agent.stop()
     assert not site.folders
@@ -181,9 +182,10 @@ def show(held: list[dict[str, Holding]]) -> None:
         print(f"{name}:", "; ".join(str(one[name]) for one in held))
 
 
-def not_more(held: list[dict[str, Holding]]) -> None:
-    first, last = held[0], held[-1]
-    for name, before in first.items():
-        assert last[name].files <= before.files, name
-        assert last[name].threads <= before.threads + 2, name
-        assert last[name].resident <= before.resident + MORE, name
+def not_more(held: list[dict[str, Holding]], pids: dict[str, int]) -> None:
+    """Than after the first round; what is being dialled just now may take a moment."""
+    for name, before in held[0].items():
+        now = held[-1][name]
+        wait_until(lambda: Holding.of(pids[name]).files <= before.files, 40)  # noqa: B023 - asked here
+        assert now.threads <= before.threads + POOLS, name
+        assert now.resident <= before.resident + MORE, name
