@@ -205,8 +205,8 @@ def answering(context: ssl.SSLContext | None) -> Iterator[int]:
     ("names", "days", "does"),
     [
         (["localhost"], 0, None),
-        (["localhost"], 30, "clock may be behind"),
-        (["localhost"], -4000, "renew POSTERN_TLS_CERT"),
+        (["localhost"], 30, "timedatectl"),
+        (["localhost"], -4000, "timedatectl"),
         (["elsewhere"], 0, "POSTERN_PUBLIC_HOST=localhost"),
     ],
 )

@@ -21,7 +21,7 @@ from postern.agent.ending import processes
 
 def served(gateway: Gateway, key: str, policy: str = "") -> AgentProcess:
     """Once it serves; it has a variable that no command of it may see."""
-    made = AgentProcess(key, gateway.folder, policy=policy, grace=2, PLANTED="planted")
+    made = AgentProcess(key, gateway.folder, policy=policy, grace=2, environment={"PLANTED": "planted"})
     made.until_it_serves()
     return made
 
@@ -136,7 +136,9 @@ def test_attack_a_gateway_that_refers_to_a_secret_that_the_agents_owner_keeps_fr
     gateway: Gateway, key: str
 ) -> None:
     policy = 'references = ["_envjson:SHOP:user"]\n'
-    agent = AgentProcess(key, gateway.folder, policy=policy, grace=2, SHOP='{"user": "ann", "password": "planted"}')
+    agent = AgentProcess(
+        key, gateway.folder, policy=policy, grace=2, environment={"SHOP": '{"user": "ann", "password": "planted"}'}
+    )
     agent.until_it_serves()
     try:
         for name in ("user", "password"):

@@ -60,7 +60,7 @@ def shell(gateway: Gateway, key: str) -> Iterator[AgentProcess]:
 def started(gateway: Gateway, key: str, name: str, *options: str, before: tuple[str, ...] = ()) -> AgentProcess:
     declares = ("--name", name, "--export", "APP_*", "--redact", "EMAIL_ADDRESS", *options, "--", "bash")
     variables = {"APP_TOKEN": "exported", "HIDDEN": HIDDEN}
-    return AgentProcess(key, gateway.folder, *before, declares=declares, grace=2, **variables)
+    return AgentProcess(key, gateway.folder, *before, declares=declares, grace=2, environment=variables)
 
 
 def shown(gateway: Gateway, name: str) -> dict[str, Any]:
@@ -238,9 +238,8 @@ def database() -> Iterator[PostgresServer]:
 def test_a_database_whose_password_is_nowhere_but_at_the_agent(gateway: Gateway, database: PostgresServer) -> None:
     uri = f"postgres://app:{quote(PASSWORD, safe='')}@127.0.0.1:{database.port}/orders?sslmode=disable"
     declares = ("--name", "orders", "--postgres", "APP_DATABASE", "--redact", "EMAIL_ADDRESS")
-    agent = AgentProcess(
-        enrolled(gateway, "orders-app", mode="embedded"), gateway.folder, declares=declares, APP_DATABASE=uri
-    )
+    key = enrolled(gateway, "orders-app", mode="embedded")
+    agent = AgentProcess(key, gateway.folder, declares=declares, environment={"APP_DATABASE": uri})
     try:
         agent.until_it_serves()
         with connected(gateway, "orders") as client:

@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -14,6 +15,7 @@ import httpx
 
 from postern import __version__
 from postern.domain.secret import Secret
+from postern.domain.validity import refused_for_its_dates
 from postern.errors import Invalid, Unavailable, error_of
 
 _PAGE = 100  # items; the most that the API answers at once
@@ -198,6 +200,8 @@ def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _why(error: httpx.HTTPError) -> str:
     text = str(error) or type(error).__name__
+    if dates := refused_for_its_dates(text, datetime.now(UTC)):
+        return dates
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return f"its certificate is not trusted ({text}); give its CA with `postern login --ca FILE`"
     return f"{text}; check the address, and that `postern up` runs"

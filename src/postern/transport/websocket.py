@@ -12,6 +12,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from datetime import UTC, datetime
 from email.utils import formatdate
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -29,6 +30,7 @@ from picows import (
     ws_create_server,
 )
 
+from postern.domain.validity import refused_for_its_dates
 from postern.errors import Unavailable
 from postern.transport.carrier import Carrier
 from postern.transport.outbox import HEADROOM
@@ -292,6 +294,7 @@ async def connect(
             raise ConnectionResetError("the other side closed the connection during the handshake")
     except Exception as error:
         words = "it did not answer in time" if isinstance(error, TimeoutError) else str(error)
+        words = refused_for_its_dates(words, datetime.now(UTC)) or words
         raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: {words}") from error
     finally:
         # Whoever was told that it failed, or stopped waiting, gets no connection afterwards.

@@ -9,17 +9,19 @@ import socket
 import ssl
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from postern.cli.doctor.finding import PATIENCE, Finding, ok, warning, wrong
 from postern.domain.secret import Secret
+from postern.domain.validity import SET_CLOCK, refused_for_its_dates
 
 SOON = 14 * 24 * 3600.0  # seconds before a certificate's end in which it is said
 _MOST = 64 * 1024  # bytes of an answer's head
 _DEFAULT = {"https": 443, "wss": 443, "grpcs": 443, "http": 80, "ws": 80, "grpc": 80}
 TRUST = "postern login URL --ca FILE"
 _ELSE = "check the address, and on the gateway's machine: postern doctor --gateway"
-_NOT_YET, _EXPIRED, _OTHER_NAME = 9, 10, (62, 64)
+_OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ def upgraded(check: str, place: Place, token: Secret) -> tuple[list[Finding], st
 
 def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
     if isinstance(error, ssl.SSLCertVerificationError):
+        if dates := refused_for_its_dates(error.verify_message, datetime.now(UTC)):
+            return wrong(check, f"{place}: {dates}", "nothing that is said by TLS can be trusted", SET_CLOCK)
         what = f"the certificate of {place} is not trusted: {error.verify_message}"
         return wrong(check, what, "it may be somebody else's machine", _untrusted(error, place))
     said, do = error.strerror or str(error), _ELSE
@@ -140,10 +144,6 @@ def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
 
 def _untrusted(error: ssl.SSLCertVerificationError, place: Place) -> str:
     """By OpenSSL's X509_V_ERR codes."""
-    if error.verify_code == _NOT_YET:
-        return "this machine's clock may be behind: date -u, here and on the gateway's machine"
-    if error.verify_code == _EXPIRED:
-        return "restart the gateway, or renew POSTERN_TLS_CERT; or this machine's clock is ahead: date -u"
     if error.verify_code in _OTHER_NAME:
         return f"take a name that it has; or start the gateway with POSTERN_PUBLIC_HOST={place.host}"
     return place.trust
