@@ -46,8 +46,9 @@ def connected(gateway: Gateway, name: str) -> psycopg.Connection[tuple[object, .
 
 
 class AgentProcess:
-    """With that key and policy, in an environment that tells it nothing else but `environment`. `before` are words to start it by; `grace` is how many seconds its sessions have when it is told to stop;
-    `declares` are the arguments of `postern run`, for one that declares its connection."""
+    """With that key and policy, and of variables hardly more than `environment`. `before` are words to start it by;
+    `grace` is how many seconds its sessions have when it is told to stop; `declares` are the arguments of `postern
+    run`, for one that declares its connection."""
 
     def __init__(
         self,
