@@ -7,14 +7,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.support.agents import AgentProcess, enrolled
 from tests.support.gateway import wait_until
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 from postern.agent.ending import processes
 
@@ -28,13 +26,8 @@ def served(gateway: Gateway, key: str, policy: str = "") -> AgentProcess:
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +49,7 @@ def agent(gateway: Gateway, key: str) -> Iterator[AgentProcess]:
     made.stop(signal.SIGKILL)
 
 
-def started(gateway: Gateway, *arguments: str) -> subprocess.Popen[bytes]:
+def begun(gateway: Gateway, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "postern", *arguments],
         env=gateway.environment,
@@ -81,14 +74,14 @@ def test_a_script_at_the_agent(gateway: Gateway, agent: AgentProcess) -> None:
 
 def test_20_mb_through_the_agent_and_back(gateway: Gateway, agent: AgentProcess) -> None:
     data = os.urandom(1 << 20).hex().encode() * 10
-    process = started(gateway, "connect", "far", "--", "-c", "cat")
+    process = begun(gateway, "connect", "far", "--", "-c", "cat")
     shown, said = process.communicate(data, 60)
     assert (process.returncode, said) == (0, b"")
     assert shown == data
 
 
 def test_an_agent_that_is_killed_leaves_no_command_behind(gateway: Gateway, agent: AgentProcess) -> None:
-    process = started(gateway, "connect", "far", "--", "-c", "echo ready; exec sleep 300")
+    process = begun(gateway, "connect", "far", "--", "-c", "echo ready; exec sleep 300")
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     assert alive(gateway)
@@ -101,7 +94,7 @@ def test_an_agent_that_is_killed_leaves_no_command_behind(gateway: Gateway, agen
 
 def test_an_agent_that_stops_ends_what_ignores_it(gateway: Gateway, agent: AgentProcess) -> None:
     stubborn = "trap '' TERM HUP; (trap '' TERM HUP; sleep 300) & echo ready; while :; do sleep 0.1; done"
-    process = started(gateway, "connect", "far", "--", "-c", stubborn)
+    process = begun(gateway, "connect", "far", "--", "-c", stubborn)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     assert agent.stop() == 0

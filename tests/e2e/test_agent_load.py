@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import resource
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -15,7 +13,7 @@ from tests.support.agents import AgentProcess, connected, connection, enrolled, 
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import forget_peak, peak, resident
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 SESSIONS = 1000
 GIGABYTES = 5
@@ -32,14 +30,8 @@ def big() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="module")
 def gateway(big: PostgresServer) -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        made.environment["POSTERN_MAX_HANDSHAKES_PER_ADDRESS"] = str(SESSIONS)
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo", MAX_HANDSHAKES_PER_ADDRESS=str(SESSIONS)) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

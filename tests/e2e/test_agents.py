@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import json
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled
 from tests.support.gateway import running, wait_until
-from tests.support.postgres import PostgresServer, free_port
-from tests.support.running import Gateway
+from tests.support.postgres import PostgresServer
+from tests.support.running import Gateway, started
 
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        # It is started again at the same places: an agent only knows those of its key.
-        for name in ("API", "TUNNEL", "CONTROL", "POSTGRES"):
-            made.environment[f"POSTERN_{name}_PORT"] = str(free_port())
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo", again=True) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

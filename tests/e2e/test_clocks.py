@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled
 from tests.support.clocks import clock
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow
 
@@ -21,13 +19,8 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
     """Made this minute, and so is its certificate authority."""
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo") as made:
+        yield made
 
 
 def test_agents_with_clocks_up_to_a_day_off_serve(gateway: Gateway, target: PostgresServer) -> None:

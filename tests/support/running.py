@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from click.testing import CliRunner
+from tests.support.postgres import free_port
 from tests.support.processes import descendants, words
 
 from postern.cli.main import cli
@@ -133,10 +134,14 @@ class Gateway:
 
 
 @contextmanager
-def started(*flags: str) -> Iterator[Gateway]:
-    """In a folder of its own, which goes with it."""
+def started(*flags: str, again: bool = False, **settings: str) -> Iterator[Gateway]:
+    """In a folder of its own, which goes with it. `again`: it is going to be started again at the same places, since
+    an agent only knows those of its key. `settings` are variables without their POSTERN_."""
     with tempfile.TemporaryDirectory(prefix="postern-") as folder:
         made = Gateway(Path(folder), flags)
+        if again:
+            settings |= {f"{name}_PORT": str(free_port()) for name in PORTS}
+        made.environment |= {f"POSTERN_{name}": value for name, value in settings.items()}
         try:
             made.start()
             yield made

@@ -7,7 +7,18 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option
-from postern.cli.rows import confirm, given, page_of, paging_options, pairs, show_page, show_row, told, yes_option
+from postern.cli.rows import (
+    confirm,
+    given,
+    groups_option,
+    page_of,
+    paging_options,
+    pairs,
+    show_page,
+    show_row,
+    told,
+    yes_option,
+)
 from postern.client.shapes import Row
 
 _COLUMNS = [
@@ -90,13 +101,7 @@ def create(name: str, as_json: bool, **more: Any) -> None:
 @click.argument("name", shell_complete=completion.access_rules)
 @click.option("--name", "new_name", help="The new name.")
 @click.option("--description", help="The new description.")
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    help="A group from now on; repeatable, replaces all.",
-    shell_complete=completion.groups,
-)
+@groups_option
 @click.option(
     "--connection",
     "connection_names",

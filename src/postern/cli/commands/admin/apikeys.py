@@ -7,7 +7,18 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
-from postern.cli.rows import confirm, given, in_days, page_of, paging_options, show_page, show_row, told, yes_option
+from postern.cli.rows import (
+    confirm,
+    given,
+    groups_option,
+    in_days,
+    page_of,
+    paging_options,
+    show_page,
+    show_row,
+    told,
+    yes_option,
+)
 from postern.client.shapes import Row
 
 _COLUMNS = [
@@ -82,13 +93,7 @@ def _show_made(made: Row) -> None:
 @apikeys.command()
 @click.argument("key", shell_complete=completion.api_keys)
 @click.option("--name", help="The new name.")
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    help="A group from now on; repeatable, replaces all.",
-    shell_complete=completion.groups,
-)
+@groups_option
 @click.option("--network", "networks", multiple=True, metavar="CIDR", help="Good from here only; replaces all.")
 @click.option("--any-network", is_flag=True, help="Good from everywhere.")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Good for so many days from now.")

@@ -7,7 +7,17 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option
-from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, told, yes_option
+from postern.cli.rows import (
+    confirm,
+    given,
+    groups_option,
+    page_of,
+    paging_options,
+    show_page,
+    show_row,
+    told,
+    yes_option,
+)
 from postern.client.shapes import Row
 
 _COLUMNS = [("subject", "subject"), ("name", "name"), ("role", "role"), ("status", "status"), ("groups", "groups")]
@@ -59,13 +69,7 @@ def create(subject: str, name: str | None, groups: tuple[str, ...], as_json: boo
 @serviceaccounts.command()
 @click.argument("subject", shell_complete=completion.service_accounts)
 @click.option("--name", help="The new name.")
-@click.option(
-    "--group",
-    "groups",
-    multiple=True,
-    help="A group from now on; repeatable, replaces all.",
-    shell_complete=completion.groups,
-)
+@groups_option
 @click.option("--no-groups", is_flag=True, help="In no group from now on.")
 @json_option
 def update(subject: str, no_groups: bool, as_json: bool, **changes: Any) -> None:
