@@ -9,15 +9,17 @@ long as asked for; its target is next to it. Client, gateway and target share th
 from __future__ import annotations
 
 import os
+import shutil
 import statistics
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 
 import click
 import psycopg
 from bench.gateway import BenchGateway
-from tests.support.networks import EDGE, HERE, TARGET, Network
+from tests.support.networks import INSIDE, Network
 from tests.support.postgres import PostgresServer
 
 from bench import machine
@@ -26,37 +28,48 @@ _REPEATS = 60
 _LINE = 32 * _REPEATS + 1  # bytes of a row of COPY; short enough to lie in the table as it is
 
 
-def measure(trip: float, size: int, rounds: int, server: PostgresServer, buffer: int | None) -> list[float]:
+def measure(trip: float, size: int, rounds: int, buffer: int | None) -> list[float]:
     """MB/s of each round, over a link whose round trip takes `trip` seconds. `buffer`: bytes that a socket of the
     agent may keep until they are acknowledged, where the kernel's own limit is not to count."""
-    network = Network(trip / 2)
-    gateway: BenchGateway | None = None
-    agent: subprocess.Popen[bytes] | None = None
-    try:
+    with ExitStack() as stack:
+        network = Network(1, trip / 2)
+        stack.callback(network.remove)
         network.make()
         if buffer:
             sysctl = ["sysctl", "-q", f"net.ipv4.tcp_wmem=4096 16384 {buffer}"]
-            subprocess.run(["ip", "netns", "exec", network.name, *sysctl], check=True)
-        gateway = BenchGateway(host="0.0.0.0", public_host=HERE)
+            subprocess.run([*network.entering, *sysctl], check=True)
+        server = _target(network, size)
+        stack.callback(server.stop)
+        gateway = BenchGateway(host="0.0.0.0", public_host=network.here)
+        stack.callback(gateway.stop)
         agent_id, key = gateway.agent("far")
-        target = {"HOST": TARGET, "PORT": str(server.port), "USER": "postgres", "DB": "postgres", "SSLMODE": "disable"}
+        target = {"HOST": INSIDE, "PORT": str(server.port), "USER": "postgres", "DB": "postgres", "SSLMODE": "disable"}
         gateway.connection("far", target, agent_id=agent_id)
         agent = _agent(network, gateway, key)
+        stack.callback(agent.wait)
+        stack.callback(agent.kill)
         url = gateway.url("far", "postgres", sslmode="require")
         return [_read(url, size) for _ in range(rounds)]
-    finally:
-        if agent is not None:
-            agent.kill()
-            agent.wait()
-        if gateway is not None:
-            gateway.stop()
-        network.remove()
+
+
+def _target(network: Network, size: int) -> PostgresServer:
+    """Inside, with a table of that many bytes."""
+    server = PostgresServer(
+        settings={"listen_addresses": "*", "autovacuum": "off"},
+        hba=["host all all samehost trust"],
+        before=network.entering,
+    )
+    server.start()
+    client = [*network.entering, str(shutil.which("psql")), "-qX", "-h", INSIDE, "-p", str(server.port), "-U"]
+    rows = f"select repeat(md5(n::text), {_REPEATS}) as line from generate_series(1, {size // _LINE}) n"
+    subprocess.run([*client, "postgres", "-c", f"create unlogged table lines as {rows}", "postgres"], check=True)
+    return server
 
 
 def _agent(network: Network, gateway: BenchGateway, key: str) -> subprocess.Popen[bytes]:
     log = gateway.home / "agent.log"
     known = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
-    command = ["ip", "netns", "exec", network.name, sys.executable, "-m", "postern", "agent"]
+    command = [*network.entering, sys.executable, "-m", "postern", "agent"]
     with log.open("wb") as file:
         process = subprocess.Popen(command, env={**known, "POSTERN_KEY": key}, stdout=file, stderr=file)
     deadline = time.monotonic() + 30
@@ -83,25 +96,13 @@ def _read(url: str, size: int) -> float:
 @click.option("--rounds", default=3)
 @click.option("--send-buffer", default=None, type=int, help="Largest net.ipv4.tcp_wmem at the agent, in MiB.")
 def main(trips: str, megabytes: int, rounds: int, send_buffer: int | None) -> None:
-    server = PostgresServer(
-        settings={"listen_addresses": "*", "autovacuum": "off"},
-        hba=["host all all 127.0.0.1/32 trust", f"host all all {EDGE}/32 trust"],
-    )
-    server.start()
-    try:
-        with psycopg.connect(server.dsn(), autocommit=True) as admin:
-            count = megabytes * 1_000_000 // _LINE
-            rows = f"select repeat(md5(n::text), {_REPEATS}) as line from generate_series(1, {count}) n"
-            admin.execute(f"create unlogged table lines as {rows}")
-        how = "compiled by mypyc" if machine.is_compiled() else "plain Python"
-        click.echo(f"{os.cpu_count()} cores, hot path {how}, load {os.getloadavg()[0]:.1f}; {megabytes} MB, MB/s\n")
-        click.echo("| round trip, ms | median | all |\n|---:|---:|---|")
-        for trip in trips.split(","):
-            buffer = send_buffer << 20 if send_buffer else None
-            rates = measure(float(trip) / 1e3, megabytes * 1_000_000, rounds, server, buffer)
-            click.echo(f"| {trip} | {statistics.median(rates):.1f} | {', '.join(f'{one:.1f}' for one in rates)} |")
-    finally:
-        server.stop()
+    how = "compiled by mypyc" if machine.is_compiled() else "plain Python"
+    click.echo(f"{os.cpu_count()} cores, hot path {how}, load {os.getloadavg()[0]:.1f}; {megabytes} MB, MB/s\n")
+    click.echo("| round trip, ms | median | all |\n|---:|---:|---|")
+    for trip in trips.split(","):
+        buffer = send_buffer << 20 if send_buffer else None
+        rates = measure(float(trip) / 1e3, megabytes * 1_000_000, rounds, buffer)
+        click.echo(f"| {trip} | {statistics.median(rates):.1f} | {', '.join(f'{one:.1f}' for one in rates)} |")
 
 
 if __name__ == "__main__":

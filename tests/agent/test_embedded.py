@@ -16,7 +16,7 @@ from postern.domain.policy import Policy
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
-from postern.errors import Unavailable
+from postern.errors import Denied, Unavailable
 from postern.relay.target import Start
 from postern.settings import load
 from postern.wiring.worker import embedded_agent
@@ -54,6 +54,18 @@ def test_attack_049_references_are_for_the_machines_own_organisation(tmp_path: P
 def test_attack_another_organisation_does_not_borrow_the_machines_cloud_role(tmp_path: Path, provider: str) -> None:
     with pytest.raises(Unavailable, match=NOT_THEIRS):
         dial(agent(tmp_path, uuid4()), uuid4(), f"{provider}:prod:PORT")
+
+
+def test_who_may_switch_commands_on_is_told_how_and_others_are_not(tmp_path: Path) -> None:
+    owner, other = uuid4(), uuid4()
+    for org_id, commands, may in ((owner, False, True), (other, False, False), (other, True, False)):
+        settings = load({}, home=str(tmp_path), gateway_commands=commands)
+        connection = Connection(uuid4(), org_id, "shell", ConnectionType.CUSTOM, "", uuid4(), command=("bash",))
+        ann = Principal(uuid4(), org_id, "ann", "ann@example.com", "Ann")
+        permit = Permit(ann, connection, Policy(), Verb.CONNECT, "127.0.0.1", None, None, seal())
+        with pytest.raises(Denied, match="postern connections update shell --agent NAME") as refused:
+            asyncio.run(embedded_agent(settings, ENVIRON, owner).dial(permit, Start(), uuid4()))
+        assert ("POSTERN_GATEWAY_COMMANDS=true" in refused.value.message) is may
 
 
 def test_the_gateways_own_settings_are_not_referred_to(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from postern.agent import policy
 from postern.agent.policy import ANYTHING, LocalPolicy
+from postern.domain.reference import Reference
 from postern.errors import Denied, Misconfigured
 
 
@@ -36,12 +37,50 @@ def test_targets(target: str, host: str, port: int, fits: bool) -> None:
             limited.check_target(host, port)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "reference", "fits"),
+    [
+        ("_vaultkv2:kv/shop/*", "_vaultkv2:kv/shop/db:pass", True),
+        ("_vaultkv2:kv/shop/*", "_vaultkv2:kv/shop/eu/db:pass", True),
+        ("_vaultkv2:kv/shop/*", "_vaultkv2:kv/shop:pass", False),
+        ("_vaultkv2:kv/shop/*", "_vaultkv2:kv/shopping/db:pass", False),
+        ("_vaultkv2:kv/shop/*", "_vaultkv2:KV/shop/db:pass", False),
+        ("_vaultkv2:kv/shop/*", "_vaultkv1:kv/shop/db:pass", False),
+        ("_vaultkv2:kv/shop/*", "_vaultkv2:/kv/shop/db:pass", False),
+        ("_vaultkv2:*/db", "_vaultkv2:evil:x/db", False),
+        ("_envjson", "_envjson:SHOP:pass", True),
+        ("_envjson:SHOP", "_envjson:SHOP:pass", True),
+        ("_envjson:SHOP:pass", "_envjson:SHOP:pass", True),
+        ("_envjson:SHOP:pass", "_envjson:SHOP:other", False),
+        ("_cloudprov:prod/*", "_cloudprov:prod/shop:pass", True),
+        ("_cloudprov:prod/*", "_aws:prod/shop:pass", False),
+        ("_aws:prod/*", "_aws:prod/shop:", True),
+        ("_aws:arn:aws:secretsmanager:*:1:secret:prod/*", "_aws:arn:aws:secretsmanager:eu:1:secret:prod/a:pass", True),
+        ("_aws:arn:aws:secretsmanager:*:1:secret:prod/*", "_aws:arn:aws:secretsmanager:eu:2:secret:prod/a:pass", False),
+        ("_aws:arn:aws:secretsmanager:eu:1:secret:a:x", "_aws:arn:aws:secretsmanager:eu:1:secret:a:pass", False),
+        ("_aws:prod/*", "_aws:arn:aws:secretsmanager:eu:1:secret:prod/a:pass", False),
+    ],
+)
+def test_references(tmp_path: Path, pattern: str, reference: str, fits: bool) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(f'references = ["_gcp:none", "{pattern}"]\n')
+    limited = policy.read(file)
+    if fits:
+        limited.check_reference(Reference.read(reference))
+    else:
+        with pytest.raises(Denied, match=r"own policy does not let it resolve _"):
+            limited.check_reference(Reference.read(reference))
+
+
 def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_path: Path) -> None:
     ANYTHING.check_connection("shop")
     ANYTHING.check_command("shop")
     assert ANYTHING.shows("HOME")
+    ANYTHING.check_reference(Reference.read("_aws:shop:"))
     file = tmp_path / "policy.toml"
-    file.write_text('connections = ["shop-*"]\ntargets = []\ncommands = false\nvariables = ["SHOP_*"]\n')
+    file.write_text(
+        'connections = ["shop-*"]\ntargets = []\ncommands = false\nvariables = ["SHOP_*"]\nreferences = []\n'
+    )
     found = policy.read(file)
     found.check_connection("shop-demo")
     assert found.shows("SHOP_DB")
@@ -52,6 +91,8 @@ def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_pa
         found.check_target("db", 5432)
     with pytest.raises(Denied):
         found.check_command("shop-demo")
+    with pytest.raises(Denied):
+        found.check_reference(Reference.read("_envjson:SHOP:pass"))
 
 
 @pytest.mark.parametrize(
@@ -64,6 +105,11 @@ def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_pa
         'commands = "no"',
         'targets = ["db.internal"]',
         'targets = ["db.internal:http"]',
+        'references = "_aws"',
+        'references = ["vaultkv2:kv/shop/*"]',
+        'references = ["*"]',
+        'references = ["_vaultkv2:"]',
+        'references = ["_vaultkv2:kv/shop:pass:word"]',
     ],
 )
 def test_a_file_that_cannot_be_read_stops_the_agent(tmp_path: Path, text: str) -> None:

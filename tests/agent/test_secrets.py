@@ -14,11 +14,12 @@ import pytest
 
 from postern.agent import files
 from postern.agent.files import PREFIX, SecretFiles
+from postern.agent.policy import LocalPolicy, ReferencePattern
 from postern.agent.secrets import Resolved, Resolver
 from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
-from postern.errors import Unavailable
+from postern.errors import Denied, Unavailable
 from postern.integrations.secrets.sources import Sources
 from postern.relay.orders import Order
 from postern.relay.target import Start
@@ -149,6 +150,26 @@ async def test_attack_a_command_cannot_be_told_another_user_by_a_secret(resolver
     for name in ("POSTERN_USER_EMAIL", "postern_user_email"):
         with pytest.raises(Unavailable, match="Postern's own"):
             await resolver.resolve(order({f"envvar:{name}": encoded(b"root@example.com")}))
+
+
+def test_attack_a_connection_refers_to_what_the_agents_owner_keeps_from_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(files, "places", lambda _environ: [tmp_path])
+    limited = LocalPolicy(references=(ReferencePattern.read("_envjson:SHOP:password"),))
+    resolver = Resolver(Sources(ENVIRON), SecretFiles({}), limited)
+    allowed = {"envvar:PASS": "_envjson:SHOP:password"}
+    assert asyncio.run(resolver.resolve(order(allowed))).values["PASS"].reveal() == "correct horse"
+    for reference in ("_envjson:SHOP:binary", "_envjson:OTHER:password", "_vaultkv2:kv/shop:password"):
+        with pytest.raises(Denied) as caught:
+            asyncio.run(
+                resolver.resolve(order({**allowed, "envvar:TOKEN": reference, "filesystem:KEY": encoded(b"k")}))
+            )
+        assert caught.value.message == (
+            f"connection 'shop': secret TOKEN: the agent's own policy does not let it resolve {reference}; "
+            "ask who runs the agent"
+        )
+    assert not list(tmp_path.glob(f"{PREFIX}*/*"))
 
 
 def test_nothing_is_shown_by_accident() -> None:

@@ -197,6 +197,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/sessions"):                                                   "200 200 200 200 200 200 200 200",
     ("POST", "/sessions"):                                                  "202 202 403 202 202 403 202 404",
     ("GET", "/sessions/{session_id}"):                                      "404 200 200 200 404 200 200 404",
+    ("GET", "/sessions/{session_id}/exec"):                                 "404 202 202 202 404 202 202 404",
     ("GET", "/sessions/{session_id}/results"):                              "404 409 409 409 404 409 409 404",
     ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",

@@ -18,7 +18,7 @@ from postern.domain.secret import Secret
 from postern.services.server.server_configs import ServerFields
 
 OWN = {"Origin": API_URL, "Sec-Fetch-Site": "same-origin"}
-TOLD = Told(API_URL, True, "localhost", 7432, "wss://localhost:7443", "grpcs://localhost:7444", None)
+TOLD = Told(API_URL, True, "localhost", 7432, "wss://localhost:7443", "grpcs://localhost:7444", None, False)
 CHANGE = {"current_password": PASSWORD, "new_password": "another long password"}
 
 

@@ -165,8 +165,14 @@ def test_whatever_is_sent_is_answered_as_described(database_url: str, loop_threa
     schema = schemathesis.openapi.from_dict(description)
     checked = 0
     results = [result for result in schema.get_all_operations() if isinstance(result, Ok)]
-    # While there is something to delete, and somebody to do it.
-    results.sort(key=lambda result: (result.ok().path.endswith(ENDING), result.ok().method == "delete"))
+    # While there is something to delete, a script that runs, and somebody to do it.
+    results.sort(
+        key=lambda result: (
+            result.ok().path.endswith(ENDING),
+            result.ok().method == "delete",
+            result.ok().path.endswith("/kill"),
+        )
+    )
     for result, mode in product(results, GenerationMode):
         checked += 1
 

@@ -48,6 +48,14 @@ async def test_an_organisation_is_made_and_named(api: Api) -> None:
     assert (await api.as_ann.get("/serverinfo")).json()["tenancy_type"] == "multitenant"
 
 
+async def test_whether_the_gateways_own_agent_runs_commands_is_told_to_each_organisation_for_itself(api: Api) -> None:
+    other = await as_other(api)
+    for commands in (False, True):
+        api.app.state.info = replace(api.app.state.info, gateway_commands=commands)
+        assert (await api.as_ann.get("/serverinfo")).json()["gateway_commands"] is commands
+        assert (await other.get("/serverinfo")).json()["gateway_commands"] is False
+
+
 async def test_roles_by_names_of_ones_own(api: Api) -> None:
     own = (await api.as_ann.get("/orgs/self")).json()
     put = await api.as_admin.put("/orgs/self", json=own | {"admin_role_name": "owners"})

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 from tests.api.conftest import Api, make_api, message
 
+from postern.domain.results import Columns, Finished, Row
 from postern.domain.session import EndReason, Session, Verb
 from postern.store.database import Database
 from postern.store.ports import Topic
@@ -235,6 +236,8 @@ async def test_running_a_script(api: Api, exit_code: int | None, reason: EndReas
     assert result == {
         "session_id": result["session_id"],
         "output": "id\n1\n",
+        "stdout": None,
+        "stderr": None,
         "output_status": status,
         "exit_code": exit_code,
         "error": None,
@@ -263,6 +266,108 @@ async def test_a_long_run_answers_202(sqlite_database: Database) -> None:
     assert answer.status_code == 202
     result = answer.json()
     assert (result["output_status"], result["exit_code"], result["output"]) == ("running", None, "")
+
+
+def run_commands(api: Api, events: list[tuple[float, str, bytes]]) -> None:
+    """A worker that claims whatever is put up; commands print `events`."""
+
+    def hear(payload: Mapping[str, str]) -> None:
+        tasks.append(asyncio.create_task(work(UUID(payload["session_id"]))))
+
+    async def work(session_id: UUID) -> None:
+        assert await api.services.sessions.claim(session_id, "w1")
+        api.world.recordings.stored[session_id] = [(0.1, "i", b"script"), *events]
+        await api.services.sessions.close(session_id, reason=EndReason.FAILED, exit_code=3, metrics={}, event_size=9)
+
+    tasks: list[asyncio.Task[None]] = []
+    api.world.signals.subscribe(Topic.SESSION_RUN, hear)
+
+
+async def command_of(api: Api) -> None:
+    await api.make_connection("shell", type="custom", subtype="", command=["bash"], secret={})
+
+
+async def test_a_command_tells_output_and_errors_apart(api: Api) -> None:
+    await command_of(api)
+    run_commands(api, [(1, "o", b"one\n"), (2, "e", b"oh "), (3, "o", b"two\n"), (4, "e", b"no\n")])
+    body = {"connection": "shell", "script": "x"}
+    result = (await api.as_ann.post("/sessions", json=body)).json()
+    assert (result["output"], result["stdout"], result["stderr"]) == ("one\noh two\nno\n", "one\ntwo\n", "oh no\n")
+    assert (result["exit_code"], result["output_status"], result["truncated"]) == (3, "failed", False)
+    again = await api.as_ann.get(f"/sessions/{result['session_id']}/exec")
+    assert (again.status_code, again.json()) == (200, result)
+    in_json = (await api.as_ann.post("/sessions", json=body | {"format": "json"})).json()
+    assert (in_json["stdout"], in_json["stderr"]) == ("one\ntwo\n", "oh no\n")
+
+
+@pytest.mark.parametrize(("much", "kept"), [("o", (1 << 20, 3)), ("e", (3, 1 << 20))])
+async def test_much_of_one_stream_does_not_hide_the_other(api: Api, much: str, kept: tuple[int, int]) -> None:
+    await command_of(api)
+    few = "e" if much == "o" else "o"
+    run_commands(api, [(1, much, b"x" * (1 << 20)), (2, much, b"x"), (3, few, b"few")])
+    result = (await api.as_ann.post("/sessions", json={"connection": "shell", "script": "x"})).json()
+    assert (len(result["stdout"]), len(result["stderr"])) == kept
+    assert (len(result["output"]), result["truncated"]) == (1 << 20, True)
+
+
+@pytest.mark.parametrize(
+    ("form", "output"),
+    [
+        ("json", '[{"columns": ["id"], "rows": [["1"]], "tag": "SELECT 1", "notices": [], "error": null, '),
+        ("csv", "id\r\n1\r\n"),
+    ],
+)
+async def test_the_form_of_the_output(api: Api, form: str, output: str) -> None:
+    await api.make_connection()
+    api.world.signals.subscribe(
+        Topic.SESSION_RUN,
+        lambda payload: api.world.recordings.answered.update(
+            {UUID(payload["session_id"]): [Columns(("id",)), Row(("1",)), Finished("SELECT 1")]}
+        ),
+    )
+    run_scripts(api, exit_code=0, reason=EndReason.COMPLETED, output=b"id\n1\n")
+    answer = await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1", "format": form})
+    assert answer.json()["output"].startswith(output)
+    again = await api.as_ann.get(f"/sessions/{answer.json()['session_id']}/exec?format={form}")
+    assert again.json() == answer.json()
+
+
+async def test_a_script_that_runs_on_is_asked_for_again(api: Api) -> None:
+    await api.make_connection()
+    body = {"connection": "shop", "script": "select 1"}
+    begun = await api.as_ann.post("/sessions", json=body, headers={"Prefer": "respond-async, wait=0"})
+    assert (begun.status_code, begun.json()["output_status"]) == (202, "running")
+    path = f"/sessions/{begun.json()['session_id']}/exec"
+    assert (await api.as_ann.get(path, headers={"Prefer": "wait=0"})).status_code == 202
+    asked = [asyncio.create_task(api.as_ann.get(path)) for _ in range(2)]
+    await asyncio.sleep(0.05)
+    session_id = UUID(begun.json()["session_id"])
+    assert await api.services.sessions.claim(session_id, "w1")
+    api.world.recordings.stored[session_id] = [(1.0, "o", b"done\n")]
+    await api.services.sessions.close(session_id, reason=EndReason.COMPLETED, exit_code=0, metrics={}, event_size=5)
+    for answer in await asyncio.wait_for(asyncio.gather(*asked), 1.0):  # both are woken
+        assert (answer.status_code, answer.json()["output"]) == (200, "done\n")
+
+
+async def test_a_script_that_was_killed_before_it_began_says_so(api: Api) -> None:
+    await api.make_connection()
+    asked = asyncio.create_task(api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"}))
+    async with asyncio.timeout(5):
+        while not (found := (await api.as_ann.get("/sessions")).json()["data"]):  # noqa: ASYNC110 - nothing tells
+            await asyncio.sleep(0.01)
+    await api.as_ann.post(f"/sessions/{found[0]['id']}/kill")
+    answer = await asked
+    assert (answer.status_code, answer.json()["output_status"]) == (200, "failed")
+    assert answer.json()["output"] == "killed by ann@example.com"
+
+
+async def test_attack_what_a_script_answered_is_not_for_others(api: Api) -> None:
+    await api.make_connection()
+    session = await open_session(api)
+    message(await api.as_ann.get(f"/sessions/{session.id}/exec"), 422)
+    run_scripts(api, exit_code=0, reason=EndReason.COMPLETED, output=b"1")
+    result = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "x"})).json()
+    message(await api.as_bob.get(f"/sessions/{result['session_id']}/exec"), 404)
 
 
 async def test_what_cannot_run_is_refused(api: Api) -> None:

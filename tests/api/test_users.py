@@ -75,6 +75,7 @@ async def test_server_info(api: Api) -> None:
         "tunnel_url": "wss://localhost:7443",
         "grpc_url": "grpcs://localhost:7444",
         "ca_certificate": INFO.ca_certificate,
+        "gateway_commands": False,
         "feature_flags": {
             "access-control": False,
             "api-keys": True,

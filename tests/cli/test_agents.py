@@ -8,15 +8,13 @@ import json
 import os
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import httpx
 import pytest
 from bench.processes import child_with
 from tests.support.control import Attending
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 from postern.cli import profile
 from postern.domain.agent import AgentKey
@@ -27,13 +25,8 @@ from postern.errors import Unauthenticated
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo") as made:
+        yield made
 
 
 def made(gateway: Gateway, name: str) -> AgentKey:

@@ -29,19 +29,19 @@ def gateway() -> Iterator[Gateway]:
     with started("--no-demo", "--gateway-commands") as made:
         for name, command in (("shell", "bash --norc"), ("python", "python3 -u -")):
             created = made.run("connections", "create", name, "--command", command)
-            assert created.returncode == 0, created.stderr
+            assert (created.returncode, created.stderr) == (0, "")  # no warning: it runs commands
         yield made
 
 
 class Sitting:
-    """`postern connect` at a terminal of its own."""
+    """`postern` at a terminal of its own."""
 
     def __init__(self, gateway: Gateway, *arguments: str) -> None:
         self.ours, theirs = pty.openpty()
         self.size(25, 95)
         self.before = termios.tcgetattr(self.ours)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "postern", "connect", *arguments],
+            [sys.executable, "-m", "postern", *arguments],
             env={**gateway.environment, "TERM": "xterm"},
             stdin=theirs,
             stdout=theirs,
@@ -107,7 +107,7 @@ def newest(gateway: Gateway) -> dict[str, object]:
 
 
 def test_a_shell_at_a_terminal(sit: Callable[..., Sitting], gateway: Gateway) -> None:
-    sitting = sit("shell")
+    sitting = sit("connect", "shell")
     sitting.shows("bash-")
     sitting.type("stty size; echo $TERM\r")
     sitting.shows("25 95")
@@ -129,7 +129,7 @@ def test_a_shell_at_a_terminal(sit: Callable[..., Sitting], gateway: Gateway) ->
 
 
 def test_a_terminal_that_is_told_to_end_is_given_back_as_it_was(sit: Callable[..., Sitting]) -> None:
-    sitting = sit("shell")
+    sitting = sit("connect", "shell")
     sitting.shows("bash-")
     sitting.type("echo rea''dy; sleep 300; exit 7\r")
     sitting.shows("ready")
@@ -141,7 +141,7 @@ def test_a_terminal_that_is_told_to_end_is_given_back_as_it_was(sit: Callable[..
 def test_a_killed_session_ends_the_command_line_and_its_processes(
     sit: Callable[..., Sitting], gateway: Gateway
 ) -> None:
-    sitting = sit("shell")
+    sitting = sit("connect", "shell")
     sitting.shows("bash-")
     sitting.type("(trap '' HUP TERM; sleep 300) & echo rea''dy\r")
     sitting.shows("ready")
@@ -187,6 +187,61 @@ def test_exec_with_arguments_alone(gateway: Gateway) -> None:
     done = piped(gateway, "exec", "shell", "--json", "--", "-c", "echo hi; exit 4")
     told = json.loads(done.stdout)
     assert (done.returncode, told["exit_code"], told["output_status"]) == (4, 4, "failed")
+
+
+def test_exec_as_json_has_output_and_errors_apart_of_a_script_that_takes_long_too(gateway: Gateway) -> None:
+    script = "echo one; sleep 1.6; echo oops >&2; sleep 0.2; echo two; exit 5"
+    done = piped(gateway, "exec", "shell", "--json", data=script.encode())
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr) == (5, b"")
+    assert (told["stdout"], told["stderr"], told["output"]) == ("one\ntwo\n", "oops\n", "one\noops\ntwo\n")
+    assert (told["output_status"], told["exit_code"], told["truncated"]) == ("failed", 5, False)
+
+
+def test_exec_at_a_terminal_shows_that_it_runs(sit: Callable[..., Sitting], gateway: Gateway) -> None:
+    sitting = sit("exec", "shell", "-i", "echo begun; sleep 3; echo ended")
+    sitting.shows("running; Ctrl-C kills it")
+    session = str(newest(gateway)["id"])
+    sitting.shows("2 s  running")
+    assert f"`postern sessions show {session}` shows it so far" in sitting.shown.decode()
+    sitting.shows(f"postern: session {session}\r\n")
+    assert b"\r\x1b[Kbegun\r\nended\r\n" in sitting.shown
+    assert sitting.leaves() == 0
+
+
+@pytest.mark.parametrize("after", ["running; Ctrl-C kills it", ""])
+def test_ctrl_c_kills_a_script_at_the_gateway(sit: Callable[..., Sitting], gateway: Gateway, after: str) -> None:
+    before = newest(gateway)["id"]
+    sitting = sit("exec", "shell", "-i", "echo begun; sleep 300")
+    if after:
+        sitting.shows(after)
+    else:  # while the first answer is waited for, and which session it is cannot be known yet
+        wait_until(lambda: newest(gateway)["id"] != before)
+    sitting.process.send_signal(signal.SIGINT)
+    session = str(newest(gateway)["id"])
+    sitting.shows(f"killed session {session}; ")
+    assert sitting.leaves() == 130
+    wait_until(lambda: newest(gateway)["status"] == "done")
+    found = json.loads(gateway.run("sessions", "show", session, "--json").stdout)
+    assert found["metadata"]["end_reason"] == "killed"
+    assert not processes(-1, f"POSTERN_SESSION_ID={session}".encode())
+
+
+def test_ctrl_c_without_a_terminal_kills_it_too(gateway: Gateway) -> None:
+    before = newest(gateway)["id"]
+    started = subprocess.Popen(
+        [sys.executable, "-m", "postern", "exec", "shell", "--json", "-i", "sleep 300"],
+        env=gateway.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    with started:
+        wait_until(lambda: newest(gateway)["id"] != before)
+        time.sleep(1.5)
+        started.send_signal(signal.SIGINT)
+        output, errors = started.communicate(timeout=15)
+    assert (started.returncode, output) == (130, b"")
+    assert errors.startswith(b"postern: killed session ")
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,72 @@ def test_names_of_the_gateway(known: Served) -> None:
     assert completed(known, "postern admin users get ro") == [ROOT]
 
 
+def test_whatever_is_named_is_completed(known: Served, tmp_path: Path) -> None:
+    known.ok("admin", "groups", "create", "crew")
+    known.ok("admin", "access-rules", "create", "crew-rule", "--group", "crew", "--connection", "shop")
+    known.ok("admin", "apikeys", "create", "crew-key", "--group", "crew")
+    known.ok("admin", "serviceaccounts", "create", "crew-bot")
+    known.ok("admin", "machines", "create", "crew-batch", "--connection", "shop")
+    known.ok("connections", "update", "shop", "--tag", "crew=blue")
+    (tmp_path / "rule.json").write_text(
+        '{"name": "crew-rail", "input": {"rules": [{"type": "deny_words_list", "words": ["x"], "pattern_regex": ""}]}}'
+    )
+    rail = known.json("guardrails", "create", str(tmp_path / "rule.json"))["id"]
+    wanted = {
+        "connections test sh": "shop",
+        "connections schema sh": "shop",
+        "connections delete sh": "shop",
+        "connections list --tag cr": "crew=blue",
+        "connections list --resource sh": "shop",
+        "connections update shop --agent e": "edge",
+        f"connections create x --guardrail {rail[:8]}": rail,
+        "connections create x --redact email": "EMAIL_ADDRESS",
+        "guardrails show cr": "crew-rail",
+        "sessions list --connection sh": "shop",
+        "sessions list --user ro": ROOT,
+        "credentials issue sh": "shop",
+        "access sh": "shop",
+        "access shop --user ro": ROOT,
+        "exec sh": "shop",
+        "admin agents show e": "edge",
+        "admin agents renew-key e": "edge",
+        "admin agents delete e": "edge",
+        "admin groups delete cr": "crew",
+        "admin users list --group cr": "crew",
+        "admin access-rules show cr": "crew-rule",
+        "admin access-rules update crew-rule --tag cr": "crew=blue",
+        "admin apikeys revoke cr": "crew-key",
+        "admin apikeys create x --service-account cr": "crew-bot",
+        "admin serviceaccounts get cr": "crew-bot",
+        "admin machines rotate cr": "crew-batch",
+        "admin machines create x --connection sh": "shop",
+        "admin resources show sh": "shop",
+        "admin features disable script": "script-runs",
+        "admin logins list --user ro": ROOT,
+        "profiles use def": "default",
+        "proxy-manager --js": "--json",
+        "doctor --ag": "--agent",
+    }
+    found = {line: completed(known, f"postern {line}") for line in wanted}
+    assert found == {line: [name] for line, name in wanted.items()}
+
+
+def test_in_bash_itself(known: Served, tmp_path: Path) -> None:
+    """What it replies to the tabulator, by the script that it was given."""
+    program = tmp_path / "postern"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m postern "$@"\n')
+    program.chmod(0o755)
+    ask = (
+        'eval "$(postern completion bash)"; COMP_WORDS=(postern connections test s); COMP_CWORD=3; '
+        '_postern_completion postern; printf "%s\\n" "${COMPREPLY[@]}"; complete -p postern'
+    )
+    path = f"{tmp_path}:{os.environ['PATH']}"
+    environment = {**os.environ, **known.environment, "PATH": path, "PYTHONPATH": str(SOURCE)}
+    done = subprocess.run(["bash", "-c", ask], env=environment, capture_output=True, text=True, timeout=30, check=True)
+    assert done.stdout.splitlines()[:2] == ["shop", "store"]
+    assert "_postern_completion postern" in done.stdout.splitlines()[2]
+
+
 def test_commands_and_options(known: Served) -> None:
     assert completed(known, "postern conn") == ["connect", "connections"]
     assert "agents" in completed(known, "postern admin ")

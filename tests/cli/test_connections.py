@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import fcntl
 import json
+import os
+import pty
+import subprocess
+import sys
+import termios
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.support.served import Served
+
+from postern.domain.agent import AgentMode
 
 
 @pytest.fixture
@@ -67,6 +76,107 @@ def test_secrets_are_set_one_by_one(known: Served) -> None:
     assert "it has no secret 'envvar:DB'; it has envvar:HOST, envvar:PASS" in refused.stderr
 
 
+def encoded(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def test_values_come_from_everywhere(known: Served, tmp_path: Path) -> None:
+    (tmp_path / "word").write_bytes(b"from a file\n")
+    (tmp_path / "key").write_bytes(b"\x00\xff\n")
+    made = known.ok(
+        *("connections", "create", "orders", "--agent", "edge"),
+        *("--env", "HOST=db.example", "--env", "EMPTY=", "--env", "PASS", "--env", "TOKEN=-", "--env", "API_KEY=-"),
+        *("--env", f"WORD=file://{tmp_path / 'word'}", "--env", "B=base64://LQ==", "--env", "UNDER=_x"),
+        *("--env", "VAULT_PASS=_vaultkv2:kv/shop:pass", "--env", "ARN=_aws:arn:aws:sm:eu:1:secret:a:pass"),
+        *("--secret-file", f"KEY={tmp_path / 'key'}", "--secret-file", "CERT=_envjson:SHOP:cert"),
+        stdin="_aws:not:one\nsecond\n",
+        PASS="_gcp:neither:",
+    )
+    assert "Warning" not in made.stderr
+    assert stored(known, "orders") == {
+        "envvar:HOST": encoded(b"db.example"),
+        "envvar:EMPTY": "",
+        "envvar:PASS": encoded(b"_gcp:neither:"),
+        "envvar:TOKEN": encoded(b"_aws:not:one"),
+        "envvar:API_KEY": encoded(b"second"),
+        "envvar:WORD": encoded(b"from a file"),
+        "envvar:B": encoded(b"-"),
+        "envvar:UNDER": encoded(b"_x"),
+        "envvar:VAULT_PASS": "_vaultkv2:kv/shop:pass",
+        "envvar:ARN": "_aws:arn:aws:sm:eu:1:secret:a:pass",
+        "filesystem:KEY": encoded(b"\x00\xff\n"),
+        "filesystem:CERT": "_envjson:SHOP:cert",
+    }
+
+
+def test_a_name_is_a_variable_or_a_file_and_the_last_word_counts(known: Served) -> None:
+    known.ok("connections", "update", "shop", "--secret-file", "DB=-", stdin="content\n")
+    assert stored(known, "shop")["filesystem:DB"] == encoded(b"content\n")
+    known.ok("connections", "update", "shop", "--env", "DB=shop", "--secret-file", "CERT=base64://eA==")
+    assert stored(known, "shop") == {
+        "envvar:HOST": "ZGIuZXhhbXBsZQ==",
+        "envvar:DB": encoded(b"shop"),
+        "filesystem:CERT": encoded(b"x"),
+    }
+    known.ok("connections", "update", "shop", "--unset-env", "CERT", "--unset-env", "DB")
+    assert stored(known, "shop") == {"envvar:HOST": "ZGIuZXhhbXBsZQ=="}
+
+
+@pytest.mark.parametrize("name", ["PASS", "DB_PASSWORD", "TOKEN", "api_key"])
+@pytest.mark.parametrize("value", ["hunter2", "base64://aHVudGVyMg=="])
+def test_a_password_in_clear_is_warned_of(known: Served, name: str, value: str) -> None:
+    done = known.ok("connections", "update", "shop", "--env", f"{name}={value}", "--env", "KEYBOARD=qwerty")
+    assert f"--env {name}=- asks for it" in done.stderr
+    assert done.stderr.count("Warning") == 1
+    assert stored(known, "shop")[f"envvar:{name}"] == encoded(b"hunter2")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("--env", "hunter 2"), "--env: needs KEY=VALUE or KEY"),
+        (("--env", "hunter-2=x"), "--env: needs KEY=VALUE or KEY"),
+        (("--env", "NO_SUCH_VARIABLE"), "set the environment variable NO_SUCH_VARIABLE"),
+        (("--env", "PASS=_hunter2:x:y"), "PASS=- or PASS=base64://"),
+        (("--env", "PASS=_vaultkv2:hunter2"), "is written _vaultkv2:PATH:KEY"),
+        (("--env", "PASS=base64://hunter2"), "is not base64"),
+        (("--env", "PASS=file:///no/hunter2"), "the file cannot be read: No such file"),
+        (("--env", "PASS=a", "--secret-file", "PASS=b"), "PASS is given twice"),
+        (("--secret-file", "hunter2"), "--secret-file: needs KEY=PATH"),
+        (("--secret-file", "KEY=/dev/zero"), "at most 1048576 bytes"),
+        (("--secret-file", "KEY=-", "--env", "PASS=-"), "nothing else can come from there"),
+    ],
+)
+def test_attack_what_was_mistyped_is_not_shown(known: Served, arguments: tuple[str, ...], says: str) -> None:
+    refused = known.cli("connections", "update", "shop", *arguments)
+    assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
+    assert "hunter" not in refused.output
+
+
+def test_at_a_terminal_a_password_is_asked_for_without_being_shown(known: Served) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "postern", "connections", "update", "shop", "--env", "PASS=-"],
+        env={**os.environ, **known.environment},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # getpass asks the controlling terminal
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while b"PASS: " not in shown:
+            shown += os.read(ours, 4096)
+        os.write(ours, b"hunter2\n")
+        while b"Changed shop" not in shown:
+            shown += os.read(ours, 4096)
+        assert process.wait(20) == 0
+    os.close(ours)
+    assert b"hunter2" not in shown
+    assert stored(known, "shop")["envvar:PASS"] == encoded(b"hunter2")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -79,6 +189,24 @@ def test_secrets_are_set_one_by_one(known: Served) -> None:
 def test_a_change_that_says_nothing_is_refused(known: Served, arguments: tuple[str, ...], says: str) -> None:
     refused = known.cli("connections", "update", "shop", *arguments)
     assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
+
+
+def test_a_command_that_the_gateways_own_agent_will_not_run_is_warned_of_at_once(known: Served, tmp_path: Path) -> None:
+    known.run(known.world.add_agent("away", AgentMode.STANDARD))
+    known.run(known.world.add_agent("own", AgentMode.GATEWAY))
+    made = known.ok("connections", "create", "shell", "--command", "bash", "--agent", "own", "--json")
+    assert "shell cannot be used yet" in made.stderr
+    assert "postern connections update shell --agent NAME" in made.stderr
+    assert "POSTERN_GATEWAY_COMMANDS" in made.stderr
+    assert json.loads(made.stdout)["name"] == "shell"
+    assert "Warning" not in known.ok("connections", "update", "shell", "--agent", "away").stderr
+    assert "Warning" not in known.ok("connections", "update", "shell", "--set", "command=sh").stderr
+    assert "Warning" in known.ok("connections", "update", "shell", "--agent", "own").stderr
+    assert "Warning" not in known.ok("connections", "update", "shell", "--tag", "a=b").stderr
+    (tmp_path / "file.json").write_text('{"name": "console", "type": "custom", "command": ["irb"], "agent": "own"}')
+    applied = known.ok("connections", "apply", "-f", str(tmp_path / "file.json"))
+    assert "console cannot be used yet" in applied.stderr
+    assert "Warning" not in known.ok("connections", "create", "orders", "--agent", "own").stderr  # no command
 
 
 def apply(gate: Served, folder: Path, body: Any) -> list[str]:

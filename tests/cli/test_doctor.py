@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import re
 import socket
+import ssl
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from email.utils import formatdate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 from tests.support.running import Gateway, started
 
-from postern.cli.doctor import finding, of_client, of_gateway
+from postern.cli.doctor import clock, finding, of_agent, of_client, of_gateway, sockets
 from postern.cli.doctor.finding import State, ok
+from postern.cli.doctor.sockets import Place
 from postern.cli.main import cli
+from postern.cli.profile import Profile
+from postern.client.http import Http
 from postern.transport import certificates
 
 
@@ -62,7 +72,10 @@ def test_an_agent_with_a_good_key_and_one_with_an_old_one(running: Gateway, tmp_
     policy = tmp_path / "policy.toml"
     policy.write_text("targets = [")
     code, found = asked(running, "--agent", POSTERN_KEY=made["key"])
-    assert (code, set(found)) == (0, {"key", "control port", "certificate", "accepted", "tunnel port", "policy"})
+    assert (code, set(found)) == (
+        0,
+        {"key", "control port", "certificate", "accepted", "tunnel port", "clock", "policy"},
+    )
     code, found = asked(running, "--agent", POSTERN_KEY=made["key"], POSTERN_AGENT_POLICY=str(policy))
     assert (code, "policy!" in found) == (1, True)
     assert running.run("admin", "agents", "renew-key", "edge", "--yes").returncode == 0
@@ -142,8 +155,117 @@ def test_nobody_logged_in(tmp_path: Path) -> None:
 def test_clocks_that_differ(seconds: int, state: str) -> None:
     now = time.time()
     date = datetime.fromtimestamp(now + seconds, UTC).strftime("%a, %d %b %Y %H:%M:%S GMT")
-    [found] = of_client._clock(date, now, now)
+    [found] = clock.compared(date, now, now)
     assert found.state == state
+    assert state == "ok" or ("behind" if seconds > 0 else "ahead of") in found.what
+
+
+@pytest.mark.parametrize("seconds", [90, -90])
+def test_the_clock_of_an_agents_machine_and_of_this_one(
+    running: Gateway, monkeypatch: pytest.MonkeyPatch, seconds: int
+) -> None:
+    name = f"late{seconds + 90}"
+    made = json.loads(running.run("admin", "agents", "create", name, "--json").stdout)
+    skewed = SimpleNamespace(time=lambda: time.time() + seconds, monotonic=time.monotonic)
+    monkeypatch.setattr(of_agent, "time", skewed)
+    monkeypatch.setattr(of_client, "time", skewed)
+    for arguments, environment in (((), {}), (("--agent",), {"POSTERN_KEY": made["key"]})):
+        code, found = asked(running, *arguments, **environment)
+        assert (code, [name for name in found if name.endswith("!")]) == (1, ["clock!"]), found
+        said = re.search(r"clock is (\d+) s (ahead of|behind) the gateway's", found["clock!"]["what"])
+        assert said is not None
+        assert 86 <= int(said[1]) <= 94
+        assert said[2] == ("ahead of" if seconds > 0 else "behind")
+
+
+@contextmanager
+def answering(context: ssl.SSLContext | None) -> Iterator[int]:
+    """A port that takes connections, with TLS where there is a context."""
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                taken, _ = listening.accept()
+                with contextlib.suppress(OSError), taken:
+                    if context is None:
+                        taken.sendall(b"220 ready\r\n" * 10)
+                    else:
+                        context.wrap_socket(taken, server_side=True).close()
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    yield listening.getsockname()[1]
+    listening.shutdown(socket.SHUT_RDWR)
+    listening.close()
+    thread.join(5)
+
+
+@pytest.mark.parametrize(
+    ("names", "days", "does"),
+    [
+        (["localhost"], 0, None),
+        (["localhost"], 30, "timedatectl"),
+        (["localhost"], -4000, "timedatectl"),
+        (["elsewhere"], 0, "POSTERN_PUBLIC_HOST=localhost"),
+    ],
+)
+def test_why_a_certificate_is_not_trusted(tmp_path: Path, names: list[str], days: int, does: str | None) -> None:
+    certificates.ensure(tmp_path, names, now=datetime.now(UTC) + timedelta(days=days))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    with answering(context) as port:
+        [found] = sockets.reachable("port", Place("localhost", port, True, (tmp_path / "ca.crt").read_text()))
+        [stranger] = sockets.reachable("port", Place("localhost", port, True, trust="renew the key"))
+    assert found.state is (State.OK if does is None else State.WRONG), found
+    assert does is None or does in found.do
+    if does is None:
+        assert (stranger.state, stranger.do) == (State.WRONG, "renew the key")
+
+
+def test_why_a_port_cannot_be_reached() -> None:
+    with answering(None) as port:
+        [found] = sockets.reachable("port", Place("localhost", port, True))
+        assert "speaks no TLS" in found.what
+    [found] = sockets.reachable("port", Place("127.0.0.1", port, True))
+    assert "nothing listens there" in found.what
+    assert "POSTERN_HOST" in found.do
+    [found] = sockets.reachable("port", Place("no-such-host.invalid", 1, True))
+    assert "the name is not known here" in found.what
+    [found] = sockets.unreached("port", Place("gateway.example", 7443, True), TimeoutError("timed out"))
+    assert "let port 7443 through the firewall" in found.do
+
+
+def test_an_agent_whose_control_port_is_blocked_is_not_told_to_renew_its_key(running: Gateway) -> None:
+    made = json.loads(running.run("admin", "agents", "create", "blocked", "--json").stdout)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        key = re.sub(r":\d+\?", f":{silent.getsockname()[1]}?", made["key"])
+        code, found = asked(running, "--agent", POSTERN_KEY=key)
+    assert code == 1
+    assert "no answer in time" in found["control port!"]["what"]
+    assert "let port" in found["control port!"]["do"]
+    assert "renew-key" not in found["accepted!"]["do"]
+
+
+def test_a_gateway_whose_certificate_is_not_trusted(running: Gateway, tmp_path: Path) -> None:
+    certificates.ensure(tmp_path, ["localhost"], now=datetime.now(UTC))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "server.crt", tmp_path / "server.key")
+    with answering(context) as port:
+        url = f"https://localhost:{port}"
+        code, found = asked(running, POSTERN_API_URL=url, POSTERN_TOKEN="made-up")
+    assert code == 1
+    assert found["gateway!"]["do"].startswith(f"postern login {url} --ca FILE")
+    assert found["certificate!"]["do"] == "postern login URL --ca FILE"
+
+
+def test_a_gateway_that_is_talked_to_in_clear() -> None:
+    used = Profile("http://gateway.invalid:7480", None, "", "")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Http, "send", lambda *_: SimpleNamespace(headers={"Date": formatdate(usegmt=True)}))
+        first, second = of_client._gateway(used)
+    assert (first.state, second.state) == (State.WARNING, State.OK)
+    assert "not encrypted" in first.what
 
 
 def gateway_findings(home: Path, **more: str) -> tuple[int, dict[str, dict[str, Any]]]:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from threading import Thread
 
@@ -37,6 +45,34 @@ def test_what_is_not_given_is_asked_for(gate: Served) -> None:
     assert PASSWORD not in done.output
     again = gate.ok("login", stdin=f"\n{PASSWORD}\n")  # the address and the e-mail are known
     assert ROOT in again.stdout
+
+
+def test_a_terminal_shows_that_a_browser_is_waited_for_until_it_is_given_up(gate: Served) -> None:
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "postern", "login", gate.url, "--no-browser"],
+        env={**os.environ, **gate.environment, "TERM": "xterm"},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    ) as process:
+        os.close(theirs)
+        shown = b""
+        while b"1 s  waiting for " not in shown:
+            ready, _, _ = select.select([ours], [], [], 20)
+            assert ready, shown
+            shown += os.read(ours, 4096)
+        process.send_signal(signal.SIGINT)
+        with suppress(OSError):  # the other end has gone
+            while more := os.read(ours, 4096):
+                shown += more
+        assert process.wait(20) == 1
+    os.close(ours)
+    code = re.search(rb"type this code there:  (\S+)", shown)
+    assert code is not None
+    assert b"waiting for " + code[1] + b" to be confirmed" in shown
+    assert shown.rpartition(b"\r\x1b[K")[2].strip() == b"Aborted!"
 
 
 def test_a_wrong_password_saves_nothing(gate: Served) -> None:

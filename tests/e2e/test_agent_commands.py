@@ -7,34 +7,27 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.support.agents import AgentProcess, enrolled
 from tests.support.gateway import wait_until
-from tests.support.running import Gateway
+from tests.support.running import Gateway, started
 
 from postern.agent.ending import processes
 
 
 def served(gateway: Gateway, key: str, policy: str = "") -> AgentProcess:
     """Once it serves; it has a variable that no command of it may see."""
-    made = AgentProcess(key, gateway.folder, policy=policy, grace=2, PLANTED="planted")
+    made = AgentProcess(key, gateway.folder, policy=policy, grace=2, environment={"PLANTED": "planted"})
     made.until_it_serves()
     return made
 
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +49,7 @@ def agent(gateway: Gateway, key: str) -> Iterator[AgentProcess]:
     made.stop(signal.SIGKILL)
 
 
-def started(gateway: Gateway, *arguments: str) -> subprocess.Popen[bytes]:
+def begun(gateway: Gateway, *arguments: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "postern", *arguments],
         env=gateway.environment,
@@ -81,14 +74,14 @@ def test_a_script_at_the_agent(gateway: Gateway, agent: AgentProcess) -> None:
 
 def test_20_mb_through_the_agent_and_back(gateway: Gateway, agent: AgentProcess) -> None:
     data = os.urandom(1 << 20).hex().encode() * 10
-    process = started(gateway, "connect", "far", "--", "-c", "cat")
+    process = begun(gateway, "connect", "far", "--", "-c", "cat")
     shown, said = process.communicate(data, 60)
     assert (process.returncode, said) == (0, b"")
     assert shown == data
 
 
 def test_an_agent_that_is_killed_leaves_no_command_behind(gateway: Gateway, agent: AgentProcess) -> None:
-    process = started(gateway, "connect", "far", "--", "-c", "echo ready; exec sleep 300")
+    process = begun(gateway, "connect", "far", "--", "-c", "echo ready; exec sleep 300")
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     assert alive(gateway)
@@ -101,13 +94,24 @@ def test_an_agent_that_is_killed_leaves_no_command_behind(gateway: Gateway, agen
 
 def test_an_agent_that_stops_ends_what_ignores_it(gateway: Gateway, agent: AgentProcess) -> None:
     stubborn = "trap '' TERM HUP; (trap '' TERM HUP; sleep 300) & echo ready; while :; do sleep 0.1; done"
-    process = started(gateway, "connect", "far", "--", "-c", stubborn)
+    process = begun(gateway, "connect", "far", "--", "-c", stubborn)
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     assert agent.stop() == 0
     assert not alive(gateway)
     process.communicate(timeout=20)
     assert process.returncode == 255
+
+
+def test_a_command_for_the_gateways_own_agent_is_warned_of_when_it_is_made_and_refused_when_it_is_used(
+    gateway: Gateway,
+) -> None:
+    made = gateway.run("connections", "create", "near", "--command", "bash", "--agent", "embedded")
+    assert (made.returncode, "near cannot be used yet" in made.stderr) == (0, True), made.stderr
+    refused = gateway.run("exec", "near", "-i", "echo ran")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "`postern connections update near --agent NAME`; or, where nobody else" in refused.stderr
+    assert "POSTERN_GATEWAY_COMMANDS=true" in refused.stderr
 
 
 def test_attack_a_gateway_that_asks_an_agent_for_a_command_that_its_owner_forbids(gateway: Gateway, key: str) -> None:
@@ -117,5 +121,28 @@ def test_attack_a_gateway_that_asks_an_agent_for_a_command_that_its_owner_forbid
         assert done.returncode == 1
         assert "ran" not in done.stdout.splitlines()
         assert "policy" in done.stderr
+    finally:
+        agent.stop()
+
+
+def test_attack_a_gateway_that_refers_to_a_secret_that_the_agents_owner_keeps_from_it(
+    gateway: Gateway, key: str
+) -> None:
+    policy = 'references = ["_envjson:SHOP:user"]\n'
+    agent = AgentProcess(
+        key, gateway.folder, policy=policy, grace=2, environment={"SHOP": '{"user": "ann", "password": "planted"}'}
+    )
+    agent.until_it_serves()
+    try:
+        for name in ("user", "password"):
+            made = gateway.run(
+                *("connections", "create", f"shop-{name}", "--command", "bash", "--agent", "edge"),
+                *("--env", f"VALUE=_envjson:SHOP:{name}"),
+            )
+            assert made.returncode == 0, made.stderr
+        assert gateway.run("exec", "shop-user", "-i", "echo $VALUE").stdout == "ann\n"
+        done = gateway.run("exec", "shop-password", "-i", "echo $VALUE")
+        assert (done.returncode, "planted" in done.stdout + done.stderr) == (1, False)
+        assert "the agent's own policy does not let it resolve _envjson:SHOP:password" in done.stdout + done.stderr
     finally:
         agent.stop()

@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import json
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
 from tests.support.agents import AgentProcess, connected, connection, enrolled
-from tests.support.gateway import wait_until
-from tests.support.postgres import PostgresServer, free_port
-from tests.support.running import Gateway
+from tests.support.gateway import running, wait_until
+from tests.support.postgres import PostgresServer
+from tests.support.running import Gateway, started
 
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        # It is started again at the same places: an agent only knows those of its key.
-        for name in ("API", "TUNNEL", "CONTROL", "POSTGRES"):
-            made.environment[f"POSTERN_{name}_PORT"] = str(free_port())
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo", again=True) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +103,27 @@ def test_a_gateway_that_is_restarted_is_found_again(gateway: Gateway, agent: Age
     assert status(gateway) == "online"
     with connected(gateway, "far") as client:
         assert client.execute("select 4").fetchone() == (4,)
+
+
+def test_a_gateway_that_stops_leaves_nothing_running_on_the_target(
+    gateway: Gateway, agent: AgentProcess, direct: psycopg.Connection
+) -> None:
+    client = connected(gateway, "far")
+
+    def work() -> None:
+        with client, pytest.raises(psycopg.errors.AdminShutdown):  # and hangs up at once
+            client.execute("select 'left running', pg_sleep(120)")
+
+    with ThreadPoolExecutor(1) as pool:
+        working = pool.submit(work)
+        wait_until(lambda: running(direct, "left running"))
+        assert gateway.stop(signal.SIGTERM) == 0
+        try:
+            working.result(5)
+            wait_until(lambda: not running(direct, "left running"), 5)
+        finally:
+            gateway.start()
+    assert agent.process.poll() is None
 
 
 def test_a_key_that_was_renewed_ends_the_agent_that_has_the_old_one(gateway: Gateway, agent: AgentProcess) -> None:

@@ -7,9 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
@@ -20,8 +18,8 @@ from tests.e2e.conftest import need_server
 from tests.support.agents import AgentProcess, connected, enrolled
 from tests.support.gateway import wait_until
 from tests.support.planted import in_files, in_processes, spellings
-from tests.support.postgres import PostgresServer, free_port
-from tests.support.running import Gateway
+from tests.support.postgres import PostgresServer
+from tests.support.running import Gateway, started
 
 HBA = ["host all postgres 127.0.0.1/32 trust", "host all all 127.0.0.1/32 scram-sha-256"]
 PASSWORD = f"planted/{uuid4().hex}+&"
@@ -30,17 +28,8 @@ HIDDEN = f"hidden-{uuid4().hex}"
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo",))
-        # It is started again at the same places: an agent only knows those of its key.
-        for name in ("API", "TUNNEL", "CONTROL", "POSTGRES"):
-            made.environment[f"POSTERN_{name}_PORT"] = str(free_port())
-        made.environment["POSTERN_LOG_LEVEL"] = "debug"
-        try:
-            made.start()
-            yield made
-        finally:
-            made.remove()
+    with started("--no-demo", again=True, LOG_LEVEL="debug") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")
@@ -51,16 +40,16 @@ def key(gateway: Gateway) -> str:
 @pytest.fixture
 def shell(gateway: Gateway, key: str) -> Iterator[AgentProcess]:
     """It declares `web-shell`."""
-    made = started(gateway, key, "web-shell")
+    made = declaring(gateway, key, "web-shell")
     made.until_it_serves()
     yield made
     made.stop(signal.SIGKILL)
 
 
-def started(gateway: Gateway, key: str, name: str, *options: str, before: tuple[str, ...] = ()) -> AgentProcess:
+def declaring(gateway: Gateway, key: str, name: str, *options: str, before: tuple[str, ...] = ()) -> AgentProcess:
     declares = ("--name", name, "--export", "APP_*", "--redact", "EMAIL_ADDRESS", *options, "--", "bash")
     variables = {"APP_TOKEN": "exported", "HIDDEN": HIDDEN}
-    return AgentProcess(key, gateway.folder, *before, declares=declares, grace=2, **variables)
+    return AgentProcess(key, gateway.folder, *before, declares=declares, grace=2, environment=variables)
 
 
 def shown(gateway: Gateway, name: str) -> dict[str, Any]:
@@ -92,7 +81,7 @@ def test_a_command_sees_what_is_exported_and_nothing_else(gateway: Gateway, shel
 def test_attack_a_command_that_looks_into_its_agent(gateway: Gateway, key: str) -> None:
     """As any user but root can try, and as root in a container, which has not these capabilities."""
     unprivileged = ("setpriv", "--bounding-set", "-sys_ptrace,-perfmon,-sys_admin") if os.geteuid() == 0 else ()
-    agent = started(gateway, key, "web-shell", before=unprivileged)
+    agent = declaring(gateway, key, "web-shell", before=unprivileged)
     try:
         agent.until_it_serves()
         pid = agent.process.pid
@@ -140,7 +129,7 @@ def test_a_guard_rail_holds_on_it_and_outlives_what_is_declared_anew(
     assert made.returncode == 0, made.stderr
     assert gateway.run("exec", "web-shell", "-i", "echo forbidden").returncode == 1
     shell.stop()
-    again = started(gateway, key, "web-shell", "--tag", "env=test")
+    again = declaring(gateway, key, "web-shell", "--tag", "env=test")
     try:
         again.until_it_serves()
         assert shown(gateway, "web-shell")["connection_tags"] == {"env": "test"}
@@ -164,7 +153,7 @@ def test_a_gateway_that_is_restarted_is_told_again(gateway: Gateway, shell: Agen
 
 
 def test_a_second_instance_stands_beside_the_first(gateway: Gateway, key: str, shell: AgentProcess) -> None:
-    second = started(gateway, key, "web-shell")
+    second = declaring(gateway, key, "web-shell")
     try:
         second.until_it_serves()
         shell.stop()
@@ -177,7 +166,7 @@ def test_a_second_instance_stands_beside_the_first(gateway: Gateway, key: str, s
 def test_one_with_another_name_waits_until_the_others_have_gone(
     gateway: Gateway, key: str, shell: AgentProcess
 ) -> None:
-    other = started(gateway, key, "web-other")
+    other = declaring(gateway, key, "web-other")
     try:
         wait_until(lambda: "an instance of agent 'web' serves connection 'web-shell'" in other.log, 20)
         assert other.process.poll() is None
@@ -192,27 +181,27 @@ def test_one_with_another_name_waits_until_the_others_have_gone(
 def test_attack_a_key_that_declares_the_connection_of_another(gateway: Gateway) -> None:
     enrolled(gateway, "edge")
     assert gateway.run("connections", "create", "taken", "--command", "bash", "--agent", "edge").returncode == 0
-    thief = started(gateway, enrolled(gateway, "thief", mode="embedded"), "taken")
+    thief = declaring(gateway, enrolled(gateway, "thief", mode="embedded"), "taken")
     assert "a connection 'taken' exists already, and agent 'thief' did not declare it" in last_words(thief)
     assert thief.process.returncode == 1
     assert shown(gateway, "taken")["managed_by"] is None
 
 
 def test_keys_of_the_wrong_mode_are_refused_before_anything_is_dialled(gateway: Gateway, key: str) -> None:
-    plain = started(gateway, enrolled(gateway, "plain"), "web-plain")
+    plain = declaring(gateway, enrolled(gateway, "plain"), "web-plain")
     assert "postern agent" in last_words(plain)
     agent = AgentProcess(key, gateway.folder)
     assert "postern run" in last_words(agent)
     # The gateway does not take their word for it.
     agent = AgentProcess(key.replace("mode=embedded", "mode=standard"), gateway.folder)
     assert "has to declare its connection" in last_words(agent)
-    plain = started(gateway, enrolled(gateway, "other-plain").replace("mode=standard", "mode=embedded"), "web-plain")
+    plain = declaring(gateway, enrolled(gateway, "other-plain").replace("mode=standard", "mode=embedded"), "web-plain")
     assert "is no embedded one" in last_words(plain)
     assert gateway.run("connections", "show", "web-plain").returncode == 5
 
 
 def test_an_agent_that_is_deleted_ends_and_its_connection_goes(gateway: Gateway) -> None:
-    one = started(gateway, enrolled(gateway, "gone", mode="embedded"), "gone-shell")
+    one = declaring(gateway, enrolled(gateway, "gone", mode="embedded"), "gone-shell")
     one.until_it_serves()
     assert gateway.run("admin", "agents", "delete", "gone", "--yes").returncode == 0
     last_words(one)
@@ -238,9 +227,8 @@ def database() -> Iterator[PostgresServer]:
 def test_a_database_whose_password_is_nowhere_but_at_the_agent(gateway: Gateway, database: PostgresServer) -> None:
     uri = f"postgres://app:{quote(PASSWORD, safe='')}@127.0.0.1:{database.port}/orders?sslmode=disable"
     declares = ("--name", "orders", "--postgres", "APP_DATABASE", "--redact", "EMAIL_ADDRESS")
-    agent = AgentProcess(
-        enrolled(gateway, "orders-app", mode="embedded"), gateway.folder, declares=declares, APP_DATABASE=uri
-    )
+    key = enrolled(gateway, "orders-app", mode="embedded")
+    agent = AgentProcess(key, gateway.folder, declares=declares, environment={"APP_DATABASE": uri})
     try:
         agent.until_it_serves()
         with connected(gateway, "orders") as client:

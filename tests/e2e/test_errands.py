@@ -169,4 +169,4 @@ def test_many_at_once_leave_nothing_behind(gateway: Gateway, direct: psycopg.Con
     assert gateway.call(many()) == [{"success": True}] * 12
     mine = "select count(*) from pg_stat_activity where application_name like 'postern test%'"
     wait_until(lambda: direct.execute(mine).fetchone() == (0,))
-    assert not [session for session in gateway.sessions() if session.script is None and session.verb == "exec"]
+    assert not [one for one in gateway.sessions() if one.verb == "exec" and not one.script_size]

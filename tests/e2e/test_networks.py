@@ -1,124 +1,190 @@
-"""An agent in a network of its own, and a link to its gateway that swallows everything for a minute."""
+"""One gateway, three networks that only their agents reach, and a link that swallows everything for a minute."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
 import pytest
+from tests.e2e.conftest import need_server
 from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
 from tests.support.gateway import wait_until
-from tests.support.networks import EDGE, HERE, TARGET, Network
+from tests.support.networks import INSIDE, Network, networks
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.running import Gateway
 
 FROZEN = 60.0  # seconds
+KNOWN = 16.0  # seconds: a dead peer is known within 15, and its sessions are told at once
+DEAD = 12.0  # seconds: a dead target within 10
+BRIEFLY = 5.0  # seconds
 
 
-@pytest.fixture(params=[0.0])
-def network(request: pytest.FixtureRequest) -> Iterator[Network]:
-    """The parameter is how many seconds each way of the link to the gateway takes."""
-    if os.geteuid() != 0:
-        pytest.skip("network namespaces need root")
-    made = Network(request.param)
-    try:
-        made.make()
-    except (subprocess.CalledProcessError, OSError) as error:
-        made.remove()
-        pytest.skip(f"no network namespaces here: {error}")
-    yield made
-    made.remove()
+@dataclass
+class Site:
+    """A network with its target, its agent, and the connection of its name."""
+
+    name: str
+    network: Network
+    gateway: Gateway
+    agent: AgentProcess
+
+    @property
+    def status(self) -> str:
+        return str(json.loads(self.gateway.run("connections", "show", self.name, "--json").stdout)["status"])
+
+
+def _gateway(host: str, stack: ExitStack) -> Gateway:
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="postern-")))
+    gateway = Gateway(folder, ("--no-demo", "--host", "0.0.0.0", "--public-host", host))
+    for name in ("API", "TUNNEL", "CONTROL", "POSTGRES"):
+        gateway.environment[f"POSTERN_{name}_PORT"] = str(free_port())
+    stack.callback(gateway.remove)
+    gateway.start()
+    return gateway
 
 
 @pytest.fixture
-def far() -> Iterator[PostgresServer]:
+def sites() -> Iterator[list[Site]]:
+    need_server()
+    with ExitStack() as stack:
+        made = stack.enter_context(networks(3))
+        gateway = _gateway(made[0].here, stack)
+        found = [_site(gateway, network, stack) for network in made]
+        for site in found:
+            site.agent.until_it_serves()
+        yield found
+
+
+def _site(gateway: Gateway, network: Network, stack: ExitStack) -> Site:
+    name = f"site-{network.number}"
     server = PostgresServer(
-        settings={"listen_addresses": "*"}, hba=["host all all 127.0.0.1/32 trust", f"host all all {EDGE}/32 trust"]
+        settings={"listen_addresses": "*", "cluster_name": name},
+        hba=["host all all samehost trust"],
+        before=network.entering,
     )
     server.start()
-    yield server
-    server.stop()
+    stack.callback(server.stop)
+    agent = AgentProcess(enrolled(gateway, name), gateway.folder, *network.entering)
+    stack.callback(agent.stop)
+    connection(gateway, name, name, server.port, INSIDE)
+    return Site(name, network, gateway, agent)
 
 
-@pytest.fixture
-def gateway(network: Network, target: PostgresServer) -> Iterator[Gateway]:
-    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
-        made = Gateway(Path(folder), ("--no-demo", "--host", "0.0.0.0", "--public-host", HERE))
-        for name in ("API", "TUNNEL", "CONTROL", "POSTGRES"):
-            made.environment[f"POSTERN_{name}_PORT"] = str(free_port())
-        try:
-            made.start()
-            connection(made, "near", "embedded", target.port)
-            yield made
-        finally:
-            made.remove()
-
-
-def status(gateway: Gateway) -> str:
-    return str(json.loads(gateway.run("connections", "show", "far", "--json").stdout)["status"])
-
-
-def took(client: psycopg.Connection[tuple[object, ...]]) -> float:
+def took(client: psycopg.Connection[tuple[object, ...]], name: str) -> float:
     before = time.monotonic()
-    client.execute("select 1")
+    assert client.execute("show cluster_name").fetchone() == (name,)
     return time.monotonic() - before
 
 
+def answer_of(client: psycopg.Connection[tuple[object, ...]]) -> str:
+    """To the query that was sent."""
+    found = client.pgconn.get_result()
+    assert found is not None
+    value = found.get_value(0, 0)
+    assert client.pgconn.get_result() is None
+    return "" if value is None else value.decode()
+
+
 @pytest.mark.slow
-def test_a_link_that_swallows_everything_for_a_minute(network: Network, gateway: Gateway, far: PostgresServer) -> None:
-    agent = AgentProcess(enrolled(gateway, "edge"), gateway.folder, "ip", "netns", "exec", network.name)
-    try:
+def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None:
+    frozen, others = sites[1], [sites[0], sites[2]]
+    url = url_of(frozen.gateway, frozen.name)
+    clients = [(site.name, connected(site.gateway, site.name)) for site in others]
+    with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
+        took(client, frozen.name)
+        with frozen.network.frozen():
+            client.pgconn.send_query(b"show cluster_name")
+            time.sleep(BRIEFLY)
+        assert answer_of(client) == frozen.name, "what does not last is only waited for"
+        files = [site.agent.files for site in sites]
+        with frozen.network.frozen():
+            began = time.monotonic()
+            with pytest.raises(psycopg.OperationalError):
+                client.execute("select 'lost'")
+            noticed = time.monotonic() - began
+            assert noticed < KNOWN
+            wait_until(lambda: frozen.status == "offline", 2)
+            assert [site.status for site in others] == ["online", "online"]
+            with pytest.raises(psycopg.OperationalError, match="offline"):
+                psycopg.connect(url, connect_timeout=20)
+            slowest, count = 0.0, 0
+            while time.monotonic() - began < FROZEN:
+                slowest = max(slowest, *(took(one, name) for name, one in clients))
+                count += len(clients)
+                time.sleep(0.05)
+            assert slowest < 1, "another session noticed"
+    thawed = time.monotonic()
+    wait_until(lambda: frozen.status == "online", 20)
+    with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
+        took(client, frozen.name)
+        print(f"noticed after {noticed:.1f} s, back {time.monotonic() - thawed:.1f} s after the link was;", end=" ")
+        print(f"{count} queries of the others meanwhile, the slowest took {slowest * 1000:.0f} ms")
+        wait_until(lambda: all(site.agent.files <= before for site, before in zip(sites, files, strict=True)), 20)
+    for _, one in clients:
+        one.close()
+
+
+@pytest.mark.slow
+def test_a_target_whose_link_swallows_everything(target: PostgresServer) -> None:
+    """Its sessions end, one that waits for an answer and one that is idle; the agent's others do not notice."""
+    with ExitStack() as stack:
+        [network] = stack.enter_context(networks(1))
+        server = PostgresServer(
+            settings={"listen_addresses": "*"}, hba=["host all all all trust"], before=network.entering
+        )
+        server.start()
+        stack.callback(server.stop)
+        gateway = _gateway(network.here, stack)
+        agent = AgentProcess(enrolled(gateway, "edge"), gateway.folder)
+        stack.callback(agent.stop)
         agent.until_it_serves()
-        connection(gateway, "far", "edge", far.port, TARGET)
+        connection(gateway, "far", "edge", server.port, network.there)
+        connection(gateway, "near", "edge", target.port)
         url = url_of(gateway, "far")
-        near = connected(gateway, "near")
-        with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
-            assert client.execute("select 'there'").fetchone() == ("there",)
-            files = agent.files
+        near = stack.enter_context(connected(gateway, "near"))
+        files = agent.files
+        with psycopg.connect(url, autocommit=True) as busy, psycopg.connect(url, autocommit=True) as idle:
+            for client in (busy, idle):
+                client.execute("select 1")
             with network.frozen():
                 began = time.monotonic()
                 with pytest.raises(psycopg.OperationalError):
-                    client.execute("select 'lost'")
+                    busy.execute("select 'lost'")
                 noticed = time.monotonic() - began
-                assert noticed < 20
-                wait_until(lambda: status(gateway) == "offline", 20)
-                with pytest.raises(psycopg.OperationalError, match="offline"):
-                    psycopg.connect(url, connect_timeout=20)
-                slowest = 0.0
-                while time.monotonic() - began < FROZEN:
-                    slowest = max(slowest, took(near))
-                    time.sleep(0.05)
-                assert slowest < 1, "another session noticed"
-        thawed = time.monotonic()
-        wait_until(lambda: status(gateway) == "online", 20)
+                assert noticed < DEAD
+                assert near.execute("select 2").fetchone() == (2,)
+                wait_until(lambda: len(gateway.sessions("--connection", "far", "--status", "open")) == 0, DEAD)
+                with pytest.raises(psycopg.OperationalError, match="did not answer within 10 seconds"):
+                    psycopg.connect(url)
+            with pytest.raises(psycopg.OperationalError):
+                idle.execute("select 3")
         with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
-            assert client.execute("select 'back'").fetchone() == ("back",)
-            print(f"noticed after {noticed:.1f} s, back {time.monotonic() - thawed:.1f} s after the link was")
-            wait_until(lambda: agent.files <= files, 20)
-        near.close()
-    finally:
-        agent.stop()
+            assert client.execute("select 4").fetchone() == (4,)
+        ends = [session["metadata"].get("end_reason") for session in gateway.sessions("--connection", "far")]
+        assert ends.count("target_closed") == 2
+        assert ends.count("failed") == 1
+        print(f"a dead target was noticed after {noticed:.1f} s")
+        wait_until(lambda: agent.files <= files, 10)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("network", [0.05], indirect=True)
-def test_a_large_result_from_an_agent_a_round_trip_of_100_ms_away(
-    network: Network, gateway: Gateway, far: PostgresServer
-) -> None:
+def test_a_large_result_from_an_agent_a_round_trip_of_100_ms_away() -> None:
     """One stream is not held to its first window a round trip, which is 10 MB/s at most."""
-    rows, agent = 80_000, AgentProcess(enrolled(gateway, "edge"), gateway.folder, "ip", "netns", "exec", network.name)
-    try:
-        agent.until_it_serves()
-        connection(gateway, "far", "edge", far.port, TARGET)
-        with psycopg.connect(url_of(gateway, "far"), autocommit=True, connect_timeout=20) as client:
-            assert took(client) >= 0.1
+    rows = 80_000
+    with ExitStack() as stack:
+        [network] = stack.enter_context(networks(1, delay=0.05))
+        gateway = _gateway(network.here, stack)
+        site = _site(gateway, network, stack)
+        site.agent.until_it_serves()
+        with connected(gateway, site.name) as client:
+            assert took(client, site.name) >= 0.1
             got = hashlib.sha256()
             began = time.monotonic()
             statement = f"copy (select repeat(md5(n::text), 60) from generate_series(1, {rows}) n) to stdout"
@@ -126,11 +192,9 @@ def test_a_large_result_from_an_agent_a_round_trip_of_100_ms_away(
                 for data in copy:
                     got.update(data)
             rate = rows * 1921 / (time.monotonic() - began) / 1e6
-        expected = hashlib.sha256()
-        for number in range(1, rows + 1):
-            expected.update(hashlib.md5(str(number).encode()).hexdigest().encode() * 60 + b"\n")
-        assert got.digest() == expected.digest()
-        print(f"{rate:.1f} MB/s at 100 ms")
-        assert rate > 13
-    finally:
-        agent.stop()
+    expected = hashlib.sha256()
+    for number in range(1, rows + 1):
+        expected.update(hashlib.md5(str(number).encode()).hexdigest().encode() * 60 + b"\n")
+    assert got.digest() == expected.digest()
+    print(f"{rate:.1f} MB/s at 100 ms")
+    assert rate > 13

@@ -20,19 +20,22 @@ import httpx
 import psycopg
 import pytest
 from tests.e2e.conftest import need_server
+from tests.support.agents import AgentProcess, enrolled
 from tests.support.aws import SecretsManager, secrets_manager
 from tests.support.gateway import wait_until
 from tests.support.planted import in_files, in_processes, spellings
 from tests.support.postgres import PostgresServer
+from tests.support.processes import descendants
 from tests.support.running import Gateway
 from tests.support.vault import VaultDouble
 
 from postern.agent.files import PREFIX
+from postern.domain.agent import AgentKey
+from postern.domain.secret import Secret
 
 # One user of the target for each place that a password is kept in; the connections are called the same.
 KEPT = ("value", "cloud", "vault", "variable")
 HBA = ["host all postgres 127.0.0.1/32 trust", "host all all 127.0.0.1/32 scram-sha-256"]
-PLACES = [Path("/dev/shm"), Path(tempfile.gettempdir())]
 
 
 def planted(what: str) -> str:
@@ -42,14 +45,55 @@ def planted(what: str) -> str:
 
 @dataclass
 class Site:
-    """A gateway with all that it refers to. `passwords` are those of KEPT; `others` are secrets of any other kind."""
+    """A gateway with all that it refers to, whose secrets its own agent has, or one that runs `apart`. `passwords` are
+    those of KEPT; `others` are secrets of any other kind."""
 
     gateway: Gateway
     target: PostgresServer
     manager: SecretsManager
+    is_apart: bool
+    agent: AgentProcess | None = None
+    key: str = ""  # of the agent that runs apart
+    environment: dict[str, str] = field(default_factory=dict)  # of the agent, whichever it is
     passwords: dict[str, str] = field(default_factory=lambda: {name: planted(name) for name in KEPT})
     others: dict[str, str] = field(default_factory=dict)
     token: str = ""
+
+    def start(self) -> None:
+        """The agent sees its environment, and the gateway nothing of it, unless that is the agent."""
+        self.gateway.environment |= {"POSTERN_DEMO": "no", "POSTERN_LOG_LEVEL": "debug"}
+        runtime = self.gateway.folder / "runtime"
+        runtime.mkdir(mode=0o700)
+        self.environment |= {"POSTERN_LOG_LEVEL": "debug", "XDG_RUNTIME_DIR": str(runtime)}
+        if not self.is_apart:
+            self.gateway.environment |= self.environment
+        self.gateway.start()
+        if self.is_apart:
+            self.key = enrolled(self.gateway, "apart")
+            self.others["agent-key"] = AgentKey.read(Secret(self.key)).secret.reveal()
+            self.start_agent()
+
+    def start_agent(self) -> None:
+        self.agent = AgentProcess(self.key, self.gateway.folder, environment=self.environment)
+        self.agent.until_it_serves()
+
+    def stop(self) -> None:
+        if self.agent is not None:
+            self.agent.stop()
+        self.gateway.remove()
+
+    @property
+    def holder(self) -> int:
+        """The process that resolves references and has the files."""
+        if self.agent is not None:
+            return self.agent.process.pid
+        [worker] = self.gateway.processes("worker")
+        return worker
+
+    @property
+    def folders(self) -> list[Path]:
+        """Of files with secrets."""
+        return list((self.gateway.folder / "runtime").glob(f"{PREFIX}*"))
 
     def api(self) -> httpx.Client:
         """Logged in as the first administrator."""
@@ -77,7 +121,7 @@ class Site:
                     "name": name,
                     "type": "database",
                     "subtype": "postgres",
-                    "agent_id": api.get("/api/agents").json()["data"][0]["id"],
+                    "agent_id": api.get(f"/api/agents/{'apart' if self.is_apart else 'embedded'}").json()["id"],
                     "secret": given,
                 },
             )
@@ -105,13 +149,8 @@ def as_stored(value: str) -> str:
     return value if value.startswith("_") else base64.b64encode(value.encode()).decode()
 
 
-def folders() -> list[Path]:
-    """Of files with secrets, whoever wrote them."""
-    return [found for place in PLACES if place.is_dir() for found in place.glob(f"{PREFIX}*")]
-
-
-@pytest.fixture(scope="module")
-def site() -> Iterator[Site]:
+@pytest.fixture(scope="module", params=[False, pytest.param(True, marks=pytest.mark.slow)], ids=["own", "apart"])
+def site(request: pytest.FixtureRequest) -> Iterator[Site]:
     need_server()
     with ExitStack() as stack:
         manager = stack.enter_context(secrets_manager())
@@ -119,7 +158,7 @@ def site() -> Iterator[Site]:
         target.start()
         stack.callback(target.stop)
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="postern-"))
-        site = Site(Gateway(Path(folder)), target, manager)
+        site = Site(Gateway(Path(folder)), target, manager, request.param)
         site.others |= {
             name: planted(name) for name in ("file", "cloud-file", "aws-key", "vault-token", "wrong", "text")
         }
@@ -128,28 +167,26 @@ def site() -> Iterator[Site]:
         site.others["vault-token"] = next(iter(double.tokens))
         vault = stack.enter_context(double.serve())
         prepare(site, vault)
-        stack.callback(site.gateway.remove)
-        site.gateway.start()
+        stack.callback(site.stop)
+        site.start()
         make_connections(site)
         yield site
 
 
 def prepare(site: Site, vault: str) -> None:
-    manager, environment = site.manager, site.gateway.environment
+    manager = site.manager
     manager.keep("prod/db", {"password": site.passwords["cloud"]})
     manager.keep("prod/file", site.others["cloud-file"])
     with psycopg.connect(site.target.dsn(), autocommit=True) as admin:
         for name, password in site.passwords.items():
             admin.execute(f"create user by_{name} password '{password}'")
     escaped = site.passwords["variable"]
-    environment |= manager.environment | {
+    site.environment |= manager.environment | {
         "AWS_SECRET_ACCESS_KEY": site.others["aws-key"],
         "VAULT_ADDR": vault,
         "VAULT_TOKEN": site.others["vault-token"],
         "SHOP_JSON": f'{{"password": "{escaped}"}}',
         "SHOP_TEXT": site.others["text"],
-        "POSTERN_DEMO": "no",
-        "POSTERN_LOG_LEVEL": "debug",
     }
 
 
@@ -182,7 +219,7 @@ def make_connections(site: Site) -> None:
 def test_a_session_has_them_and_its_files_go_with_it(site: Site, name: str) -> None:
     with site.open(name) as session:
         assert session.execute("select current_user").fetchone() == (f"by_{name}",)
-        [folder] = [found for found in folders() if list(found.glob("*/KEY"))]
+        [folder] = [found for found in site.folders if list(found.glob("*/KEY"))]
         [key], [cert] = folder.glob("*/KEY"), folder.glob("*/CERT")
         assert key.read_text() == site.others["file"]
         assert cert.read_text() == site.others["cloud-file"]
@@ -210,33 +247,20 @@ def test_a_reference_that_fails_is_a_clear_error_and_no_session(site: Site, name
         site.open(name)
     assert reason in str(caught.value)
     assert not is_in(str(caught.value).encode(), site)
-    assert not [found for folder in folders() for found in folder.glob("*/KEY")]
+    assert not [found for folder in site.folders for found in folder.glob("*/KEY")]
 
 
-def test_attack_a_killed_worker_leaves_no_secret_behind(site: Site) -> None:
+def test_attack_a_killed_agent_leaves_no_secret_behind(site: Site) -> None:
     session = site.open("value")
     session.execute("select 1")
-    [folder] = [found for found in folders() if list(found.glob("*/KEY"))]
-    os.kill(worker_of(site), signal.SIGKILL)
+    [folder] = [found for found in site.folders if list(found.glob("*/KEY"))]
+    os.kill(site.holder, signal.SIGKILL)
+    if site.agent is not None:
+        site.agent.stop()
+        site.start_agent()  # a gateway's own is started again by itself
     wait_until(lambda: not folder.exists(), timeout=30)
     session.close()
     site.open("value").close()
-
-
-def worker_of(site: Site) -> int:
-    assert site.gateway.process is not None
-    for pid in descendants(site.gateway.process.pid):
-        if b"worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-            return pid
-    raise AssertionError("there is no worker")
-
-
-def descendants(parent: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{parent}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            found += [int(child), *descendants(int(child))]
-    return found
 
 
 def test_attack_nothing_that_was_planted_is_found_anywhere(site: Site) -> None:
@@ -255,17 +279,23 @@ def test_attack_nothing_that_was_planted_is_found_anywhere(site: Site) -> None:
     assert not found
     # The search would find what is there:
     assert any(where.startswith("/api") and b'"variable"' in content for where, content in everything.items())
-    for kind, text in ((r"\.db", b"no-object"), (r"\.rec", b"it ran"), (r"/log$", b"no-json"), (r"cmdline", b"worker")):
+    agents = r"/agent-\d+\.log$" if site.is_apart else r"/log$"
+    there = ((r"\.db", b"no-object"), (r"\.rec", b"it ran"), (r"cmdline", b"worker"), (agents, b"no-json"))
+    for kind, text in there:
         assert any(re.search(kind, where) and text in content for where, content in everything.items()), kind
     assert is_in(f"x{base64.b64encode(b'1' + site.others['file'].encode()).decode()}".encode(), site) == ["file"]
 
 
-def test_a_gateway_that_stops_leaves_no_folder(site: Site) -> None:
+def test_an_agent_that_stops_leaves_no_folder(site: Site) -> None:
     """The last of this file."""
     session = site.open("cloud")
     session.execute("select 1")
-    [folder] = [found for found in folders() if list(found.glob("*/KEY"))]
+    [folder] = [found for found in site.folders if list(found.glob("*/KEY"))]
+    if site.agent is not None:
+        site.agent.process.terminate()
     site.gateway.stop(signal.SIGTERM, timeout=30)
+    if site.agent is not None:
+        assert site.agent.process.wait(20) == 0
     assert not folder.exists()
     session.close()
 
@@ -275,10 +305,11 @@ def is_in(content: bytes, site: Site) -> list[str]:
 
 
 def family(site: Site) -> set[int]:
-    """The processes that were given what SHOP_JSON and the others hold by who started the gateway, in their
-    environment, and this one, which planted all."""
-    assert site.gateway.process is not None
-    return {os.getpid(), site.gateway.process.pid, *descendants(site.gateway.process.pid)}
+    """The processes that were given what SHOP_JSON and the others hold by who started them, in their environment, and
+    this one, which planted all. A gateway whose agent runs apart has none of it."""
+    holder = site.gateway.process if site.agent is None else site.agent.process
+    assert holder is not None
+    return {os.getpid(), holder.pid, *descendants(holder.pid)}
 
 
 def in_answers(site: Site) -> dict[str, bytes]:

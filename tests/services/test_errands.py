@@ -204,6 +204,12 @@ async def test_a_subtype_that_nobody_speaks_says_so(world: World, errands: Erran
         await ask(errands, ann)
 
 
+async def test_a_command_is_run_to_try_it(world: World, errands: Errands, ann: Principal) -> None:
+    connection = await world.add_connection(subtype="", command=("bash",))
+    with pytest.raises(Malformed, match=f"is a command .*; run it: postern exec {connection.name}"):
+        await ask(errands, ann)
+
+
 @pytest.mark.parametrize("name", ["", "x" * 129, "a\0b", "a\nb", "a\x1b[31m"])
 async def test_names_that_cannot_be_are_invalid(world: World, errands: Errands, ann: Principal, name: str) -> None:
     await world.add_connection()

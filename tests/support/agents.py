@@ -9,10 +9,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import psycopg
 from tests.support.gateway import wait_until
+from tests.support.processes import open_files, resident
 from tests.support.running import SOURCE, Gateway
 
 
@@ -44,9 +46,9 @@ def connected(gateway: Gateway, name: str) -> psycopg.Connection[tuple[object, .
 
 
 class AgentProcess:
-    """With that key and policy, in an environment that tells it nothing else but `variables`. `before` are words to
-    start it by; `grace` is how many seconds its sessions have when it is told to stop; `declares` are the arguments of
-    `postern run`, for one that declares its connection."""
+    """With that key and policy, and of variables hardly more than `environment`. `before` are words to start it by;
+    `grace` is how many seconds its sessions have when it is told to stop; `declares` are the arguments of `postern
+    run`, for one that declares its connection."""
 
     def __init__(
         self,
@@ -56,18 +58,19 @@ class AgentProcess:
         policy: str = "",
         grace: int = 10,
         declares: tuple[str, ...] = (),
-        **variables: str,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._log = folder / f"agent-{time.monotonic_ns()}.log"
-        environment = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE), **variables}
+        given = {"PATH": os.environ["PATH"], "POSTERN_KEY": key, "PYTHONPATH": str(SOURCE)}
+        given |= environment or {}
         if policy:
             file = folder / "policy.toml"
             file.write_text(policy)
-            environment["POSTERN_AGENT_POLICY"] = str(file)
+            given["POSTERN_AGENT_POLICY"] = str(file)
         kind = "run" if declares else "agent"
         command = [*before, sys.executable, "-m", "postern", kind, "--grace", str(grace), *declares]
         with self._log.open("wb") as log:
-            self.process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+            self.process = subprocess.Popen(command, env=given, stdout=log, stderr=log)
 
     @property
     def log(self) -> str:
@@ -76,13 +79,12 @@ class AgentProcess:
     @property
     def files(self) -> int:
         """How many it has open."""
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+        return open_files(self.process.pid)
 
     @property
     def resident(self) -> int:
         """Bytes of memory that it holds now."""
-        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
-        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+        return resident(self.process.pid)
 
     def until_it_serves(self) -> None:
         wait_until(lambda: "a tunnel to" in self.log or self.process.poll() is not None, 30)

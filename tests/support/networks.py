@@ -1,6 +1,6 @@
-"""An agent's network of its own: a namespace with a link to the gateway, which can be long, and one to the target.
+"""Networks that only their agent reaches: network namespaces, each joined to this machine by a link of its own.
 
-A long link is a pair of TUN devices; a process in between passes packets on late. Needs root.
+A long link is a pair of TUN devices; a process in between passes packets on late. All of it needs root.
 
     python -m tests.support.networks HERE THERE NAMESPACE SECONDS    # is that process
 """
@@ -17,10 +17,12 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 
-HERE, THERE = "10.203.1.1", "10.203.1.2"  # the two ends of the link to the gateway
-TARGET, EDGE = "10.203.2.1", "10.203.2.2"  # of the other link, from the agent to its target
+import pytest
 
+INSIDE = "192.168.77.1"  # the same address in each network: nothing but an agent in there can mean the right one
+_NOBODY = "02:00:00:00:00:99"
 _TUNSETIFF, _IFF_TUN, _IFF_NO_PI = 0x400454CA, 0x0001, 0x1000  # linux/if_tun.h
 _PACKET = 65_535
 _MTU = 16_000  # large, since each packet passes through Python
@@ -31,29 +33,53 @@ def ip(*arguments: str) -> None:
     subprocess.run(["ip", *arguments], check=True, capture_output=True)
 
 
-class Network:
-    """`delay`: seconds that each way of the link to the gateway takes. Raises CalledProcessError or OSError from
-    `make` where that cannot be had."""
+def need_namespaces() -> None:
+    """Elsewhere than on Linux, and for others than root, a skip that says so."""
+    if os.geteuid() != 0:
+        pytest.skip("network namespaces need root")
+    probe = f"postern{os.getpid()}p"
+    try:
+        ip("netns", "add", probe)
+        ip("netns", "del", probe)
+    except (subprocess.CalledProcessError, FileNotFoundError) as error:
+        pytest.skip(f"no network namespaces here: {error}")
 
-    def __init__(self, delay: float = 0.0) -> None:
-        self.name = f"postern{os.getpid()}"
-        self._delay = delay
+
+@dataclass
+class Network:
+    """`here` and `there` are the two ends of its link, `number` (1 to 99) of this process's alone. `entering` are words
+    to start a program inside by. `delay`: seconds that each way of the link takes."""
+
+    number: int
+    delay: float = 0.0
+    here: str = field(init=False)
+    there: str = field(init=False)
+    name: str = field(init=False)
+    entering: tuple[str, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Tests run beside each other: networks of two processes must not meet.
+        net = f"10.{180 + os.getpid() % 64}.{os.getpid() // 64 % 2 * 100 + self.number}"
+        self.here, self.there = f"{net}.1", f"{net}.2"
+        self.name = f"postern{os.getpid()}n{self.number}"
+        self._link = f"pn{os.getpid()}x{self.number}"
+        self.entering = ("ip", "netns", "exec", self.name)
         self._carrier: subprocess.Popen[str] | None = None
 
     def make(self) -> None:
-        near, far = f"pa{os.getpid()}", f"pb{os.getpid()}"
+        """Raises CalledProcessError or OSError where that cannot be had."""
         ip("netns", "add", self.name)
-        ip("-n", self.name, "link", "set", "lo", "up")
-        if self._delay:
-            self._carry(near)
+        if self.delay:
+            self._carry()
         else:
-            self._pair(near)
-        self._pair(far)
-        for link, here, there in ((near, HERE, THERE), (far, TARGET, EDGE)):
-            ip("addr", "add", f"{here}/24", "dev", link)
-            ip("-n", self.name, "addr", "add", f"{there}/24", "dev", f"x{link}")
-            ip("link", "set", link, "up")
-            ip("-n", self.name, "link", "set", f"x{link}", "up")
+            ip("link", "add", self._link, "type", "veth", "peer", "name", "out", "netns", self.name)
+        ip("addr", "add", f"{self.here}/24", "dev", self._link)
+        ip("-n", self.name, "addr", "add", f"{self.there}/24", "dev", "out")
+        ip("-n", self.name, "addr", "add", f"{INSIDE}/32", "dev", "lo")
+        ip("link", "set", self._link, "up")
+        for device in ("out", "lo"):
+            ip("-n", self.name, "link", "set", device, "up")
+        ip("-n", self.name, "route", "add", "default", "via", self.here)
 
     def remove(self) -> None:
         if self._carrier is not None:
@@ -63,26 +89,38 @@ class Network:
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
-        """Both ways, what is sent to the other end of the link is dropped, and nobody is told."""
-        ip("route", "add", "blackhole", f"{THERE}/32")
-        ip("-n", self.name, "route", "add", "blackhole", f"{HERE}/32")
+        """Both ways, packets go to a machine that is not there: nobody who sends them is told."""
+        ip("neigh", "replace", self.there, "lladdr", _NOBODY, "dev", self._link, "nud", "permanent")
+        ip("-n", self.name, "neigh", "replace", self.here, "lladdr", _NOBODY, "dev", "out", "nud", "permanent")
         try:
             yield
         finally:
-            ip("route", "del", "blackhole", f"{THERE}/32")
-            ip("-n", self.name, "route", "del", "blackhole", f"{HERE}/32")
+            ip("neigh", "del", self.there, "dev", self._link)
+            ip("-n", self.name, "neigh", "del", self.here, "dev", "out")
 
-    def _pair(self, link: str) -> None:
-        ip("link", "add", link, "type", "veth", "peer", "name", "far", "netns", self.name)
-        ip("-n", self.name, "link", "set", "far", "name", f"x{link}")
-
-    def _carry(self, link: str) -> None:
-        command = [sys.executable, "-m", "tests.support.networks", link, f"x{link}", self.name, str(self._delay)]
+    def _carry(self) -> None:
+        far = f"{self._link}o"
+        command = [sys.executable, "-m", "tests.support.networks", self._link, far, self.name, str(self.delay)]
         self._carrier = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self._carrier.stdout is not None
         if self._carrier.stdout.readline() != "up\n":
             assert self._carrier.stderr is not None
             raise OSError(f"no TUN devices here: {self._carrier.stderr.read()}")
+        ip("-n", self.name, "link", "set", far, "name", "out")
+
+
+@contextmanager
+def networks(count: int, delay: float = 0.0) -> Iterator[list[Network]]:
+    """Made, and removed at the end. Skips the test where they cannot be had."""
+    need_namespaces()
+    made = [Network(number, delay) for number in range(1, count + 1)]
+    try:
+        for network in made:
+            network.make()
+        yield made
+    finally:
+        for network in made:
+            network.remove()
 
 
 def _tun(name: str) -> int:

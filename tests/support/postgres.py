@@ -64,12 +64,14 @@ class PostgresServer:
     """`start()`, then `dsn()`; `stop()` ends the server and removes its data. Superuser `postgres`, no password.
 
     `files` are written beside the data, for the server's account only; a value of `settings` finds them by
-    `{folder}`. `hba` replaces the rules of who may log in how, one line each.
+    `{folder}`. `hba` replaces the rules of who may log in how, one line each. `before` are words to start it by, as
+    root: those that lead into another network.
     """
 
     settings: dict[str, str] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
     hba: list[str] = field(default_factory=list)
+    before: tuple[str, ...] = ()
     port: int = 0
     _folder: Path | None = None
     _process: subprocess.Popen[bytes] | None = None
@@ -106,9 +108,12 @@ class PostgresServer:
                 shutil.chown(path, user)
         options = {name: value.replace("{folder}", str(self._folder)) for name, value in options.items()}
         arguments = [item for name, value in options.items() for item in ("-c", f"{name}={value}")]
+        before = self.before
+        if before and user is not None:  # the words themselves are root's to run
+            before, user = (*before, "setpriv", f"--reuid={user}", "--clear-groups", "--"), None
         with (self._folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [str(programs / "postgres"), "-D", str(data), "-p", str(self.port), *arguments],
+                [*before, str(programs / "postgres"), "-D", str(data), "-p", str(self.port), *arguments],
                 user=user,
                 cwd="/",
                 stdout=log,

@@ -14,8 +14,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from click.testing import CliRunner
+from tests.support.postgres import free_port
+from tests.support.processes import descendants, words
 
 from postern.cli.main import cli
 from postern.demo.server import place_for
@@ -87,6 +90,23 @@ class Gateway:
             self.process.kill()
             raise
 
+    def processes(self, word: str) -> list[int]:
+        """Those of it that are called `word`: worker, api."""
+        assert self.process is not None
+        return [pid for pid in descendants(self.process.pid) if word in words(pid)]
+
+    def sessions(self, *wanted: str) -> list[dict[str, Any]]:
+        """All that `postern sessions list` shows; `wanted` are its options."""
+        found: list[dict[str, Any]] = []
+        while True:
+            page = ("--limit", "100", "--offset", str(len(found)))
+            shown = self.run("sessions", "list", "--json", *page, *wanted)
+            assert shown.returncode == 0, shown.stderr
+            answer = json.loads(shown.stdout)
+            found += answer["data"]
+            if not answer["has_next_page"]:
+                return found
+
     def remove(self) -> None:
         if self.process is not None and self.process.poll() is None:
             self.stop()
@@ -114,10 +134,14 @@ class Gateway:
 
 
 @contextmanager
-def started(*flags: str) -> Iterator[Gateway]:
-    """In a folder of its own, which goes with it."""
+def started(*flags: str, again: bool = False, **settings: str) -> Iterator[Gateway]:
+    """In a folder of its own, which goes with it. `again`: it is going to be started again at the same places, since
+    an agent only knows those of its key. `settings` are variables without their POSTERN_."""
     with tempfile.TemporaryDirectory(prefix="postern-") as folder:
         made = Gateway(Path(folder), flags)
+        if again:
+            settings |= {f"{name}_PORT": str(free_port()) for name in PORTS}
+        made.environment |= {f"POSTERN_{name}": value for name, value in settings.items()}
         try:
             made.start()
             yield made

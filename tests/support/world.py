@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 from argon2 import PasswordHasher
 
 from postern.domain.agent import Agent, AgentMode
-from postern.domain.connection import Connection, ConnectionType
+from postern.domain.connection import TERMINAL, Connection, ConnectionType
 from postern.domain.login import ClientKind
 from postern.domain.principal import Account, Principal
 from postern.domain.results import Result
@@ -119,8 +119,8 @@ class World:
         await self.stores.principals.add(Account(principal, password_hash), self.clock())
         return principal
 
-    async def add_agent(self, name: str = "embedded") -> Agent:
-        agent = Agent(uuid4(), self.org_id, name, AgentMode.GATEWAY, self.clock(), self.clock())
+    async def add_agent(self, name: str = "embedded", mode: AgentMode = AgentMode.GATEWAY) -> Agent:
+        agent = Agent(uuid4(), self.org_id, name, mode, self.clock(), self.clock())
         await self.stores.agents.add(agent)
         return agent
 
@@ -152,14 +152,15 @@ class World:
         )
 
     def services(self, machine: Machine | None = None) -> Services:
-        """All services over this store; `postgres` is enforceable, patterns are checked by `re`, hashing is cheap."""
+        """All services over this store; `postgres` and commands are enforceable, patterns are checked by `re`, and
+        hashing is cheap."""
         return build_services(
             self.stores,
             self.signals,
             self.recordings,
             self.clock,
             compiles=compiles,
-            enforceable=frozenset({"postgres"}),
+            enforceable=frozenset({"postgres", TERMINAL}),
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,

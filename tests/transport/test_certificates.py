@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 
+from postern.domain.validity import refused_for_its_dates
 from postern.errors import Misconfigured
 from postern.transport import certificates
 from postern.transport.certificates import Material, ensure, server_names
@@ -51,6 +52,36 @@ def test_a_client_refuses_another_name_and_another_authority(tmp_path: Path) -> 
         shown_name(material, other.authority, "localhost")
 
 
+@pytest.mark.parametrize(("behind", "good"), [(timedelta(hours=23), True), (timedelta(hours=25), False)])
+def test_a_new_certificate_is_good_for_clocks_that_are_up_to_a_day_behind(
+    tmp_path: Path, behind: timedelta, good: bool
+) -> None:
+    """For them it was made in the future."""
+    material = ensure(tmp_path, NAMES, now=datetime.now(UTC) + behind)
+    if good:
+        assert shown_name(material, material.authority, "localhost") == "TLSv1.3"
+        return
+    with pytest.raises(ssl.SSLCertVerificationError) as refused:
+        shown_name(material, material.authority, "localhost")
+    assert "not valid yet by this machine's clock" in refused_for_its_dates(str(refused.value), datetime.now(UTC))
+
+
+def test_a_certificate_that_has_ended_is_told_by_the_clock_too(tmp_path: Path) -> None:
+    material = ensure(tmp_path, NAMES, now=datetime.now(UTC) - certificates.SERVER_LIFE)
+    with pytest.raises(ssl.SSLCertVerificationError) as refused:
+        shown_name(material, material.authority, "localhost")
+    assert "has expired by this machine's clock" in refused_for_its_dates(str(refused.value), datetime.now(UTC))
+    other = ensure(tmp_path / "other", NAMES)
+    with pytest.raises(ssl.SSLCertVerificationError) as refused:
+        shown_name(ensure(tmp_path / "b", NAMES), other.authority, "localhost")
+    assert refused_for_its_dates(str(refused.value), datetime.now(UTC)) == ""
+
+
+def test_no_server_certificate_is_good_for_longer_than_clients_accept(tmp_path: Path) -> None:
+    shown = x509.load_pem_x509_certificate(ensure(tmp_path, NAMES).certificate.read_bytes())
+    assert shown.not_valid_after_utc - shown.not_valid_before_utc <= timedelta(days=398)
+
+
 def test_a_second_start_changes_nothing(tmp_path: Path) -> None:
     ensure(tmp_path, NAMES)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
@@ -72,7 +103,7 @@ def test_keys_are_readable_by_the_owner_only(tmp_path: Path) -> None:
 )
 def test_the_server_certificate_is_renewed_and_the_authority_kept(tmp_path: Path, spoil: str) -> None:
     now = datetime.now(UTC)
-    nearly_over = timedelta(hours=2) + certificates.SERVER_LIFE - certificates.RENEW_BEFORE
+    nearly_over = certificates.SERVER_LIFE - certificates.RENEW_BEFORE
     material = ensure(tmp_path / "tls", NAMES, now=now - nearly_over if spoil == "expiry" else now)
     authority, certificate = material.authority.read_bytes(), material.certificate.read_bytes()
     names: tuple[str, ...] = NAMES

@@ -193,18 +193,32 @@ def test_a_master_key_file_that_others_can_read_is_refused(settings: Settings) -
 
 def test_the_commands(settings: Settings) -> None:
     runner = CliRunner(env={"POSTERN_HOME": str(settings.home), "POSTERN_DATABASE_URL": settings.database_url})
-    shown = json.loads(runner.invoke(cli, ["keys", "status", "--json"]).output)
+    status = ["keys", "status", "--json"]
+    shown = json.loads(runner.invoke(cli, status).output)
     assert shown["rotated"]
     assert [key["organisation"] for key in shown["data_keys"]] == ["default", None]
     to = master_file(settings.home)
     done = runner.invoke(cli, ["keys", "rotate", "--to", to])
     assert (done.exit_code, done.stdout.split(",")[0]) == (0, "2 data keys are wrapped anew")
     env = {"POSTERN_MASTER_KEY": to}
+    again = json.loads(runner.invoke(cli, ["keys", "rotate", "--to", to, "--json"], env=env).stdout)
+    assert (again["wrapped"], again["master"]) == (0, json.loads(runner.invoke(cli, status, env=env).stdout)["master"])
+    renewed = json.loads(runner.invoke(cli, ["keys", "renew", "--json"], env=env).stdout)
+    assert [one["organisation"] for one in renewed] == ["default", None]
     assert runner.invoke(cli, ["keys", "renew", "--organisation", "default"], env=env).exit_code == 0
     assert "(server)" in runner.invoke(cli, ["keys", "status"], env=env).stdout
     refused = runner.invoke(cli, ["keys", "status"])
     assert (refused.exit_code, "cannot be read" in refused.stdout) == (0, True)
     assert runner.invoke(cli, ["keys", "renew", "--organisation", "nobody"], env=env).exit_code == 5
+
+
+def test_how_far_it_is_is_told(settings: Settings) -> None:
+    asyncio.run(planted(settings))
+    to = master_file(settings.home)
+    wrapped, sealed = list[int](), list[int]()
+    assert keys.rotate(settings, to, wrapped.append)[1] == sum(wrapped) == 2
+    done = keys.renew(replace(settings, master_key=to), None, sealed.append)
+    assert sum(one.values for one in done) == len(sealed) > 0
 
 
 def test_what_the_commands_did_is_in_the_audit_log(settings: Settings) -> None:

@@ -9,7 +9,7 @@ from postern.agent.files import SecretFiles
 from postern.agent.policy import ANYTHING, NO_COMMANDS
 from postern.agent.reach import Reach
 from postern.agent.secrets import Resolver
-from postern.domain.connection import TERMINAL
+from postern.domain.connection import TERMINAL, Connection
 from postern.domain.permit import Permit
 from postern.errors import Denied
 from postern.integrations.secrets.sources import Sources
@@ -42,12 +42,18 @@ class EmbeddedAgent:
     async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
         connection = permit.connection
         if connection.protocol == TERMINAL and not (self._commands and connection.org_id == self._owner):
-            raise Denied(
-                f"connection {connection.name!r} runs a command, and the gateway's own agent runs none: it could read "
-                "the gateway's keys. Give the connection another agent, or, where nobody else uses this gateway, set "
-                "POSTERN_GATEWAY_COMMANDS=true"
-            )
+            raise Denied(self._refusal(connection))
         return await self._reach(permit).dial(Order.of(permit, start, session_id, self._timeout))
+
+    def _refusal(self, connection: Connection) -> str:
+        said = (
+            f"connection {connection.name!r} runs a command, and the gateway's own agent runs none: it could read the "
+            "gateway's keys. An administrator may give it another agent: `postern admin agents create`, then "
+            f"`postern connections update {connection.name} --agent NAME`"
+        )
+        if connection.org_id != self._owner:
+            return said
+        return f"{said}; or, where nobody else uses this gateway, start it with POSTERN_GATEWAY_COMMANDS=true"
 
     async def cancel(self, permit: Permit, target: Target) -> None:
         order = Order.of(permit, Start(), UUID(int=0), self._timeout)

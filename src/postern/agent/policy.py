@@ -4,6 +4,7 @@
     targets = ["db.internal:5432", "*.svc:*", "10.1.0.0/16:*"]
     commands = false                              # whether commands may be run on the agent's machine
     variables = ["SHOP_*"]                        # environment variables that _envjson references may name
+    references = ["_vaultkv2:kv/shop/*"]          # what secrets may refer to: PROVIDER[:NAME[:KEY]]
 
 What is left out is not limited. A file that cannot be read stops the agent: it never means that all is allowed.
 """
@@ -15,9 +16,41 @@ from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 from ipaddress import ip_address, ip_network
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from postern.domain.reference import FORMS, Reference
 from postern.errors import Denied, Misconfigured
+
+
+@dataclass(frozen=True, slots=True)
+class ReferencePattern:
+    """Each part by itself, so that a wildcard in a name never reaches into the key."""
+
+    provider: str
+    name: str
+    key: str
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """`*` stands for what is left out. The colons of an ARN are its name's own. Raises ValueError."""
+        provider, colon, rest = text.partition(":")
+        if provider not in FORMS:
+            raise ValueError(f"{text!r} begins with none of {', '.join(FORMS)}")
+        if colon and not rest:
+            raise ValueError(f"{text!r} has no name behind its colon; leave the colon out for all of {provider}")
+        parts = rest.split(":")
+        length = _ARN_PARTS if parts[0] == "arn" else 1
+        if len(parts) > length + 1:
+            raise ValueError(f"{text!r} is not PROVIDER, PROVIDER:NAME or PROVIDER:NAME:KEY")
+        key = parts[length] if len(parts) > length else "*"
+        return cls(provider, ":".join(parts[:length]) or "*", key)
+
+    def fits(self, reference: Reference) -> bool:
+        return (
+            reference.provider == self.provider
+            and fnmatchcase(reference.name, self.name)
+            and fnmatchcase(reference.key, self.key)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +61,7 @@ class LocalPolicy:
     targets: tuple[str, ...] | None = None
     commands: bool = True
     variables: tuple[str, ...] | None = None
+    references: tuple[ReferencePattern, ...] | None = None
 
     def check_connection(self, name: str) -> None:
         """Raises Denied."""
@@ -47,11 +81,17 @@ class LocalPolicy:
                 "ask who runs the agent"
             )
 
+    def check_reference(self, reference: Reference) -> None:
+        """By its text: what a provider makes of a name is not known here. Raises Denied."""
+        if self.references is not None and not any(pattern.fits(reference) for pattern in self.references):
+            raise Denied(f"the agent's own policy does not let it resolve {reference}; ask who runs the agent")
+
     def shows(self, variable: str) -> bool:
         """Whether references may name this variable of the agent's environment."""
         return self.variables is None or _fits_any(variable, self.variables)
 
 
+_ARN_PARTS = 7  # arn:partition:service:region:account:secret:name
 ANYTHING = LocalPolicy()
 NO_COMMANDS = LocalPolicy(commands=False)
 
@@ -70,6 +110,7 @@ def read(path: Path) -> LocalPolicy:
         targets=_targets(path, _texts(path, given, "targets")),
         commands=_flag(path, given, "commands"),
         variables=_texts(path, given, "variables"),
+        references=_references(path, _texts(path, given, "references")),
     )
 
 
@@ -95,6 +136,15 @@ def _targets(path: Path, given: tuple[str, ...] | None) -> tuple[str, ...] | Non
         if not colon or not (port == "*" or port.isdecimal()):
             raise Misconfigured(f"the agent's policy {path}: {target!r} is not HOST:PORT, such as db.internal:5432")
     return given
+
+
+def _references(path: Path, given: tuple[str, ...] | None) -> tuple[ReferencePattern, ...] | None:
+    if given is None:
+        return None
+    try:
+        return tuple(map(ReferencePattern.read, given))
+    except ValueError as error:
+        raise Misconfigured(f"the agent's policy {path}: references: {error}") from None
 
 
 def _fits_any(name: str, patterns: tuple[str, ...]) -> bool:

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from postern.agent.files import SecretFiles
+from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.domain.connection import SecretKind, secret_key
 from postern.domain.reference import Reference
 from postern.domain.secret import Secret
-from postern.errors import Invalid, Unavailable
+from postern.errors import Denied, Invalid, Unavailable
 from postern.integrations.secrets.sources import Sources
 from postern.relay.orders import Order
 
@@ -35,15 +36,17 @@ class Resolved:
 
 
 class Resolver:
-    """`sources` is None where connections must not refer to anything: then only values are taken."""
+    """`sources` is None where connections must not refer to anything: then only values are taken. `policy` says to what
+    they may."""
 
-    def __init__(self, sources: Sources | None, files: SecretFiles) -> None:
+    def __init__(self, sources: Sources | None, files: SecretFiles, policy: LocalPolicy = ANYTHING) -> None:
         self._sources = sources
         self._files = files
+        self._policy = policy
 
     async def resolve(self, order: Order, *, files: bool = True) -> Resolved:
-        """All or nothing: raises Unavailable naming the connection, the secret and the reason. Without `files` none
-        are written, and `env` lacks their paths."""
+        """All or nothing: raises Unavailable naming the connection, the secret and the reason, Denied where the policy
+        is the reason. Without `files` none are written, and `env` lacks their paths."""
         contents = await self._contents(order)
         texts = {name: Secret(text) for name, (_, content) in contents.items() if (text := _text(content)) is not None}
         env = {name: texts[name] for name, (kind, _) in contents.items() if kind is SecretKind.VARIABLE}
@@ -101,9 +104,10 @@ class Resolver:
                 "own machine knows; store the value, or use an agent of your own"
             )
         try:
+            self._policy.check_reference(reference)
             return (await self._sources.value(reference)).reveal()
-        except Unavailable as problem:
-            raise Unavailable(f"{where}: {problem.message}") from None
+        except (Denied, Unavailable) as problem:
+            raise type(problem)(f"{where}: {problem.message}") from None
 
 
 def facts_of(order: Order) -> Mapping[str, str]:

@@ -13,12 +13,14 @@ from postern.api.depends import services_of
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
     """What stays as it is while the server runs. `host` is the name of this machine for clients; `ca_certificate` is
-    PEM text, None when certificates are publicly trusted."""
+    PEM text, None when certificates are publicly trusted; `gateway_commands` whether the gateway's own agent runs
+    commands, of the default organisation's connections."""
 
     host: str
     tunnel_url: str
     grpc_url: str
     ca_certificate: str | None
+    gateway_commands: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ class Told:
     tunnel_url: str
     grpc_url: str
     ca_certificate: str | None
+    gateway_commands: bool
 
 
 async def info_of(request: Request) -> Told:
@@ -46,6 +49,7 @@ async def info_of(request: Request) -> Told:
         tunnel_url=info.tunnel_url,
         grpc_url=info.grpc_url,
         ca_certificate=info.ca_certificate,
+        gateway_commands=info.gateway_commands,
     )
 
 

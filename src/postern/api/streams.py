@@ -10,6 +10,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from postern.api.schemas.sessions import StreamFormat, Triple
@@ -34,17 +35,46 @@ def event_stream(
     return [text], len(text.encode())
 
 
-def output(sessions: Sessions, session: Session, limit: int) -> tuple[str, bool]:
-    """Output and errors as one text of at most `limit` bytes, and whether some is left out."""
-    kept, size = [], 0
-    for _, kind, content in sessions.events(session):
+@dataclass(slots=True)
+class Text:
+    """The first `limit` bytes of what is added."""
+
+    limit: int
+    truncated: bool = False
+    _kept: list[bytes] = field(default_factory=list)
+    _size: int = 0
+
+    def add(self, content: bytes) -> None:
+        room = self.limit - self._size
+        if room > 0:
+            self._kept.append(content[:room])
+        self._size += len(content)
+        self.truncated = self._size > self.limit
+
+    def __str__(self) -> str:
+        return b"".join(self._kept).decode(errors="ignore" if self.truncated else "replace")
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What came out: everything in its order, and either stream by itself."""
+
+    both: Text
+    stdout: Text
+    stderr: Text
+
+
+def output(events: Events, limit: int) -> Output:
+    """Each text of at most `limit` bytes."""
+    found = Output(Text(limit), Text(limit), Text(limit))
+    for _, kind, content in events:
         if kind == "i":
             continue
-        kept.append(content[: limit - size])
-        size += len(content)
-        if size > limit:
-            return b"".join(kept).decode(errors="ignore"), True
-    return b"".join(kept).decode(errors="replace"), False
+        found.both.add(content)
+        (found.stderr if kind == "e" else found.stdout).add(content)
+        if found.both.truncated and found.stdout.truncated and found.stderr.truncated:
+            break
+    return found
 
 
 def file_chunks(

@@ -16,18 +16,31 @@ from typing import Any
 import click
 
 from postern.cli import profile
+from postern.errors import PosternError
 
 PATIENCE = 1.0  # seconds for the gateway's answer
 KEPT = 30.0  # seconds that names are kept for
 _MOST = 100  # names; one page of the API
 _MAX_BYTES = 1 << 20
 
-# What is completed: the path of its list, and the field that is typed. A search narrows lists that are longer.
+# What is completed: the path of its list, and the field that is typed; `key=value` where there are two. A search
+# narrows lists that are longer.
 _LISTS = {
-    "agents": ("/agents", "name", True),
-    "connections": ("/connections", "name", True),
-    "sessions": ("/sessions", "id", False),
-    "users": ("/users", "email", False),
+    "access_rules": ("/access-rules", ("name",), False),
+    "agents": ("/agents", ("name",), True),
+    "api_keys": ("/api-keys", ("name",), False),
+    "connections": ("/connections", ("name",), True),
+    "features": ("/feature-flags", ("name",), False),
+    "groups": ("/users/groups", ("name",), False),
+    "guardrail_ids": ("/guardrails", ("id",), False),
+    "guardrails": ("/guardrails", ("name",), False),
+    "machines": ("/machineidentities", ("name",), False),
+    "resources": ("/resources", ("name",), False),
+    "second_factors": ("/users/self/second-factors", ("id",), False),
+    "service_accounts": ("/serviceaccounts", ("subject",), False),
+    "sessions": ("/sessions", ("id",), False),
+    "tags": ("/connection-tags", ("key", "value"), False),
+    "users": ("/users", ("email",), False),
 }
 
 Completion = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -43,7 +56,37 @@ def _completion(kind: str) -> Completion:
     return complete
 
 
-agents, connections, sessions, users = map(_completion, ("agents", "connections", "sessions", "users"))
+access_rules = _completion("access_rules")
+agents = _completion("agents")
+api_keys = _completion("api_keys")
+connections = _completion("connections")
+features = _completion("features")
+groups = _completion("groups")
+guardrail_ids = _completion("guardrail_ids")
+guardrails = _completion("guardrails")
+machines = _completion("machines")
+resources = _completion("resources")
+second_factors = _completion("second_factors")
+service_accounts = _completion("service_accounts")
+sessions = _completion("sessions")
+tags = _completion("tags")
+users = _completion("users")
+
+
+def profiles(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Of this machine."""
+    try:
+        known = profile.config(profile.environ()).profiles
+    except PosternError:
+        return []
+    return sorted(name for name in known if name.startswith(incomplete))
+
+
+def types(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Of what can be masked."""
+    from postern.domain.masking import InfoType
+
+    return sorted(name for name in InfoType if name.startswith(incomplete.upper()))
 
 
 def _names(kind: str, incomplete: str) -> list[str]:
@@ -64,10 +107,11 @@ def _names(kind: str, incomplete: str) -> list[str]:
 def _asked(used: profile.Profile, kind: str, search: str | None) -> dict[str, Any]:
     from postern.client.http import Http  # costs more than everything else here: not before it is needed
 
-    path, field, _ = _LISTS[kind]
+    path, fields, _ = _LISTS[kind]
     with Http(used.api_url, used.token, authority=used.authority or None, timeout=PATIENCE) as http:
         page = http.call("GET", path, query={"limit": _MOST, "search": search})
-    return {"names": [str(one[field]) for one in page["data"]], "more": bool(page["has_next_page"])}
+    names = ["=".join(str(one[field]) for field in fields) for one in page["data"]]
+    return {"names": names, "more": bool(page.get("has_next_page"))}
 
 
 def _folder() -> Path:

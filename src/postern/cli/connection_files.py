@@ -8,6 +8,7 @@ from typing import IO, Any
 
 import click
 
+from postern.cli import unserved
 from postern.client.client import Client
 from postern.client.shapes import Row
 from postern.domain.text import one_line
@@ -103,12 +104,15 @@ def applied(api: Client, wanted: Row) -> Row:
             new = {"type": "database", **MODES, **given}
             if "agent_id" not in new:
                 new["agent_id"] = api.agents.default()
-            api.connections.create(new)
+            unserved.warn(api, api.connections.create(new))
             return {"name": name, "action": "created"}
         changes = {key: value for key, value in given.items() if key == "secret" or current.get(key) != value}
         if not changes:
             return {"name": name, "action": "unchanged"}
-        after: Row = dict(api.connections.update(name, changes))
+        changed = api.connections.update(name, changes)
+        if not changes.keys().isdisjoint(("command", "agent_id")):
+            unserved.warn(api, changed)
+        after: Row = dict(changed)
         # Values of a secret are shown to nobody, so whether these were the same is not known here.
         told = any((given.get("secret") or {}).values())
         return {"name": name, "action": "changed" if told or after != current else "unchanged"}

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.output import emit, fields, json_option, local_time, table
 from postern.client.resources import PAGE, Collection
 from postern.client.shapes import Row, RowPage
@@ -18,6 +19,13 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 DEFAULT_LIMIT = 50
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
+groups_option = click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    help="A group from now on; repeatable, replaces all.",
+    shell_complete=completion.groups,
+)
 
 
 def paging_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,8 +15,10 @@ from urllib.parse import urlsplit
 import click
 
 from postern.cli.loopback import DEADLINE, Loopback
+from postern.cli.progress import Progress
 from postern.client.authentication import Authentication, Ticket
 from postern.client.http import Http
+from postern.client.shapes import Device
 from postern.domain.secret import Secret
 from postern.domain.text import printable
 from postern.errors import Denied, Invalid, TooMany, Unauthenticated, Unavailable
@@ -114,7 +116,9 @@ def by_browser(
         if not _opened(open_browser, url):
             say("No browser could be opened from here.")
         say("Waiting for the browser (Ctrl-C gives up; --no-browser logs in by a browser of another machine).")
-        return door.exchange(loopback.wait(deadline), verifier)
+        with Progress(f"waiting for the browser, {deadline:g} s at most", after=0):
+            code = loopback.wait(deadline)
+        return door.exchange(code, verifier)
 
 
 def by_device(gateway: Gateway, sleep: Callable[[float], None] = time.sleep) -> Secret:
@@ -127,22 +131,27 @@ def by_device(gateway: Gateway, sleep: Callable[[float], None] = time.sleep) -> 
             f"Open this address in any browser:\n\n  {device['verification_url']}\n\n"
             f"and type this code there:  {device['user_code']}\n\nWaiting (Ctrl-C gives up)."
         )
-        interval = min(max(float(device["interval"]), 1.0), 60.0)
-        left = float(device["expires_in"])
-        while left > 0:
-            sleep(interval)
-            left -= interval
-            try:
-                token = door.poll_device(Secret(device["device_code"]))
-            except TooMany:
-                interval = min(interval + SLOWER, 60.0)
-            except Unavailable:
-                interval = min(interval * 2, 60.0)
-            except Denied:
-                raise Denied("somebody refused this login in the browser") from None
-            else:
-                if token is not None:
-                    return token
+        with Progress(f"waiting for {device['user_code']} to be confirmed", after=0):
+            return _confirmed(door, device, sleep)
+
+
+def _confirmed(door: Authentication, device: Device, sleep: Callable[[float], None]) -> Secret:
+    interval = min(max(float(device["interval"]), 1.0), 60.0)
+    left = float(device["expires_in"])
+    while left > 0:
+        sleep(interval)
+        left -= interval
+        try:
+            token = door.poll_device(Secret(device["device_code"]))
+        except TooMany:
+            interval = min(interval + SLOWER, 60.0)
+        except Unavailable:
+            interval = min(interval * 2, 60.0)
+        except Denied:
+            raise Denied("somebody refused this login in the browser") from None
+        else:
+            if token is not None:
+                return token
     raise Unauthenticated("nobody confirmed the code in time")
 
 

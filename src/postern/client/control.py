@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -23,6 +24,7 @@ from postern.domain.control import HEARTBEAT, SILENCE, AgentOrder, Drain, Welcom
 from postern.domain.declaration import Declaration
 from postern.domain.secret import Secret
 from postern.domain.text import one_line
+from postern.domain.validity import refused_for_its_dates
 from postern.errors import Conflict, Denied, Invalid, Malformed, PosternError, Unauthenticated, Unavailable
 from postern.transport.control import control_pb2 as messages
 
@@ -242,6 +244,8 @@ def _workers(texts: Any) -> frozenset[UUID]:
 def _explained(error: grpc.aio.AioRpcError, service: Service) -> str:
     """In words, where gRPC's own are for those who wrote it."""
     details = one_line(error.details() or "no reason was given")
+    if dates := refused_for_its_dates(details, datetime.now(UTC)):
+        return dates
     if "CERTIFICATE_VERIFY_FAILED" in details:
         issuer = "a public authority" if service.authority is None else "the authority that the key names"
         return (

@@ -6,6 +6,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Self
 from uuid import uuid4
@@ -14,6 +15,7 @@ import httpx
 
 from postern import __version__
 from postern.domain.secret import Secret
+from postern.domain.validity import refused_for_its_dates
 from postern.errors import Invalid, Unavailable, error_of
 
 _PAGE = 100  # items; the most that the API answers at once
@@ -62,9 +64,17 @@ class Http:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._client.close()
 
-    def call(self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None) -> Any:
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Any:
         """The answer's JSON; None for an answer without a body. Query values that are None are left out."""
-        answer = self.send(method, path, body=body, query=query)
+        answer = self.send(method, path, body=body, query=query, headers=headers)
         return self._json(answer) if answer.content else None
 
     def all(self, path: str, *, query: Mapping[str, Any] | None = None) -> list[Any]:
@@ -81,11 +91,18 @@ class Http:
                 return found
 
     def send(
-        self, method: str, path: str, *, body: Any = None, query: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """The whole answer, for callers that need a header of it."""
         key = {"Idempotency-Key": uuid4().hex} if self._is_known and method in _WRITES else {}
-        request = self._client.build_request(method, path, json=body, params=_given(query), headers=key)
+        sent = {**(headers or {}), **key}
+        request = self._client.build_request(method, path, json=body, params=_given(query), headers=sent)
         with self._told():
             if not key:
                 return self._checked(self._client.send(request))
@@ -183,6 +200,8 @@ def _given(query: Mapping[str, Any] | None) -> dict[str, Any]:
 
 def _why(error: httpx.HTTPError) -> str:
     text = str(error) or type(error).__name__
+    if dates := refused_for_its_dates(text, datetime.now(UTC)):
+        return dates
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return f"its certificate is not trusted ({text}); give its CA with `postern login --ca FILE`"
     return f"{text}; check the address, and that `postern up` runs"

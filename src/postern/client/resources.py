@@ -169,15 +169,22 @@ class Sessions:
         script: str,
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        *,
+        wait: int | None = None,
     ) -> ExecResult:
-        """Answers when the script has ended, or after about 50 s with output_status `running`. `arguments` and
-        `environment` are for commands."""
+        """Answers when the script has ended, or after `wait` seconds, at most and by default 50, with output_status
+        `running`. `arguments` and `environment` are for commands."""
         body: dict[str, Any] = {"connection": connection, "script": script}
         if arguments:
             body["client_args"] = [*arguments]
         if environment:
             body["env_vars"] = {f"envvar:{name}": _base64(value) for name, value in environment.items()}
-        return cast(ExecResult, self._http.call("POST", "/sessions", body=body))
+        headers = None if wait is None else {"Prefer": f"wait={wait}"}
+        return cast(ExecResult, self._http.call("POST", "/sessions", body=body, headers=headers))
+
+    def execution(self, session_id: str) -> ExecResult:
+        """What `execute` answers, of a script that runs already or has ended."""
+        return cast(ExecResult, self._http.call("GET", _path("sessions", session_id, "exec")))
 
 
 class SecondFactors:

@@ -90,10 +90,13 @@ class SessionPage(TypedDict):
 
 
 class ExecResult(TypedDict):
-    """`output_status` is success, failed or running; `execution_time` in milliseconds."""
+    """`output_status` is success, failed or running; `execution_time` in milliseconds. `stdout` and `stderr` only of
+    a command."""
 
     session_id: str
     output: str | None
+    stdout: NotRequired[str | None]
+    stderr: NotRequired[str | None]
     output_status: str
     exit_code: int | None
     error: dict[str, Any] | None
@@ -116,6 +119,7 @@ class ServerInfo(TypedDict):
     tunnel_url: str
     grpc_url: str
     ca_certificate: str | None
+    gateway_commands: NotRequired[bool]
 
 
 class PublicServerInfo(TypedDict):

@@ -43,6 +43,7 @@ class CommandGate:
             if permit.connection.protocol != TERMINAL:
                 raise Denied(f"connection {permit.connection.name!r} has no command; reach it with its own client")
             metadata = {"client_address": stream.peer, "terminal": "yes" if start.terminal else "no"}
+            stream.on_known()
             session, target = await self._engine.open(permit, start, metadata, since=since)
             return self._engine.run(session, stream, target, since=since)
         except PosternError as error:

@@ -82,7 +82,6 @@ class Engine:
         self._dialer = dialer
         self._parts = parts
         self._max_duration = max_duration
-        self._tasks: set[asyncio.Task[None]] = set()
 
     async def dial(self, opening: Opening, permit: Permit, start: Start, *, since: int) -> Target:
         """Raises what dialling raises, and EndedEarly."""
@@ -188,7 +187,7 @@ class Engine:
             link,
             opened.recording,
             clock=clock,
-            cancel_target=lambda: self._cancel(permit, target),
+            cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
         )
         return LiveLink(opened.id, permit, opened.view, driver, opened.started, self._max_duration, cancel_key)
 
@@ -213,11 +212,6 @@ class Engine:
             )
         except Unavailable as error:
             log.error("session %s could not be closed in the store: %s", opened.id, error.message)
-
-    def _cancel(self, permit: Permit, target: Target) -> None:
-        task = asyncio.get_running_loop().create_task(self._dialer.cancel(permit, target))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _reason(error: BaseException) -> EndReason:

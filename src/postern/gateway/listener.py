@@ -7,6 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 from postern.errors import ProtocolViolation
 from postern.relay.handshake import StreamHandshake
@@ -17,9 +18,10 @@ Serve = Callable[[StreamHandshake], Awaitable[Awaitable[None] | None]]
 
 
 class Logins:
-    """Runs logins. `serve(stream)` logs a client in; what it answers is awaited without the deadline.
+    """Runs logins. `serve(stream)` logs a client in; what it answers is awaited without the deadline. That is lifted
+    before by `stream.on_known`, since a client must not pay for a target that is slow.
 
-    Clients that are not logged in yet are bounded, over all and for each address.
+    Clients that are not logged in yet, or wait for their target, are bounded, over all and for each address.
     """
 
     def __init__(self, *, timeout: float, most: int, most_per_address: int) -> None:
@@ -44,7 +46,8 @@ class Logins:
     async def _run(self, stream: StreamHandshake, serve: Serve, address: str) -> None:
         rest: Awaitable[None] | None = None
         try:
-            async with asyncio.timeout(self._timeout):
+            async with asyncio.timeout(self._timeout) as deadline:
+                stream.on_known = partial(deadline.reschedule, None)
                 rest = await serve(stream)
         except TimeoutError:
             log.info("client %s did not finish its login within %g seconds", address, self._timeout)

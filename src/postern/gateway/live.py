@@ -9,6 +9,7 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from postern.domain.permit import Permit
@@ -66,6 +67,7 @@ class LiveLinks:
         self._openings: set[Opening] = set()
         self._by_key: dict[bytes, LiveLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
+        self._cancels: set[asyncio.Task[None]] = set()
         self.changes = 0  # signals so far that may have ended or changed a permit
         signals.subscribe(Topic.SESSION_KILL, self._on_kill)
         signals.subscribe(Topic.CREDENTIAL_REVOKED, self._on_revoked)
@@ -111,6 +113,12 @@ class LiveLinks:
         link.driver.cancel()
         return True
 
+    def cancelling(self, work: Coroutine[None, None, None]) -> None:
+        """`work` asks a target to stop what it runs for a link, which may be gone before that is done."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._cancels.add(task)
+        task.add_done_callback(self._cancels.discard)
+
     async def sweep(self) -> None:
         """Ends what is over its time, once a second, for ever."""
         while True:
@@ -131,10 +139,11 @@ class LiveLinks:
         return bool(limit) and not link.driver.link.busy and link.driver.idle >= limit
 
     async def stop(self, grace: float) -> None:
-        """Ends every link, and waits until they are closed or `grace` seconds have passed."""
+        """Ends every link, and waits until they are closed and their targets stop what they ran, or `grace` seconds
+        have passed."""
         for link in list(self._links):
             link.driver.end(EndReason.GATEWAY_STOPPED, _REASONS[EndReason.GATEWAY_STOPPED])
-        waiting = [link.driver.done for link in self._links]
+        waiting: list[asyncio.Future[Any]] = [*(link.driver.done for link in self._links), *self._cancels]
         if waiting:
             await asyncio.wait(waiting, timeout=grace)
 

@@ -92,6 +92,7 @@ class PostgresGate:
         database = None if startup.database == own_name else startup.database
         parameters = {"application_name": f"postern {permit.principal.email}", **startup.parameters}
         metadata = _metadata(startup, stream.peer, database)
+        stream.on_known()
         session, target = await self._engine.open(permit, Start(database, parameters), metadata, since=since)
         key = secrets.token_bytes(36 if startup.protocol >= PROTOCOL_3_2 else 8)
         # The process id of a cancel key is a signed number for some drivers: keep it positive.

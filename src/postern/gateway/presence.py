@@ -72,15 +72,25 @@ class Presence:
                 self._tunnels.drop(agent.id, "this agent's key is good no more")
 
     async def _announce(self, agent_id: UUID, came: bool) -> None:
+        if came is not self._tunnels.holds(agent_id):
+            return  # it changed again meanwhile, which is announced, too
         with suppress(PosternError):
             if came:
                 await self._agents.beat_for([agent_id])
+            else:
+                await self._agents.gone(agent_id)
             await self._agents.announce(agent_id, AgentChange.CAME if came else AgentChange.WENT)
 
     def _on_changed(self, payload: Mapping[str, str]) -> None:
-        reason = _ENDED.get(AgentChange(payload["change"]))
-        if reason is not None:
-            self._tunnels.drop(UUID(payload["agent_id"]), reason)
+        agent_id, change = UUID(payload["agent_id"]), AgentChange(payload["change"])
+        if change in _ENDED:
+            self._tunnels.drop(agent_id, _ENDED[change])
+        elif change is AgentChange.WENT and self._tunnels.holds(agent_id):  # from another worker
+            self._start(self._contradict(agent_id))
+
+    async def _contradict(self, agent_id: UUID) -> None:
+        with suppress(PosternError):
+            await self._agents.beat_for([agent_id])
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

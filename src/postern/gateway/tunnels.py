@@ -35,6 +35,9 @@ class Tunnels:
     def agents(self) -> list[Agent]:
         return list(self._agents.values())
 
+    def holds(self, agent_id: UUID) -> bool:
+        return agent_id in self._instances
+
     def add(self, agent: Agent, instance: str, mux: Mux) -> None:
         """It is forgotten by itself when it is lost. An instance too many is closed at once."""
         agent_id = agent.id

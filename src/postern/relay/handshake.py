@@ -22,8 +22,15 @@ T = TypeVar("T")
 _HIGH = 64 * 1024
 
 
+def _nothing() -> None: ...
+
+
 class StreamHandshake(asyncio.Protocol):
-    """One side of a login. `context` makes TLS possible; `server_name` makes this the TLS client."""
+    """One side of a login. `context` makes TLS possible; `server_name` makes this the TLS client.
+
+    `on_known` is to be called once this peer has done its part: from then on it waits for others, which have deadlines
+    of their own.
+    """
 
     def __init__(
         self,
@@ -43,6 +50,7 @@ class StreamHandshake(asyncio.Protocol):
         self._paused = False
         self.transport: asyncio.Transport | None = None
         self.peer = ""
+        self.on_known: Callable[[], None] = _nothing
 
     # asyncio.Protocol
 

@@ -108,6 +108,11 @@ class Agents:
             there |= await self._store.seen(agent_ids[start : start + _AT_ONCE], at)
         return frozenset(there)
 
+    async def gone(self, agent_id: UUID) -> None:
+        """Says that a worker has lost its last tunnel to this agent: it counts as gone at once, and not only when
+        nobody has heard of it for ALIVE_FOR. Another worker that holds one hears of it, and says otherwise."""
+        await self._store.seen([agent_id], self._now() - ALIVE_FOR)
+
     async def still_good(self, agents: Sequence[Agent]) -> frozenset[UUID]:
         """Which of these still have the key that they enrolled with: who may have missed a signal asks it."""
         good = set[UUID]()

@@ -14,7 +14,7 @@ class DoneSignals:
     """Wakes who waits for `session.done`, or another topic whose payload `key` says what is done. One per process."""
 
     def __init__(self, signals: Signals, topic: str = Topic.SESSION_DONE, key: str = "session_id") -> None:
-        self._waiting: dict[str, asyncio.Event] = {}
+        self._waiting: dict[str, set[asyncio.Event]] = {}
         self._key = key
         signals.subscribe(topic, self._wake)
         signals.subscribe(Topic.RESUMED, self._wake_all)
@@ -22,20 +22,24 @@ class DoneSignals:
     @asynccontextmanager
     async def listen(self, key: UUID) -> AsyncIterator[asyncio.Event]:
         """The event is set when that one may be done; begin to listen before it can start."""
-        event = self._waiting[str(key)] = asyncio.Event()
+        event = asyncio.Event()
+        waiting = self._waiting.setdefault(str(key), set())
+        waiting.add(event)
         try:
             yield event
         finally:
-            del self._waiting[str(key)]
+            waiting.discard(event)
+            if not waiting:
+                self._waiting.pop(str(key), None)
 
     def _wake(self, payload: Mapping[str, str]) -> None:
-        event = self._waiting.get(payload.get(self._key, ""))
-        if event is not None:
+        for event in self._waiting.get(payload.get(self._key, ""), ()):
             event.set()
 
     def _wake_all(self, _payload: Mapping[str, str]) -> None:
-        for event in self._waiting.values():
-            event.set()
+        for waiting in self._waiting.values():
+            for event in waiting:
+                event.set()
 
 
 async def looks(event: asyncio.Event, wait: float, again: float) -> AsyncIterator[None]:

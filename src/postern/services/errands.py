@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from postern.domain.connection import TERMINAL
 from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, Failure
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
@@ -83,11 +84,13 @@ class Errands:
         """
         given = {name: value for name, value in (arguments or {}).items() if value is not None}
         permit = await self._admit(principal, connection, kind, source)
-        subtype = permit.connection.subtype
+        name, subtype = permit.connection.name, permit.connection.subtype
+        if permit.connection.protocol == TERMINAL:
+            raise Malformed(f"connection {name!r} is a command and has no {_NAMES[kind]}; run it: postern exec {name}")
         if subtype not in self._answerable:
             raise Malformed(f"connection: subtype {subtype!r} has no {_NAMES[kind]} yet")
-        for name, value in given.items():
-            _check_name(name, value)
+        for field, value in given.items():
+            _check_name(field, value)
         if self._waiting >= MOST:
             raise TooMany(f"{MOST} tests and look-ups run already; try again in a moment", retry_after=1)
         errand = Errand(uuid4(), principal.org_id, principal.id, permit.connection.id, kind, given, source, self._now())

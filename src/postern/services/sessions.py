@@ -188,17 +188,21 @@ class Sessions:
         """The texts of the queries. Blocks on files: call it from a thread."""
         return self._recordings.operations(session)
 
-    async def finished(self, principal: Principal, session_id: UUID | str) -> Session:
-        """A script that has run to its end, for `results`. Files of sessions of others must not be switched off.
-
-        Raises NotFound, Denied, Invalid when it is no script, Conflict while it runs."""
+    async def script(self, principal: Principal, session_id: UUID | str) -> Session:
+        """A script, running or not, of which everything may be told. Files of sessions of others must not be switched
+        off. Raises NotFound, Denied, Invalid when it is no script."""
         session = await self.get(principal, session_id)
         if session.verb is not Verb.EXEC:
             raise Invalid("session_id: only a script has results; this session was interactive", field="session_id")
-        if session.status is not SessionStatus.DONE:
-            raise Conflict("this script has not ended yet; ask again once it is done")
         if not _owns(principal, session):
             await self.require_download(principal)
+        return session
+
+    async def finished(self, principal: Principal, session_id: UUID | str) -> Session:
+        """A script that has run to its end, for `results`. Raises as `script` does, and Conflict while it runs."""
+        session = await self.script(principal, session_id)
+        if session.status is not SessionStatus.DONE:
+            raise Conflict("this script has not ended yet; ask again once it is done")
         return session
 
     def results(self, session: Session) -> Iterator[Result]:

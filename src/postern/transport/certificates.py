@@ -26,9 +26,12 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from postern.errors import Misconfigured
 
 AUTHORITY_LIFE = timedelta(days=3650)
-SERVER_LIFE = timedelta(days=397)  # the longest that common clients accept
+SERVER_LIFE = timedelta(days=397)  # from its first day to its last: common clients accept no more than 398
 RENEW_BEFORE = timedelta(days=30)
-CLOCK_SKEW = timedelta(hours=1)  # a client whose clock is a little behind must not refuse a new certificate
+# A new certificate is good from a day before it was made: a gateway is minutes old when its first agents come, and one
+# whose clock is behind, be it by a time zone that was taken for UTC, would refuse it. Nobody is let in by that: who
+# could show a certificate of before it was made has its key anyway.
+CLOCK_SKEW = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +194,11 @@ def _make_server(authority: _Issued, names: tuple[str, ...], now: datetime) -> _
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "Postern gateway")])
     issuer_key = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
-    end = min(now + SERVER_LIFE, authority.certificate.not_valid_after_utc)
+    start = now - CLOCK_SKEW
+    end = min(start + SERVER_LIFE, authority.certificate.not_valid_after_utc)
     certificate = (
         _builder(subject, authority.certificate.subject, key.public_key())
-        .not_valid_before(now - CLOCK_SKEW)
+        .not_valid_before(start)
         .not_valid_after(end)
         .add_extension(x509.SubjectAlternativeName(_alternatives(names)), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)

@@ -12,6 +12,8 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import formatdate
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -22,10 +24,13 @@ from picows import (
     WSMsgType,
     WSTransport,
     WSUpgradeRequest,
+    WSUpgradeResponse,
+    WSUpgradeResponseWithListener,
     ws_connect,
     ws_create_server,
 )
 
+from postern.domain.validity import refused_for_its_dates
 from postern.errors import Unavailable
 from postern.transport.carrier import Carrier
 from postern.transport.outbox import HEADROOM
@@ -233,11 +238,13 @@ async def serve(
 ) -> asyncio.Server:
     """Calls `opened(transport, token)` for each WebSocket; whether the token holds is its business."""
 
-    def upgrade(request: WSUpgradeRequest) -> _Listener | None:
+    def upgrade(request: WSUpgradeRequest) -> WSUpgradeResponseWithListener | None:
         scheme, _, token = str(request.headers.get("Authorization", "")).partition(" ")
         if urlsplit(request.path.decode("latin-1")).path != PATH or scheme.lower() != "bearer" or not token.strip():
             return None
-        return _Listener(lambda transport: opened(transport, token.strip()))
+        # The time is for `postern doctor`: who has this connection only can compare clocks, too.
+        answer = WSUpgradeResponse.create_101_response([("Date", formatdate(usegmt=True))])
+        return WSUpgradeResponseWithListener(answer, _Listener(lambda transport: opened(transport, token.strip())))
 
     _hush_strangers()
     return await ws_create_server(
@@ -287,6 +294,7 @@ async def connect(
             raise ConnectionResetError("the other side closed the connection during the handshake")
     except Exception as error:
         words = "it did not answer in time" if isinstance(error, TimeoutError) else str(error)
+        words = refused_for_its_dates(words, datetime.now(UTC)) or words
         raise Unavailable(f"the gateway's tunnel at {url} cannot be reached: {words}") from error
     finally:
         # Whoever was told that it failed, or stopped waiting, gets no connection afterwards.

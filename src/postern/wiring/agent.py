@@ -29,7 +29,7 @@ from postern.domain.declaration import Declaration
 from postern.errors import Misconfigured
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
-from postern.process import announce_ready
+from postern.process import announce_ready, hide_from_own_user
 from postern.settings import AgentSettings
 
 log = logging.getLogger(__name__)
@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 
 def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
     """Until it is told to stop, or its key is refused for good: raises Unauthenticated then, Misconfigured at once."""
+    hide_from_own_user()  # the commands that it runs are of this user, too
     key = AgentKey.read(settings.key)
     if key.mode is AgentMode.EMBEDDED:
         raise Misconfigured(
@@ -46,7 +47,7 @@ def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
         )
     allowed = local_policy(settings)
     sources = Sources(referable(environ), cloud=settings.cloud_provider, shows=allowed.shows)
-    serve(key, Reach(Resolver(sources, SecretFiles(environ)), allowed, environ), settings.agent_grace)
+    serve(key, Reach(Resolver(sources, SecretFiles(environ), allowed), allowed, environ), settings.agent_grace)
 
 
 def local_policy(settings: AgentSettings) -> LocalPolicy:

@@ -39,6 +39,7 @@ def build_api(settings: Settings, app: App) -> FastAPI:
         tunnel_url=_tunnel_url(settings),
         grpc_url=f"grpcs://{settings.authority_of(settings.control_port)}",
         ca_certificate=authority.read_text() if authority else None,
+        gateway_commands=settings.gateway_commands,
     )
     return create_app(app.services, info, trusted_proxies=settings.proxies)
 

@@ -6,7 +6,7 @@ Works on the store itself and needs no login: whoever may read the master key ma
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -68,24 +68,25 @@ def status(settings: Settings) -> Status:
     return asyncio.run(_status(settings))
 
 
-def rotate(settings: Settings, to: str) -> tuple[str, int]:
+def rotate(settings: Settings, to: str, tell: Callable[[int], None] = lambda _: None) -> tuple[str, int]:
     """Wraps all data keys by the master key at `to`; answers its id, and how many were wrapped by another one.
 
     Cut off in the middle it is started again with the same `to`: what is done stays done. Raises Misconfigured
-    when a data key opens with neither the master key in force nor the new one, Unavailable.
+    when a data key opens with neither the master key in force nor the new one, Unavailable. `tell` is given how many
+    more are wrapped.
     """
     if to.startswith("file:"):
         make_file_key(Path(to.removeprefix("file:")).expanduser())
-    return asyncio.run(_rotate(settings, to))
+    return asyncio.run(_rotate(settings, to, tell))
 
 
-def renew(settings: Settings, organisation: str | None) -> list[Renewed]:
+def renew(settings: Settings, organisation: str | None, tell: Callable[[int], None] = lambda _: None) -> list[Renewed]:
     """New data keys, of all organisations and the server or of the one named, and every value sealed anew by them.
 
-    Cut off in the middle it is started again: it makes another data key and seals all that is left.
-    Raises NotFound, Misconfigured, Unavailable.
+    Cut off in the middle it is started again: it makes another data key and seals all that is left. `tell` is given
+    how many more are sealed. Raises NotFound, Misconfigured, Unavailable.
     """
-    return asyncio.run(_renew(settings, organisation))
+    return asyncio.run(_renew(settings, organisation, tell))
 
 
 async def _status(settings: Settings) -> Status:
@@ -108,7 +109,7 @@ async def _status(settings: Settings) -> Status:
         return Status(masters.master(settings).id, tuple(keys))
 
 
-async def _rotate(settings: Settings, to: str) -> tuple[str, int]:
+async def _rotate(settings: Settings, to: str, tell: Callable[[int], None]) -> tuple[str, int]:
     new = masters.master_of(to, "master_key")
     async with _database(settings) as database:
         store = SqlDataKeys(database)
@@ -117,7 +118,9 @@ async def _rotate(settings: Settings, to: str) -> tuple[str, int]:
         # Until none is left: a gateway that runs may have made one under the old master key meanwhile.
         while left := [key for key in await store.all() if key.master != new.id][:GROUP]:
             wrapped = await asyncio.to_thread(_wrapped, left, known, new)
-            done += await store.rewrap(wrapped, {key.id: key.master for key in left})
+            rewrapped = await store.rewrap(wrapped, {key.id: key.master for key in left})
+            tell(rewrapped)
+            done += rewrapped
         with follow() as trail:
             changed(None, {"master": new.id, "wrapped": done})
         await _audit(database).on_host("postern keys rotate", action="rotate", resource_type="keys", trail=trail)
@@ -141,7 +144,7 @@ def _wrapped(keys: list[DataKey], known: dict[str, MasterKey], new: MasterKey) -
     return found
 
 
-async def _renew(settings: Settings, organisation: str | None) -> list[Renewed]:
+async def _renew(settings: Settings, organisation: str | None, tell: Callable[[int], None]) -> list[Renewed]:
     async with _database(settings) as database:
         owners: list[tuple[str | None, UUID | None]] = [*await _organisations(database)]
         if organisation is None:
@@ -155,7 +158,7 @@ async def _renew(settings: Settings, organisation: str | None) -> list[Renewed]:
         for _, org_id in owners:
             await encryption.renew(org_id)
         await _tell(settings)
-        done = [Renewed(name, await reseal(database, encryption, org_id)) for name, org_id in owners]
+        done = [Renewed(name, await reseal(database, encryption, org_id, tell)) for name, org_id in owners]
         with follow() as trail:
             changed(None, {one.organisation or "server": one.values for one in done})
         await _audit(database).on_host("postern keys renew", action="renew", resource_type="keys", trail=trail)

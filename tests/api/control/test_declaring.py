@@ -43,7 +43,7 @@ async def test_a_taken_name_and_what_breaks_a_rule_are_final(place: Place, atten
     with pytest.raises(Conflict, match="agent 'shop' did not declare it; choose another one with `postern run --name`"):
         await attend(key, declaration=replace(SHOP, name="taken")).ended()
     with pytest.raises(Malformed, match="cannot be enforced yet"):
-        await attend(key, declaration=replace(SHOP, subtype="mysql")).ended()
+        await attend(key, declaration=replace(SHOP, subtype="mysql", command=())).ended()
 
 
 async def test_another_name_waits_until_the_instance_before_has_gone(

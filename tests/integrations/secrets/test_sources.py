@@ -58,14 +58,6 @@ def test_attack_our_own_settings_are_not_referred_to(name: str) -> None:
         value(Sources({name: '{"a": "b"}'}), f"_envjson:{name}:a")
 
 
-def test_a_policy_of_the_agent_bounds_what_may_be_referred_to() -> None:
-    sources = Sources(ENVIRON, providers=["_aws"])
-    with pytest.raises(Unavailable, match="policy does not let connections refer to _envjson"):
-        value(sources, "_envjson:SHOP:password")
-    with pytest.raises(Unavailable, match="policy does not let connections refer to _cloudprov"):
-        value(sources, "_cloudprov:shop:password")
-
-
 def test_a_policy_of_the_agent_bounds_the_variables_and_not_its_own_settings() -> None:
     double = VaultDouble(kept={"kv2/db": {"password": VALUE}})
     with double.serve() as address:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Annotated
 from uuid import uuid4
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Header, Request, Response
 
 from postern.api import streams
 from postern.api.audited import AuditedRoute
@@ -16,6 +18,7 @@ from postern.api.responses import errors
 from postern.api.results import Format, Writer
 from postern.api.schemas.sessions import ExecAnswer, ExecError, ExecRequest
 from postern.domain.command import Invocation, check_arguments, decoded_variables
+from postern.domain.connection import SPOKEN
 from postern.domain.principal import Principal
 from postern.domain.results import Result
 from postern.domain.session import Session, SessionStatus
@@ -25,18 +28,37 @@ from postern.services.done import DoneSignals, looks
 
 router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 
-OUTPUT_LIMIT = 1024 * 1024  # bytes of output in the answer; the session has all of it
+OUTPUT_LIMIT = 1024 * 1024  # bytes of each text in the answer; the session has all of it
 _LOOK_AGAIN = 2.0  # seconds; should a signal be lost
-_RUNNING = {"model": ExecAnswer, "description": "Still running; ask for the session later"}
+_RUNNING = {"model": ExecAnswer, "description": "Still running; ask again"}
+_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
+
+
+async def _patience(
+    request: Request,
+    prefer: Annotated[str | None, Header(description="`wait=SECONDS` (RFC 7240): answer that it runs sooner")] = None,
+) -> float:
+    """Seconds to wait for the end."""
+    longest: float = request.app.state.exec_wait
+    wanted = _WAIT.search(prefer or "")
+    return longest if wanted is None else min(longest, float(wanted[1]))
+
+
+Patience = Annotated[float, Depends(_patience)]
 
 
 @router.post("/sessions", responses={**errors(403, 404, 413), 202: _RUNNING})
 async def run_script(
-    body: ExecRequest, request: Request, response: Response, caller: Caller, services: Use, address: Address
+    body: ExecRequest,
+    request: Request,
+    response: Response,
+    caller: Caller,
+    services: Use,
+    address: Address,
+    patience: Patience,
 ) -> ExecAnswer:
     """Waits up to 50 s for the end. 403 when the connection cannot be used, 200 when the script ran, well or not."""
     done: DoneSignals = request.app.state.done
-    wait: float = request.app.state.exec_wait
     session_id = uuid4()
     async with done.listen(session_id) as event:
         session = await services.sessions.submit(
@@ -49,20 +71,43 @@ async def run_script(
             session_id=session_id,
             invocation=Invocation(check_arguments(body.client_args or []), decoded_variables(body.env_vars or {})),
         )
-        session = await _wait_for_end(services, caller, session, event, wait)
-    if session.status is not SessionStatus.DONE:
-        response.status_code = 202
-        elapsed = _milliseconds(session.start_date, services.now())
-        return ExecAnswer(
-            session_id=session.id,
-            output="",
-            output_status="running",
-            exit_code=None,
-            error=None,
-            truncated=False,
-            execution_time=elapsed,
-        )
-    return await asyncio.to_thread(_answer, services, session, body.format)
+        session = await _wait_for_end(services, caller, session, event, patience)
+    return await _told(services, session, body.format, response)
+
+
+@router.get("/sessions/{session_id}/exec", responses={**errors(403, 404), 202: _RUNNING})
+async def script_end(
+    session_id: str,
+    request: Request,
+    response: Response,
+    caller: Caller,
+    services: Use,
+    patience: Patience,
+    format: Format = Format.TEXT,  # noqa: A002 - the API's name
+) -> ExecAnswer:
+    """What `POST /sessions` answers, for a script that runs already or has ended. Waits up to 50 s for the end."""
+    done: DoneSignals = request.app.state.done
+    session = await services.sessions.script(caller, session_id)
+    async with done.listen(session.id) as event:
+        session = await services.sessions.script(caller, session_id)  # it may have ended before anybody listened
+        if session.status is not SessionStatus.DONE:
+            session = await _wait_for_end(services, caller, session, event, patience)
+    return await _told(services, session, format, response)
+
+
+async def _told(services: Services, session: Session, form: Format, response: Response) -> ExecAnswer:
+    if session.status is SessionStatus.DONE:
+        return await asyncio.to_thread(_answer, services, session, form)
+    response.status_code = 202
+    return ExecAnswer(
+        session_id=session.id,
+        output="",
+        output_status="running",
+        exit_code=None,
+        error=None,
+        truncated=False,
+        execution_time=_milliseconds(session.start_date, services.now()),
+    )
 
 
 async def _wait_for_end(
@@ -77,9 +122,11 @@ async def _wait_for_end(
 
 def _answer(services: Services, session: Session, form: Format) -> ExecAnswer:
     writer = Writer(_results(services, session), OUTPUT_LIMIT)
-    if form is Format.TEXT:
-        text, truncated = streams.output(services.sessions, session, OUTPUT_LIMIT)
-        text = text or str(session.metadata.get("end_detail", ""))
+    is_command = session.connection_subtype not in SPOKEN
+    came = streams.output(_events(services, session), OUTPUT_LIMIT) if is_command or form is Format.TEXT else None
+    if form is Format.TEXT and came is not None:
+        text = str(came.both) or str(session.metadata.get("end_detail", ""))
+        truncated = came.both.truncated
     else:
         text = "".join(writer.json() if form is Format.JSON else writer.csv())
         truncated = writer.truncated
@@ -88,6 +135,8 @@ def _answer(services: Services, session: Session, form: Format) -> ExecAnswer:
     return ExecAnswer(
         session_id=session.id,
         output=text,
+        stdout=str(came.stdout) if is_command and came is not None else None,
+        stderr=str(came.stderr) if is_command and came is not None else None,
         output_status="success" if session.exit_code == 0 else "failed",
         exit_code=session.exit_code,
         error=ExecError.of(writer.error, session.script or "") if writer.error else None,
@@ -96,8 +145,16 @@ def _answer(services: Services, session: Session, form: Format) -> ExecAnswer:
     )
 
 
-def _results(services: Services, session: Session) -> Iterator[Result]:
+def _events(services: Services, session: Session) -> streams.Events:
     """None of a script that was never begun: it has no recording."""
+    try:
+        yield from services.sessions.events(session)
+    except NotFound:
+        return
+
+
+def _results(services: Services, session: Session) -> Iterator[Result]:
+    """None of a script that was never begun, and of a command, whose output is text."""
     try:
         yield from services.sessions.results(session)
     except NotFound:

@@ -53,5 +53,6 @@ async def server_info(caller: Caller, info: Info, services: Use) -> ServerInfoAn
         version=__version__,
         auth=(config.method, config.provider_name),
         tenancy_type="multitenant" if await services.organisations.are_several() else "selfhosted",
+        is_default=await services.organisations.is_default(caller),
         flags=await services.features.all(caller.org_id),
     )

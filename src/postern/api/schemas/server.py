@@ -42,13 +42,23 @@ class ServerInfoAnswer(Answer):
     tunnel_url: str = Field(description="Where agents and the command line open tunnels")
     grpc_url: str = Field(description="Where agents enrol: the control service, gRPC over TLS")
     ca_certificate: str | None = Field(description="PEM; None when the certificates are publicly trusted")
+    gateway_commands: bool = Field(
+        description="Whether the gateway's own agent runs commands of the caller's organisation's connections"
+    )
     feature_flags: dict[str, bool]
 
     @classmethod
     def of(
-        cls, told: Told, *, version: str, auth: tuple[str, str], tenancy_type: str, flags: list[FeatureState]
+        cls,
+        told: Told,
+        *,
+        version: str,
+        auth: tuple[str, str],
+        tenancy_type: str,
+        is_default: bool,
+        flags: list[FeatureState],
     ) -> ServerInfoAnswer:
-        """`auth` is the method and the provider's name."""
+        """`auth` is the method and the provider's name; `is_default` whether the caller's organisation is."""
         return cls(
             version=version,
             auth_method=auth[0],
@@ -61,6 +71,7 @@ class ServerInfoAnswer(Answer):
             tunnel_url=told.tunnel_url,
             grpc_url=told.grpc_url,
             ca_certificate=told.ca_certificate,
+            gateway_commands=told.gateway_commands and is_default,
             feature_flags={flag.name: flag.enabled for flag in flags},
         )
 

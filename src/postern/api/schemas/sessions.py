@@ -92,7 +92,7 @@ class ExecError(Answer):
 class ExecRequest(Body):
     connection: str
     script: str
-    format: Format = Field(Format.TEXT, description="Of `output`")
+    format: Format = Field(Format.TEXT, strict=False, description="Of `output`")
     metadata: dict[str, str] | None = None
     labels: dict[str, str] | None = None
     client_args: list[str] | None = Field(default=None, description="Behind the connection's own command")
@@ -103,10 +103,12 @@ class ExecRequest(Body):
 
 class ExecAnswer(Answer):
     session_id: UUID
-    output: str
+    output: str = Field(description="Of a command: standard output and standard error, in the order in which they came")
+    stdout: str | None = Field(default=None, description="Of a command: its standard output alone")
+    stderr: str | None = Field(default=None, description="Of a command: its standard error alone")
     output_status: Literal["success", "failed", "running"]
     exit_code: int | None = Field(description="None while it runs, and when it never began")
     error: ExecError | None = Field(description="Why it failed, where the target or a rule said so")
-    truncated: bool = Field(description="There is more than 1 MiB of output; the session's results have it")
+    truncated: bool = Field(description="There is more than 1 MiB of one of these texts; the session's results have it")
     execution_time: int = Field(description="Milliseconds")
     has_review: bool = False

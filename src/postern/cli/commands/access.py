@@ -10,7 +10,11 @@ from postern.client.shapes import Row
 
 @click.command()
 @click.argument("connection", shell_complete=completion.connections)
-@click.option("--user", help="Somebody else, by e-mail or identifier; for administrators and auditors.")
+@click.option(
+    "--user",
+    help="Somebody else, by e-mail or identifier; for administrators and auditors.",
+    shell_complete=completion.users,
+)
 @json_option
 def access(connection: str, user: str | None, as_json: bool) -> None:
     """Explain who may use a connection, and why: you, unless --user says otherwise.

@@ -1,14 +1,12 @@
 from __future__ import annotations
 
-import base64
-import os
 import shlex
 import time
 from typing import IO, Any
 
 import click
 
-from postern.cli import completion
+from postern.cli import completion, secret_values, unserved
 from postern.cli.api import client
 from postern.cli.connection_files import MODES, applied, one_object, settings, several, without
 from postern.cli.output import emit, fields, json_option, span
@@ -28,7 +26,7 @@ def connections(ctx: click.Context, as_json: bool) -> None:
     postern connections list --tag env=prod --status online
     postern connections show shop-demo
     postern connections create orders --subtype postgres \\
-        --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS --env DB=orders
+        --env HOST=db.example.com --env PORT=5432 --env USER=app --env PASS=- --env DB=orders
     postern connections update orders --set access_max_duration=3600 --tag env=prod
     postern connections apply -f connections.json
     """
@@ -41,8 +39,15 @@ def connections(ctx: click.Context, as_json: bool) -> None:
 @click.option("--type", "kind", type=click.Choice(["database", "application", "custom"]), help="Only of this type.")
 @click.option("--subtype", help="Only those of this subtype, as in postgres.")
 @click.option("--status", type=click.Choice(["online", "offline"]), help="Only those whose agent is, or is not, there.")
-@click.option("--tag", "--tags", "tags", multiple=True, help="Only with: key=value, key!=value, key, !key; repeatable.")
-@click.option("--resource", help="Only those that belong to this resource.")
+@click.option(
+    "--tag",
+    "--tags",
+    "tags",
+    multiple=True,
+    help="Only with: key=value, key!=value, key, !key; repeatable.",
+    shell_complete=completion.tags,
+)
+@click.option("--resource", help="Only those that belong to this resource.", shell_complete=completion.resources)
 @click.option("--agent", shell_complete=completion.agents, help="Only those of this agent.")
 @json_option
 def list_(
@@ -85,7 +90,7 @@ def _shown(key: str, value: Any) -> Any:
 
 
 @connections.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.connections)
 @json_option
 def test(name: str, as_json: bool) -> None:
     """Log in to the target of a connection, and say why when that fails."""
@@ -96,7 +101,7 @@ def test(name: str, as_json: bool) -> None:
 
 
 @connections.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.connections)
 @click.option("--databases", is_flag=True, help="List databases, not tables.")
 @click.option("--database", help="Look into this database, not the connection's own.")
 @click.option("--schema", "schema_name", help="Only this schema.")
@@ -142,10 +147,26 @@ def _show_schema(found: Row) -> None:
 @click.option("--type", "kind", default="database", show_default=True, help="database, application or custom.")
 @click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
 @click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
-@click.option("--env", "variables", multiple=True, metavar="KEY[=VALUE]", help="A secret of the target; repeatable.")
-@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.")
-@click.option("--redact", "redact_types", multiple=True, metavar="TYPE", help="Mask this in output; repeatable.")
-@click.option("--guardrail", "guardrails", multiple=True, metavar="ID", help="A guard rail to apply; repeatable.")
+@secret_values.options
+@click.option(
+    "--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.", shell_complete=completion.tags
+)
+@click.option(
+    "--redact",
+    "redact_types",
+    multiple=True,
+    metavar="TYPE",
+    help="Mask this in output; repeatable.",
+    shell_complete=completion.types,
+)
+@click.option(
+    "--guardrail",
+    "guardrails",
+    multiple=True,
+    metavar="ID",
+    help="A guard rail to apply; repeatable.",
+    shell_complete=completion.guardrail_ids,
+)
 @click.option(
     "--agent",
     shell_complete=completion.agents,
@@ -156,19 +177,29 @@ def _show_schema(found: Row) -> None:
 def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: bool, **given: Any) -> None:
     """Create a connection.
 
-    Values of --env are kept encrypted and are shown to nobody who connects. A KEY without a value takes it from the
-    environment variable of that name, which keeps a password out of the list of processes.
+    Values of --env are kept encrypted and are shown to nobody who connects. VALUE is the value itself, or:
+
+    \b
+    --env PASS                          from the environment variable PASS
+    --env PASS=-                        asked for, or a line of standard input
+    --env PASS=file://PATH              from a file
+    --env PASS=base64://…               decoded
+    --env PASS=_vaultkv2:kv/shop:pass   a reference: the agent asks the provider when a session opens
+
+    A command gets what --secret-file has as a file of its own, whose path is in the variable KEY; references, -
+    and base64:// are possible there, too.
     """
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
     with client() as api:
         body = one_object(file) if file else _body(str(name), api.agents.id_of(agent), given)
         created = api.connections.create(body)
+        unserved.warn(api, created)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
 
 
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
-    variables = pairs("--env", tuple(_filled(text) for text in given["variables"]))
+    secret = secret_values.given(given["variables"], given["files"])
     command = _words(given["command"] or "")
     return {
         "name": name,
@@ -177,16 +208,12 @@ def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
         "command": command,
         "agent_id": agent_id,
         **MODES,
-        "secret": _secret(variables),
+        "secret": secret,
         "connection_tags": pairs("--tag", given["tags"]),
         "redact_enabled": bool(given["redact_types"]),
         "redact_types": list(given["redact_types"]),
         "guardrail_rules": list(given["guardrails"]),
     }
-
-
-def _secret(variables: dict[str, str]) -> dict[str, str | None]:
-    return {f"envvar:{key}": base64.b64encode(value.encode()).decode() for key, value in variables.items()}
 
 
 def _words(command: str) -> list[str]:
@@ -197,25 +224,15 @@ def _words(command: str) -> list[str]:
         raise click.UsageError(f"--command: {error}") from None
 
 
-def _filled(text: str) -> str:
-    if "=" in text:
-        return text
-    if not text.isidentifier():  # it may be a password that was mistyped: it is not repeated
-        raise click.UsageError("--env: needs KEY=VALUE or KEY")
-    if text not in os.environ:
-        raise click.UsageError(f"--env: give {text}=VALUE, or set the environment variable {text}")
-    return f"{text}={os.environ[text]}"
-
-
 @connections.command()
 @click.argument("name", shell_complete=completion.connections)
 @click.option("--set", "values", multiple=True, metavar="FIELD=VALUE", help="Set one field of the API; repeatable.")
 @click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Empty one field; repeatable.")
-@click.option(
-    "--env", "variables", multiple=True, metavar="KEY[=VALUE]", help="Set a secret of the target; repeatable."
-)
+@secret_values.options
 @click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret; repeatable.")
-@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Set a tag; repeatable.")
+@click.option(
+    "--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Set a tag; repeatable.", shell_complete=completion.tags
+)
 @click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag; repeatable.")
 @click.option("--agent", shell_complete=completion.agents, help="The agent that reaches the target from now on.")
 @json_option
@@ -224,6 +241,7 @@ def update(
     values: tuple[str, ...],
     unset: tuple[str, ...],
     variables: tuple[str, ...],
+    files: tuple[str, ...],
     dropped: tuple[str, ...],
     tags: tuple[str, ...],
     untagged: tuple[str, ...],
@@ -232,11 +250,12 @@ def update(
 ) -> None:
     """Change fields of a connection; the others stay as they are.
 
-    A VALUE is a number, true or false, JSON, or text, as the field is; a list may be given as a,b. Running
-    sessions follow: a right that is taken away ends them.
+    A VALUE of --set is a number, true or false, JSON, or text, as the field is; a list may be given as a,b. Those of
+    --env and --secret-file are as `postern connections create` has them. Running sessions follow: a right that is taken
+    away ends them.
     """
     body = settings(values, unset)
-    secrets = pairs("--env", tuple(_filled(text) for text in variables))
+    secrets = secret_values.given(variables, files)
     labels = pairs("--tag", tags)
     if not (body or secrets or dropped or labels or untagged or agent):
         raise click.UsageError("nothing to change; give --set, --unset, --env, --tag or --agent")
@@ -246,11 +265,13 @@ def update(
             if labels or untagged:
                 body["connection_tags"] = without({**(current["connection_tags"] or {}), **labels}, untagged, "tag")
             if secrets or dropped:
-                kept = {**(current["secret"] or {}), **_secret(secrets)}
-                body["secret"] = without(kept, tuple(f"envvar:{key}" for key in dropped), "secret")
+                kept = secret_values.merged(current["secret"] or {}, secrets)
+                body["secret"] = without(kept, secret_values.keys_of(kept, dropped), "secret")
         if agent is not None:
             body["agent_id"] = api.agents.id_of(agent)
         changed = api.connections.update(name, body)
+        if agent is not None or "command" in body:
+            unserved.warn(api, changed)
     emit(changed, as_json, lambda one: click.echo(f"Changed {one['name']}: {', '.join(sorted(body))}."))
 
 

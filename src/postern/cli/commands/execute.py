@@ -1,21 +1,20 @@
 from __future__ import annotations
 
 import sys
-import time
 from typing import IO
 
 import click
 
-from postern.cli import completion
+from postern.cli import completion, execution
 from postern.cli.api import client
 from postern.cli.lazy import FAILED
 from postern.cli.output import emit, json_option
+from postern.cli.progress import Progress, counted
 from postern.cli.timeline import steps
 from postern.client.client import Client
 from postern.client.shapes import ExecResult, Session
 from postern.domain.text import one_line, printable
-
-POLL = 1.0  # seconds between two looks at a script that runs on
+from postern.errors import NotFound
 
 
 @click.command("exec")
@@ -49,7 +48,11 @@ def execute(
     it says begin and commit itself. With --json the API's own answer is printed, with at most 1 MiB of output; --format
     prints as much as the session's recording keeps.
 
-    A command reads the script as its standard input. What stands behind -- are further arguments of it.
+    A command reads the script as its standard input. What stands behind -- are further arguments of it. With --json
+    `stdout` and `stderr` have what it printed apart, and `output` has both as they came.
+
+    Ctrl-C kills the script at the gateway; the exit code is 130 then. When this program ends otherwise, the script goes
+    on, and `postern sessions kill` ends it.
 
     \b
     postern exec shop-demo -i 'select count(*) from orders'
@@ -68,21 +71,43 @@ def execute(
     if not script.strip() and not arguments:
         raise click.UsageError("the script is empty")
     with client() as api:
-        result = _wait(api, api.sessions.execute(name, script, arguments, _variables(environment)))
-        structured = form in ("json", "csv") and not as_json
-        if structured:
-            _pass_on(api, result["session_id"], str(form))
-        session = api.sessions.get(result["session_id"], expand=not structured or result["output_status"] != "success")
-    if as_json:
-        emit({**result, "exit_code": session["exit_code"]}, True, lambda _: None)
-    else:
-        _print_parts(session, errors_only=structured)
-        _point_at(script, result)
-        click.echo(f"postern: session {result['session_id']}", err=True)
-        if (session["metrics"] or {}).get("truncated"):
-            click.echo("postern: the output was cut at the gateway's limit", err=True)
+        result = _run(api, name, script, arguments, _variables(environment), quiet=as_json)
+        if as_json:
+            emit(result, True, lambda _: None)
+        else:
+            _show(api, script, result, form)
     if result["output_status"] != "success":
-        sys.exit(session["exit_code"] or FAILED)
+        sys.exit(result["exit_code"] or FAILED)
+
+
+def _run(
+    api: Client, name: str, script: str, arguments: tuple[str, ...], variables: dict[str, str], *, quiet: bool
+) -> ExecResult:
+    def begin(seconds: int) -> ExecResult:
+        return api.sessions.execute(name, script, arguments, variables, wait=seconds)
+
+    with Progress("starting", quiet=quiet) as progress:
+        return execution.wait(api, begin, progress)
+
+
+def _show(api: Client, script: str, result: ExecResult, form: str | None) -> None:
+    structured = form in ("json", "csv")
+    if structured:
+        _pass_on(api, result["session_id"], str(form))
+    session = _session(api, result["session_id"], expand=not structured or result["output_status"] != "success")
+    _print_parts(session, errors_only=structured)
+    _point_at(script, result)
+    click.echo(f"postern: session {result['session_id']}", err=True)
+    if (session["metrics"] or {}).get("truncated"):
+        click.echo("postern: the output was cut at the gateway's limit", err=True)
+
+
+def _session(api: Client, session_id: str, *, expand: bool) -> Session:
+    """With what it printed; a script that was never begun printed nothing."""
+    try:
+        return api.sessions.get(session_id, expand=expand)
+    except NotFound:
+        return api.sessions.get(session_id)
 
 
 def _variables(given: tuple[str, ...]) -> dict[str, str]:
@@ -92,21 +117,13 @@ def _variables(given: tuple[str, ...]) -> dict[str, str]:
     return dict(text.split("=", 1) for text in given)
 
 
-def _wait(api: Client, result: ExecResult) -> ExecResult:
-    """The API answers after 50 s at the latest; a script may run for longer."""
-    while result["output_status"] == "running":
-        time.sleep(POLL)
-        session = api.sessions.get(result["session_id"])
-        if session["status"] == "done":
-            status = "success" if session["exit_code"] == 0 else "failed"
-            result = {**result, "output_status": status, "exit_code": session["exit_code"]}
-    return result
-
-
 def _pass_on(api: Client, session_id: str, form: str) -> None:
-    """Byte for byte, as it comes."""
-    with api.sessions.results(session_id, form) as pieces:
-        for piece in pieces:
+    """Byte for byte, as it comes; where it goes to a file it cannot be seen to come."""
+    with (
+        api.sessions.results(session_id, form) as pieces,
+        counted(pieces, "reading the results", quiet=sys.stdout.isatty()) as told,
+    ):
+        for piece in told:
             sys.stdout.buffer.write(piece)
     sys.stdout.buffer.flush()
 

@@ -5,6 +5,7 @@ from typing import IO, Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.rows import told
@@ -56,7 +57,7 @@ def _count(side: dict[str, Any] | None) -> int:
 
 
 @guardrails.command()
-@click.argument("rule")
+@click.argument("rule", shell_complete=completion.guardrails)
 @json_option
 def show(rule: str, as_json: bool) -> None:
     """Show one guard rail, by id or name, with its rules."""
@@ -91,7 +92,7 @@ def create(file: IO[str], as_json: bool) -> None:
 
 
 @guardrails.command()
-@click.argument("rule")
+@click.argument("rule", shell_complete=completion.guardrails)
 @click.argument("file", type=click.File())
 @json_option
 def update(rule: str, file: IO[str], as_json: bool) -> None:
@@ -102,7 +103,7 @@ def update(rule: str, file: IO[str], as_json: bool) -> None:
 
 
 @guardrails.command()
-@click.argument("rule")
+@click.argument("rule", shell_complete=completion.guardrails)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def delete(rule: str, yes: bool, as_json: bool) -> None:

@@ -8,6 +8,8 @@ import click
 
 from postern.cli.options import load
 from postern.cli.output import table
+from postern.cli.progress import Progress
+from postern.cli.rows import told
 from postern.wiring import keys as wiring
 
 _home = click.option("--home", default=None, help="The gateway's data folder; POSTERN_HOME when missing.")
@@ -52,24 +54,31 @@ def status(home: str | None, as_json: bool) -> None:
 @keys.command()
 @click.option("--to", required=True, metavar="PLACE", help="file:PATH (made when missing), env:NAME or aws-kms:KEY_ARN")
 @_home
-def rotate(to: str, home: str | None) -> None:
+@_json
+def rotate(to: str, home: str | None, as_json: bool) -> None:
     """Wrap the data keys by another master key.
 
     Afterwards start the gateway with POSTERN_MASTER_KEY set to the new place. When it is cut off in the middle, run it
     again; a gateway that starts meanwhile needs POSTERN_MASTER_KEY_OLD, too.
     """
-    master, done = wiring.rotate(load("keys", home=home), to)
-    click.echo(f"{done} data keys are wrapped anew, all are under {master} now.")
+    with Progress("data keys are wrapped anew", quiet=as_json, unit="keys") as progress:
+        master, done = wiring.rotate(load("keys", home=home), to, progress.count)
+    told(
+        {"master": master, "wrapped": done}, as_json, f"{done} data keys are wrapped anew, all are under {master} now."
+    )
     click.echo(f"Set POSTERN_MASTER_KEY={to} before the next start of the gateway.", err=True)
 
 
 @keys.command()
 @click.option("--organisation", metavar="NAME", help="Only this one; all and the server's own when missing.")
 @_home
-def renew(organisation: str | None, home: str | None) -> None:
+@_json
+def renew(organisation: str | None, home: str | None, as_json: bool) -> None:
     """Make new data keys, and seal all values anew by them."""
-    for done in wiring.renew(load("keys", home=home), organisation):
-        click.echo(f"{done.organisation or '(server)'}: a new data key, {done.values} values sealed anew")
+    with Progress("values are sealed anew", quiet=as_json, unit="values") as progress:
+        renewed = wiring.renew(load("keys", home=home), organisation, progress.count)
+    lines = (f"{one.organisation or '(server)'}: a new data key, {one.values} values sealed anew" for one in renewed)
+    told([dataclasses.asdict(one) for one in renewed], as_json, "\n".join(lines))
 
 
 def _master(key: wiring.KeyStatus) -> str:

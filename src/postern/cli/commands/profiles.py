@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from postern.cli import profile
+from postern.cli import completion, profile
 from postern.cli.config_file import Config, Profile
 from postern.cli.output import emit, fields, json_option, table
 
@@ -58,7 +58,7 @@ def _show_list(found: list[dict[str, Any]]) -> None:
 
 
 @profiles.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.profiles)
 @json_option
 def use(name: str, as_json: bool) -> None:
     """Make a profile the current one."""
@@ -67,7 +67,7 @@ def use(name: str, as_json: bool) -> None:
 
 
 @profiles.command()
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=completion.profiles)
 @json_option
 def show(name: str | None, as_json: bool) -> None:
     """Show one profile, the one in force when NAME is missing; its token stays hidden."""
@@ -79,7 +79,7 @@ def show(name: str | None, as_json: bool) -> None:
 
 
 @profiles.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.profiles)
 @json_option
 def remove(name: str, as_json: bool) -> None:
     """Forget a profile. Its login goes on at the gateway: `postern logout --profile NAME` ends it first."""

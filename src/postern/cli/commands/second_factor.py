@@ -8,6 +8,7 @@ from typing import Any
 import click
 import segno
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time, table
 from postern.client.resources import SecondFactors
@@ -109,7 +110,7 @@ def _show_codes(codes: list[str]) -> None:
 
 
 @second_factor.command()
-@click.argument("factor_id", metavar="ID")
+@click.argument("factor_id", metavar="ID", shell_complete=completion.second_factors)
 @proof_options
 @json_option
 def remove(factor_id: str, as_json: bool, **proof: bool) -> None:

@@ -33,8 +33,8 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
 
 
 @sessions.command("list")
-@click.option("--connection", help="Only those on this connection.")
-@click.option("--user", help="Only those of this user (e-mail).")
+@click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections)
+@click.option("--user", help="Only those of this user (e-mail).", shell_complete=completion.users)
 @click.option("--verb", type=click.Choice(["connect", "exec"]), help="Only native sessions, or only scripts.")
 @click.option("--status", type=click.Choice(["open", "ready", "done"]), help="Only those in this state.")
 @click.option("--since", "start_date", metavar="TIME", help="Only those that began at this time or later (ISO 8601).")

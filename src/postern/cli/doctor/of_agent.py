@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Mapping
 
-from postern.cli.doctor import sockets
+from postern.cli.doctor import clock, sockets
 from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, wrong
 from postern.cli.doctor.sockets import Place
 from postern.domain.agent import AgentKey, AgentMode
 from postern.domain.secret import Secret
-from postern.errors import Malformed, PosternError
+from postern.errors import Malformed, PosternError, Unavailable
 from postern.wiring import checks as wiring
 
 _NEW = "on the gateway: postern admin agents renew-key NAME; then start the agent with the key that it shows"
+_TRUST = f"an agent trusts what its key names: {_NEW}"
 
 
 def checks(environ: Mapping[str, str]) -> dict[str, Check]:
@@ -25,7 +27,7 @@ def checks(environ: Mapping[str, str]) -> dict[str, Check]:
         what = error.message if text else "POSTERN_KEY is not set"
         return {"key": lambda: wrong("key", what, "it is all that the agent knows of its gateway", _NEW), **found}
     authority = ssl.DER_cert_to_PEM_cert(key.authority) if key.authority else ""
-    place = Place(key.host, key.port, True, authority)
+    place = Place(key.host, key.port, True, authority, _TRUST)
     return {
         "key": lambda: ok("key", f"agent {key.name!r} of {place}, started by `{_started_by(key)}`"),
         "control port": lambda: sockets.reachable("control port", place, ["h2"]),
@@ -48,12 +50,15 @@ def _accepted(key: AgentKey, authority: str) -> list[Finding]:
         if key.mode is AgentMode.EMBEDDED:  # by then its secret was found to be good
             return ok("accepted", "the gateway takes the key, and waits for what `postern run` declares")
         return wrong("accepted", error.message, "the gateway does not let this agent in", _NEW)
+    except Unavailable as error:
+        why = "whether the gateway takes this key is not known"
+        return wrong("accepted", error.message, why, "mend what the control port says, then: postern doctor --agent")
     except PosternError as error:
         return wrong("accepted", error.message, "the gateway does not let this agent in", _NEW)
-    return [
-        *ok("accepted", "the gateway takes the key"),
-        *sockets.upgraded("tunnel port", Place.of(url, authority), key.secret),
-    ]
+    before = time.time()
+    found, date = sockets.upgraded("tunnel port", Place.of(url, authority, _TRUST), key.secret)
+    told = clock.compared(date, before, time.time()) if date is not None else []
+    return [*ok("accepted", "the gateway takes the key"), *found, *told]
 
 
 def _policy(file: str) -> list[Finding]:

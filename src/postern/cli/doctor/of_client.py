@@ -6,21 +6,20 @@ import socket
 import stat
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from typing import cast
 
 from postern import __version__
 from postern.cli import profile
-from postern.cli.doctor import sockets
+from postern.cli.doctor import clock, sockets
 from postern.cli.doctor.finding import PATIENCE, Check, Finding, ok, warning, wrong
 from postern.cli.doctor.sockets import Place
 from postern.cli.profile import Profile
+from postern.cli.sign_in import is_in_clear
 from postern.client.http import Http
 from postern.client.shapes import Row, ServerInfo
 from postern.domain.secret import Secret
 from postern.errors import PosternError, Unauthenticated
 
-SKEW = 30.0  # seconds
 _PROXIES = ("HTTPS_PROXY", "HTTP_PROXY", "ALL_PROXY")
 
 
@@ -72,24 +71,14 @@ def _gateway(used: Profile) -> list[Finding]:
             answer = http.send("GET", "/publicserverinfo")
     except PosternError as error:
         do = f"check the address, then: postern login {used.api_url}"
+        if "certificate is not trusted" in error.message:
+            do = f"postern login {used.api_url} --ca FILE; the gateway has the file in its data folder, tls/ca.crt"
         return wrong("gateway", error.message, "every command asks it", do)
-    return [*ok("gateway", f"{used.api_url} answers"), *_clock(answer.headers.get("Date"), before, time.time())]
-
-
-def _clock(date: str | None, before: float, after: float) -> list[Finding]:
-    """`Date` has whole seconds (RFC 9110 section 6.6.1)."""
-    try:
-        theirs = parsedate_to_datetime(date or "").timestamp()
-    except ValueError:
-        return warning(
-            "clock", "the gateway tells no time", "so clocks cannot be compared", "date -u, on both machines"
-        )
-    skew = max(before - theirs - 1, theirs - after, 0.0)
-    if skew <= SKEW:
-        return ok("clock", "it goes with the gateway's")
-    what = f"this machine's clock and the gateway's differ by {skew:.0f} s"
-    why = "tokens and one-time codes are good for a limited time"
-    return wrong("clock", what, why, "timedatectl set-ntp true, on the machine whose clock is wrong")
+    found = ok("gateway", f"{used.api_url} answers")
+    if is_in_clear(used.api_url):
+        why = "everybody on the way can read your password and what you are shown"
+        found = warning("gateway", f"{used.api_url} is not encrypted", why, "postern login https://GATEWAY:7480")
+    return [*found, *clock.compared(answer.headers.get("Date"), before, time.time())]
 
 
 def _token(used: Profile) -> list[Finding]:
@@ -114,7 +103,7 @@ def _ports(used: Profile, token: Secret) -> list[Finding]:
     # As `postern connect` does: what the gateway shows as its CA is trusted only where the answer itself came safely.
     authority = used.authority or info["ca_certificate"] or ""
     tunnel, control = Place.of(info["tunnel_url"], authority), Place.of(info["grpc_url"], authority)
-    found += sockets.upgraded("tunnel port", tunnel, token)
+    found += sockets.upgraded("tunnel port", tunnel, token)[0]
     return [*found, *sockets.reachable("control port", control, ["h2"])]
 
 

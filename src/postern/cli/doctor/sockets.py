@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import socket
 import ssl
 import time
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 from postern.cli.doctor.finding import PATIENCE, Finding, ok, warning, wrong
 from postern.domain.secret import Secret
+from postern.domain.validity import SET_CLOCK, refused_for_its_dates
 
 SOON = 14 * 24 * 3600.0  # seconds before a certificate's end in which it is said
 _MOST = 64 * 1024  # bytes of an answer's head
 _DEFAULT = {"https": 443, "wss": 443, "grpcs": 443, "http": 80, "ws": 80, "grpc": 80}
 TRUST = "postern login URL --ca FILE"
+_ELSE = "check the address, and on the gateway's machine: postern doctor --gateway"
+_OTHER_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`authority` is what to trust besides the system's CAs: PEM text; empty for nothing."""
+    """`authority` is what to trust besides the system's CAs: PEM text; empty for nothing. `trust` is what to do where
+    that is not the right one."""
 
     host: str
     port: int
     is_tls: bool
     authority: str = ""
+    trust: str = TRUST
 
     @classmethod
-    def of(cls, url: str, authority: str = "") -> Place:
+    def of(cls, url: str, authority: str = "", trust: str = TRUST) -> Place:
         """Raises ValueError."""
         parts = urlsplit(url)
         if not parts.hostname or parts.scheme not in _DEFAULT:
             raise ValueError(f"{url!r} is no address")
         is_tls = parts.scheme in ("https", "wss", "grpcs")
-        return cls(parts.hostname, parts.port or _DEFAULT[parts.scheme], is_tls, authority)
+        return cls(parts.hostname, parts.port or _DEFAULT[parts.scheme], is_tls, authority, trust)
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
@@ -85,8 +92,9 @@ def reachable(check: str, place: Place, protocols: list[str] | None = None) -> l
     return ok(check, f"{place} answers")
 
 
-def upgraded(check: str, place: Place, token: Secret) -> list[Finding]:
-    """Whether a WebSocket (RFC 6455 section 4.1) is let through to the tunnel."""
+def upgraded(check: str, place: Place, token: Secret) -> tuple[list[Finding], str | None]:
+    """Whether a WebSocket (RFC 6455 section 4.1) is let through to the tunnel; and the `Date` of the answer, None where
+    there is none."""
     key = base64.b64encode(os.urandom(16)).decode()
     request = (
         f"GET /tunnel HTTP/1.1\r\nHost: {place}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -96,32 +104,46 @@ def upgraded(check: str, place: Place, token: Secret) -> list[Finding]:
     try:
         with opened(place) as stream:
             stream.sendall(request.encode())
-            while b"\r\n" not in head and len(head) < _MOST:
+            while b"\r\n\r\n" not in head and len(head) < _MOST:
                 got = stream.recv(4096)
                 if not got:
                     break
                 head += got
     except OSError as error:
-        return unreached(check, place, error)
+        return unreached(check, place, error), None
     status = head.split(b"\r\n")[0].decode("latin-1", "replace")
     if status.split(" ")[1:2] == ["101"]:
-        return ok(check, f"{place} takes WebSockets")
-    return wrong(
+        date = re.search(rb"\r\n[Dd]ate:[ \t]*([^\r\n]{1,64})", head)
+        return ok(check, f"{place} takes WebSockets"), date[1].decode("latin-1") if date else None
+    found = wrong(
         check,
         f"{place} answers {status[:100] or 'nothing'!r} to a WebSocket",
         "tunnels of `postern connect` and of agents go through it",
         "let the proxy or load balancer in between pass WebSocket upgrades to the tunnel port",
     )
+    return found, None
 
 
 def unreached(check: str, place: Place, error: OSError) -> list[Finding]:
     if isinstance(error, ssl.SSLCertVerificationError):
-        why = f"the certificate of {place} is not trusted: {error.verify_message}"
-        return wrong(check, why, "it may be somebody else's machine", TRUST)
-    said = "no answer in time" if isinstance(error, TimeoutError) else error.strerror or str(error)
-    return wrong(
-        check,
-        f"{place} cannot be reached: {said}",
-        "nothing goes through it",
-        "check the address, the firewall in between, and on the gateway's machine: postern doctor --gateway",
-    )
+        if dates := refused_for_its_dates(error.verify_message, datetime.now(UTC)):
+            return wrong(check, f"{place}: {dates}", "nothing that is said by TLS can be trusted", SET_CLOCK)
+        what = f"the certificate of {place} is not trusted: {error.verify_message}"
+        return wrong(check, what, "it may be somebody else's machine", _untrusted(error, place))
+    said, do = error.strerror or str(error), _ELSE
+    if isinstance(error, TimeoutError):
+        said, do = "no answer in time", f"let port {place.port} through the firewall in between; {_ELSE}"
+    elif isinstance(error, ConnectionRefusedError):
+        said, do = "nothing listens there", f"the gateway listens on loopback until POSTERN_HOST says else; {_ELSE}"
+    elif isinstance(error, socket.gaierror):
+        said, do = f"the name is not known here ({said})", "check it; the gateway tells it by POSTERN_PUBLIC_HOST"
+    elif isinstance(error, ssl.SSLError):
+        said, do = f"what answers there speaks no TLS ({error.reason or said})", f"check the port; {_ELSE}"
+    return wrong(check, f"{place} cannot be reached: {said}", "nothing goes through it", do)
+
+
+def _untrusted(error: ssl.SSLCertVerificationError, place: Place) -> str:
+    """By OpenSSL's X509_V_ERR codes."""
+    if error.verify_code in _OTHER_NAME:
+        return f"take a name that it has; or start the gateway with POSTERN_PUBLIC_HOST={place.host}"
+    return place.trust

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 
-from postern.domain.reference import CLOUD, PROVIDERS, Reference
+from postern.domain.reference import CLOUD, Reference
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured, PosternError, Unavailable
 from postern.integrations.secrets.cache import Cached
@@ -55,15 +55,13 @@ _EXTRAS = {f"_{cloud}": f"postern[{cloud}]" for cloud in CLOUDS}
 
 class Sources:
     """`environ` is what `_envjson` looks into, and where the providers' own settings are (`VAULT_ADDR` and so on);
-    `cloud` what `_cloudprov` means; `providers` those that may be referred to at all, and `shows` says so of variables.
-    Raises Misconfigured."""
+    `cloud` what `_cloudprov` means; `shows` says which variables may be referred to. Raises Misconfigured."""
 
     def __init__(
         self,
         environ: Mapping[str, str],
         *,
         cloud: str = "aws",
-        providers: Iterable[str] = PROVIDERS,
         shows: Callable[[str], bool] = lambda _variable: True,
     ) -> None:
         if cloud not in CLOUDS:
@@ -74,7 +72,6 @@ class Sources:
         self._environ = environ
         self._shown = {name: value for name, value in environ.items() if shows(name)}
         self._cloud = f"_{cloud}"
-        self._allowed = frozenset(providers)
         self._sources: dict[str, Cached] = {}
         self._making = asyncio.Lock()
 
@@ -98,8 +95,6 @@ class Sources:
         return self._cloud if provider == CLOUD else provider
 
     async def _source(self, provider: str) -> Cached:
-        if provider not in self._allowed:
-            raise Unavailable(f"this agent's policy does not let connections refer to {provider}")
         kind = self._kind(provider)
         async with self._making:
             if kind not in self._sources:

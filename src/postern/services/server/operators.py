@@ -16,9 +16,12 @@ class Operators:
         self._default: UUID | None = None
 
     async def include(self, principal: Principal) -> bool:
+        return principal.is_admin and await self.is_their_organisation(principal.org_id)
+
+    async def is_their_organisation(self, org_id: UUID) -> bool:
         if self._default is None:
             self._default = (await self._store.default()).id
-        return principal.is_admin and principal.org_id == self._default
+        return org_id == self._default
 
     async def require(self, principal: Principal, what: str) -> None:
         """`what` they may not, in words. Raises Denied."""

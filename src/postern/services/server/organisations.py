@@ -71,6 +71,10 @@ class Organisations:
             raise NotFound("this organisation was deleted")
         return found
 
+    async def is_default(self, principal: Principal) -> bool:
+        """Whether theirs is the one that runs this server."""
+        return await self._operators.is_their_organisation(principal.org_id)
+
     async def are_several(self) -> bool:
         return (await self._store.find(Page(1))).total > 1
 

@@ -80,8 +80,11 @@ async def reseal_direct(database: Database, encryption: Encryption) -> int:
     return done
 
 
-async def reseal(database: Database, encryption: Encryption, org_id: UUID | None) -> int:
-    """All values of that organisation (of none: None) that another data key sealed than the one in use; how many."""
+async def reseal(
+    database: Database, encryption: Encryption, org_id: UUID | None, tell: Callable[[int], None] = lambda _: None
+) -> int:
+    """All values of that organisation (of none: None) that another data key sealed than the one in use; how many.
+    `tell` is given how many more are done, one by one."""
     current, done = await encryption.prefix(org_id), 0
     for place in PLACES:
         if place.server is not (org_id is None):
@@ -91,6 +94,7 @@ async def reseal(database: Database, encryption: Encryption, org_id: UUID | None
             conditions.append(place.org_id == org_id)
         async for _ in _resealed(database, encryption, place, and_(*conditions)):
             done += 1
+            tell(1)
     return done
 
 

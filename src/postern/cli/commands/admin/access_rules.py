@@ -4,9 +4,21 @@ from typing import Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option
-from postern.cli.rows import confirm, given, page_of, paging_options, pairs, show_page, show_row, told, yes_option
+from postern.cli.rows import (
+    confirm,
+    given,
+    groups_option,
+    page_of,
+    paging_options,
+    pairs,
+    show_page,
+    show_row,
+    told,
+    yes_option,
+)
 from postern.client.shapes import Row
 
 _COLUMNS = [
@@ -43,7 +55,7 @@ def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
 
 
 @access_rules.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.access_rules)
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Show one access rule."""
@@ -54,9 +66,29 @@ def show(name: str, as_json: bool) -> None:
 @access_rules.command()
 @click.argument("name")
 @click.option("--description", help="What it is for.")
-@click.option("--group", "groups", multiple=True, required=True, help="For members of this group; repeatable.")
-@click.option("--connection", "connection_names", multiple=True, help="What they may see and use; repeatable.")
-@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="And what carries all these; repeatable.")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    required=True,
+    help="For members of this group; repeatable.",
+    shell_complete=completion.groups,
+)
+@click.option(
+    "--connection",
+    "connection_names",
+    multiple=True,
+    help="What they may see and use; repeatable.",
+    shell_complete=completion.connections,
+)
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="And what carries all these; repeatable.",
+    shell_complete=completion.tags,
+)
 @json_option
 def create(name: str, as_json: bool, **more: Any) -> None:
     """Create an access rule."""
@@ -66,13 +98,26 @@ def create(name: str, as_json: bool, **more: Any) -> None:
 
 
 @access_rules.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.access_rules)
 @click.option("--name", "new_name", help="The new name.")
 @click.option("--description", help="The new description.")
-@click.option("--group", "groups", multiple=True, help="A group from now on; repeatable, replaces all.")
-@click.option("--connection", "connection_names", multiple=True, help="A connection from now on; replaces all.")
+@groups_option
+@click.option(
+    "--connection",
+    "connection_names",
+    multiple=True,
+    help="A connection from now on; replaces all.",
+    shell_complete=completion.connections,
+)
 @click.option("--no-connections", is_flag=True, help="No connection by name from now on.")
-@click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag from now on; replaces all.")
+@click.option(
+    "--tag",
+    "tags",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A tag from now on; replaces all.",
+    shell_complete=completion.tags,
+)
 @click.option("--no-tags", is_flag=True, help="No connection by tags from now on.")
 @json_option
 def update(name: str, new_name: str | None, no_connections: bool, no_tags: bool, as_json: bool, **changes: Any) -> None:
@@ -90,7 +135,7 @@ def _body(tags: tuple[str, ...], **more: Any) -> Row:
 
 
 @access_rules.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.access_rules)
 @yes_option
 @json_option
 def delete(name: str, yes: bool, as_json: bool) -> None:

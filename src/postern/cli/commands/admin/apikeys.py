@@ -4,9 +4,21 @@ from typing import Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
-from postern.cli.rows import confirm, given, in_days, page_of, paging_options, show_page, show_row, told, yes_option
+from postern.cli.rows import (
+    confirm,
+    given,
+    groups_option,
+    in_days,
+    page_of,
+    paging_options,
+    show_page,
+    show_row,
+    told,
+    yes_option,
+)
 from postern.client.shapes import Row
 
 _COLUMNS = [
@@ -42,7 +54,7 @@ def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
 
 
 @apikeys.command()
-@click.argument("key")
+@click.argument("key", shell_complete=completion.api_keys)
 @json_option
 def get(key: str, as_json: bool) -> None:
     """Show one key, never its secret."""
@@ -52,8 +64,15 @@ def get(key: str, as_json: bool) -> None:
 
 @apikeys.command()
 @click.argument("name")
-@click.option("--group", "groups", multiple=True, help="A group of the key itself; repeatable.")
-@click.option("--service-account", metavar="SUBJECT", help="The service account that it acts for.")
+@click.option(
+    "--group", "groups", multiple=True, help="A group of the key itself; repeatable.", shell_complete=completion.groups
+)
+@click.option(
+    "--service-account",
+    metavar="SUBJECT",
+    help="The service account that it acts for.",
+    shell_complete=completion.service_accounts,
+)
 @click.option("--network", "networks", multiple=True, metavar="CIDR", help="Good from here only; repeatable.")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="How long it is good; for ever when missing.")
 @json_option
@@ -72,9 +91,9 @@ def _show_made(made: Row) -> None:
 
 
 @apikeys.command()
-@click.argument("key")
+@click.argument("key", shell_complete=completion.api_keys)
 @click.option("--name", help="The new name.")
-@click.option("--group", "groups", multiple=True, help="A group from now on; repeatable, replaces all.")
+@groups_option
 @click.option("--network", "networks", multiple=True, metavar="CIDR", help="Good from here only; replaces all.")
 @click.option("--any-network", is_flag=True, help="Good from everywhere.")
 @click.option("--days", type=click.FloatRange(min=0, min_open=True), help="Good for so many days from now.")
@@ -92,7 +111,7 @@ def update(
 
 
 @apikeys.command()
-@click.argument("key")
+@click.argument("key", shell_complete=completion.api_keys)
 @yes_option
 @json_option
 def revoke(key: str, yes: bool, as_json: bool) -> None:
@@ -104,7 +123,7 @@ def revoke(key: str, yes: bool, as_json: bool) -> None:
 
 
 @apikeys.command()
-@click.argument("key")
+@click.argument("key", shell_complete=completion.api_keys)
 @json_option
 def reactivate(key: str, as_json: bool) -> None:
     """Take a revoked key again."""

@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option, local_time
 from postern.cli.rows import page_of, paging_options, show_page, show_row
@@ -40,7 +41,7 @@ def audit() -> None:
 
 
 @audit.command("list")
-@click.option("--user", "actor_email", help="Only what this person did (e-mail).")
+@click.option("--user", "actor_email", help="Only what this person did (e-mail).", shell_complete=completion.users)
 @click.option("--subject", "actor_subject", help="Only what this subject did, as of a service account.")
 @click.option("--action", help="Only this: create, update, delete, revoke, login and so on.")
 @click.option("--type", "resource_type", help="Only on this type, such as users or connections/credentials.")

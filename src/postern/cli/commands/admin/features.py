@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option
 from postern.cli.rows import page_of, paging_options, show_page, told
@@ -30,7 +31,7 @@ def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
 
 
 @features.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.features)
 @json_option
 def enable(name: str, as_json: bool) -> None:
     """Switch a feature on; sessions that it does not allow are ended."""
@@ -38,7 +39,7 @@ def enable(name: str, as_json: bool) -> None:
 
 
 @features.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.features)
 @json_option
 def disable(name: str, as_json: bool) -> None:
     """Switch a feature off; what was open by it is ended."""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option
 from postern.cli.rows import confirm, page_of, paging_options, show_page, told, yes_option
@@ -40,7 +41,7 @@ def create(name: str, as_json: bool) -> None:
 
 
 @groups.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.groups)
 @click.argument("new_name")
 @json_option
 def rename(name: str, new_name: str, as_json: bool) -> None:
@@ -51,7 +52,7 @@ def rename(name: str, new_name: str, as_json: bool) -> None:
 
 
 @groups.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.groups)
 @yes_option
 @json_option
 def delete(name: str, yes: bool, as_json: bool) -> None:

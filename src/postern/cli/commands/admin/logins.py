@@ -32,7 +32,7 @@ def logins() -> None:
 
 
 @logins.command("list")
-@click.option("--user", help="Whose (e-mail or id); your own when missing.")
+@click.option("--user", help="Whose (e-mail or id); your own when missing.", shell_complete=completion.users)
 @paging_options
 def list_(user: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
     """List live logins, newest first."""

@@ -47,7 +47,7 @@ def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
 
 
 @machines.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.machines)
 @json_option
 def get(name: str, as_json: bool) -> None:
     """Show one machine identity."""
@@ -58,7 +58,13 @@ def get(name: str, as_json: bool) -> None:
 @machines.command()
 @click.argument("name")
 @click.option("--description", help="What it is for.")
-@click.option("--connection", "connection_names", multiple=True, help="What it may reach; repeatable.")
+@click.option(
+    "--connection",
+    "connection_names",
+    multiple=True,
+    help="What it may reach; repeatable.",
+    shell_complete=completion.connections,
+)
 @click.option("--attribute", "attributes", multiple=True, metavar="KEY=VALUE", help="A label; repeatable.")
 @_hours
 @json_option
@@ -70,9 +76,15 @@ def create(name: str, as_json: bool, **more: Any) -> None:
 
 
 @machines.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.machines)
 @click.option("--description", help="The new description.")
-@click.option("--connection", "connection_names", multiple=True, help="What it may reach from now on; replaces all.")
+@click.option(
+    "--connection",
+    "connection_names",
+    multiple=True,
+    help="What it may reach from now on; replaces all.",
+    shell_complete=completion.connections,
+)
 @click.option("--no-connections", is_flag=True, help="It may reach nothing from now on.")
 @click.option("--attribute", "attributes", multiple=True, metavar="KEY=VALUE", help="A label; replaces all.")
 @_hours
@@ -92,7 +104,7 @@ def _body(hours: float | None, attributes: tuple[str, ...], **more: Any) -> Row:
 
 
 @machines.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.machines)
 @yes_option
 @json_option
 def delete(name: str, yes: bool, as_json: bool) -> None:
@@ -104,7 +116,7 @@ def delete(name: str, yes: bool, as_json: bool) -> None:
 
 
 @machines.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.machines)
 @json_option
 def credentials(name: str, as_json: bool) -> None:
     """List its credentials, newest first; never a password."""
@@ -114,7 +126,7 @@ def credentials(name: str, as_json: bool) -> None:
 
 
 @machines.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.machines)
 @click.argument("connection", shell_complete=completion.connections)
 @click.option("--overlap", type=click.IntRange(0), metavar="SECONDS", help="How long the old password stays good.")
 @_hours

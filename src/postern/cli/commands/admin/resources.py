@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import emit, fields, json_option, local_time
 from postern.cli.rows import confirm, page_of, paging_options, show_page, told, yes_option
@@ -30,7 +31,7 @@ def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
 
 
 @resources.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.resources)
 @json_option
 def show(name: str, as_json: bool) -> None:
     """Show one, by name or id, with its connections."""
@@ -46,7 +47,7 @@ def _show(one: Row) -> None:
 
 
 @resources.command()
-@click.argument("name")
+@click.argument("name", shell_complete=completion.resources)
 @yes_option
 @json_option
 def delete(name: str, yes: bool, as_json: bool) -> None:

@@ -4,9 +4,20 @@ from typing import Any
 
 import click
 
+from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option
-from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, told, yes_option
+from postern.cli.rows import (
+    confirm,
+    given,
+    groups_option,
+    page_of,
+    paging_options,
+    show_page,
+    show_row,
+    told,
+    yes_option,
+)
 from postern.client.shapes import Row
 
 _COLUMNS = [("subject", "subject"), ("name", "name"), ("role", "role"), ("status", "status"), ("groups", "groups")]
@@ -33,7 +44,7 @@ def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
 
 
 @serviceaccounts.command()
-@click.argument("subject")
+@click.argument("subject", shell_complete=completion.service_accounts)
 @json_option
 def get(subject: str, as_json: bool) -> None:
     """Show one service account."""
@@ -44,7 +55,9 @@ def get(subject: str, as_json: bool) -> None:
 @serviceaccounts.command()
 @click.argument("subject")
 @click.option("--name", help="What it is called; the subject when missing.")
-@click.option("--group", "groups", multiple=True, help="A group it is in; repeatable.")
+@click.option(
+    "--group", "groups", multiple=True, help="A group it is in; repeatable.", shell_complete=completion.groups
+)
 @json_option
 def create(subject: str, name: str | None, groups: tuple[str, ...], as_json: bool) -> None:
     """Create a service account."""
@@ -54,9 +67,9 @@ def create(subject: str, name: str | None, groups: tuple[str, ...], as_json: boo
 
 
 @serviceaccounts.command()
-@click.argument("subject")
+@click.argument("subject", shell_complete=completion.service_accounts)
 @click.option("--name", help="The new name.")
-@click.option("--group", "groups", multiple=True, help="A group from now on; repeatable, replaces all.")
+@groups_option
 @click.option("--no-groups", is_flag=True, help="In no group from now on.")
 @json_option
 def update(subject: str, no_groups: bool, as_json: bool, **changes: Any) -> None:
@@ -65,7 +78,7 @@ def update(subject: str, no_groups: bool, as_json: bool, **changes: Any) -> None
 
 
 @serviceaccounts.command()
-@click.argument("subject")
+@click.argument("subject", shell_complete=completion.service_accounts)
 @json_option
 def activate(subject: str, as_json: bool) -> None:
     """Let it in again."""
@@ -73,7 +86,7 @@ def activate(subject: str, as_json: bool) -> None:
 
 
 @serviceaccounts.command()
-@click.argument("subject")
+@click.argument("subject", shell_complete=completion.service_accounts)
 @yes_option
 @json_option
 def deactivate(subject: str, yes: bool, as_json: bool) -> None:
@@ -89,7 +102,7 @@ def _update(subject: str, body: Row, as_json: bool, done: str) -> None:
 
 
 @serviceaccounts.command()
-@click.argument("subject")
+@click.argument("subject", shell_complete=completion.service_accounts)
 @yes_option
 @json_option
 def delete(subject: str, yes: bool, as_json: bool) -> None:

@@ -34,7 +34,7 @@ def users() -> None:
 
 @users.command("list")
 @click.option("--search", metavar="TEXT", help="Only those whose name or e-mail holds this.")
-@click.option("--group", help="Only those in this group.")
+@click.option("--group", help="Only those in this group.", shell_complete=completion.groups)
 @click.option("--status", help="Only those that are active, inactive, or in another state.")
 @paging_options
 def list_(as_json: bool, limit: int, offset: int, every: bool, **filters: str | None) -> None:
@@ -56,7 +56,9 @@ def get(user: str, as_json: bool) -> None:
 @users.command()
 @click.argument("email")
 @click.option("--name", help="What they are called.")
-@click.option("--group", "groups", multiple=True, help="A group they are in; repeatable.")
+@click.option(
+    "--group", "groups", multiple=True, help="A group they are in; repeatable.", shell_complete=completion.groups
+)
 @click.option("--password-stdin", is_flag=True, help="Read a password from standard input; better: a setup-link.")
 @json_option
 def create(email: str, name: str | None, groups: tuple[str, ...], password_stdin: bool, as_json: bool) -> None:
@@ -71,7 +73,13 @@ def create(email: str, name: str | None, groups: tuple[str, ...], password_stdin
 @click.argument("user", shell_complete=completion.users)
 @click.option("--email", help="The new e-mail address.")
 @click.option("--name", help="The new name.")
-@click.option("--group", "groups", multiple=True, help="A group they are in from now on; repeatable, replaces all.")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    help="A group they are in from now on; repeatable, replaces all.",
+    shell_complete=completion.groups,
+)
 @click.option("--no-groups", is_flag=True, help="In no group from now on.")
 @click.option("--password-stdin", is_flag=True, help="Read a new password from standard input; ends their logins.")
 @json_option

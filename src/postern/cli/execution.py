@@ -1,0 +1,101 @@
+"""Waiting for a script that the gateway runs: with progress, and Ctrl-C kills it there, as in psql."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import click
+
+from postern.cli.progress import Progress
+from postern.client.client import Client
+from postern.client.shapes import ExecResult
+from postern.domain.text import printable
+from postern.errors import PosternError, Unavailable
+
+AT_FIRST = 1  # seconds for the end, before the gateway is asked to say which session it is
+INTERRUPTED = 130  # the exit code: 128 + SIGINT
+_AWAY = 30.0  # seconds that the gateway may be away before it is given up
+_PAUSE = 1.0
+
+
+def wait(api: Client, begin: Callable[[int], ExecResult], progress: Progress) -> ExecResult:
+    """The answer, once the script has ended. `begin` puts it up, and waits so many seconds at most. Ctrl-C kills the
+    session and ends this program."""
+    try:
+        with _held() as is_wanted:
+            result = begin(AT_FIRST)
+    except KeyboardInterrupt:
+        progress.end()
+        click.echo(
+            "postern: the script may go on; `postern sessions list --verb exec --status open` shows it", err=True
+        )
+        sys.exit(INTERRUPTED)
+    session_id = result["session_id"]
+    try:
+        if is_wanted():
+            raise KeyboardInterrupt
+        progress.say(
+            "running; Ctrl-C kills it",
+            note=f"postern: session {session_id}; elsewhere `postern sessions show {session_id}` shows it so far",
+        )
+        while result["output_status"] == "running":
+            result = _asked(api, session_id)
+    except KeyboardInterrupt:
+        progress.end()
+        _kill(api, session_id)
+        sys.exit(INTERRUPTED)
+    return result
+
+
+def _asked(api: Client, session_id: str) -> ExecResult:
+    """A gateway that restarts ends the session, or leaves it to others: it is worth asking for a while."""
+    end = time.monotonic() + _AWAY
+    while True:
+        began = time.monotonic()
+        try:
+            return api.sessions.execution(session_id)
+        except Unavailable as error:
+            if began > end:
+                raise Unavailable(
+                    f"{error.message}; what became of session {session_id} is shown by "
+                    f"`postern sessions show {session_id}`"
+                ) from None
+        time.sleep(_PAUSE)
+
+
+def _kill(api: Client, session_id: str) -> None:
+    try:
+        api.sessions.kill(session_id)
+    except PosternError as error:
+        said = f"session {session_id} could not be killed, and may go on: {printable(error.message)}"
+    else:
+        said = f"killed session {session_id}; `postern sessions show {session_id} --output` shows what it printed"
+    click.echo(f"postern: {said}", err=True)
+
+
+@contextmanager
+def _held() -> Iterator[Callable[[], bool]]:
+    """One Ctrl-C is remembered, since which session it is about is not known yet; the answer says whether there was
+    one. A second one ends this program."""
+    wanted = False
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        nonlocal wanted
+        if wanted:
+            raise KeyboardInterrupt
+        wanted = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    before = signal.signal(signal.SIGINT, remember)
+    try:
+        yield lambda: wanted
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,144 @@
+"""Progress of what takes long: one line at a terminal's standard error, and nothing anywhere else."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Self, TextIO
+
+from postern.domain.text import one_line, printable
+
+AFTER = 1.0  # seconds; what is done sooner needs no progress
+_PAUSE = 0.1  # seconds between two pictures
+_PICTURES, _PLAIN = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
+_UNITS = ("B", "kB", "MB", "GB", "TB")
+_CLEAR = "\r\x1b[K"
+
+
+class Progress:
+    """Use as a context. From `after` seconds on a line says how long it has taken, how much is done, and `text`; it is
+    wiped at the end. A thread of its own writes it, so that whoever waits may block. Nothing is written with `quiet`,
+    as for --json, nor where standard error is no terminal that can take a line back."""
+
+    def __init__(self, text: str, *, quiet: bool = False, after: float | None = None, unit: str = "") -> None:
+        """`after` is `AFTER` when None; `unit` is of what is counted, bytes when there is none."""
+        self._text = text
+        self._unit = unit
+        self._after = AFTER if after is None else after
+        self._note = ""
+        self._count = 0
+        self._began = time.monotonic()
+        self._shown = False
+        self._stream = sys.stderr
+        self._ended = threading.Event()
+        self._pen = threading.Lock()
+        writes = not quiet and is_shown(self._stream)
+        self._thread = threading.Thread(target=self._run, daemon=True) if writes else None
+
+    def say(self, text: str, *, note: str = "") -> None:
+        """From now on. A `note` stays on a line of its own, once there is anything to be seen."""
+        with self._pen:
+            self._text, self._note = text, note or self._note
+
+    def count(self, more: int) -> None:
+        """So many more are done."""
+        self._count += more
+
+    def __enter__(self) -> Self:
+        if self._thread is not None:
+            self._thread.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Wipes the line: what is printed next stands where it was. May be called more than once."""
+        self._ended.set()
+        with self._pen:
+            if self._shown:
+                self._shown = False
+                self._write(_CLEAR)
+
+    def _run(self) -> None:
+        pictures = _pictures(self._stream)
+        if self._ended.wait(max(0.0, self._began + self._after - time.monotonic())):
+            return
+        at = 0
+        while True:
+            with self._pen:
+                if self._ended.is_set():
+                    return
+                self._shown = True
+                note, self._note = self._note, ""
+                if note:
+                    self._write(_CLEAR + printable(note) + "\n")
+                self._write(_CLEAR + self._line(pictures[at % len(pictures)]))
+            at += 1
+            if self._ended.wait(_PAUSE):
+                return
+
+    def _line(self, picture: str) -> str:
+        """Cut to the width of the terminal, since a line that wraps could not be wiped."""
+        done = f"{self._count:,} {self._unit}" if self._unit else _size(self._count)
+        size = f", {done}" if self._count else ""
+        width = shutil.get_terminal_size().columns - 1
+        head = f"{picture} {elapsed(time.monotonic() - self._began)}{size}  "
+        return (head + one_line(self._text))[:width]
+
+    def _write(self, text: str) -> None:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):  # the terminal has gone; what is waited for is no less wanted
+            self._ended.set()
+
+
+@contextmanager
+def counted(pieces: Iterable[bytes], text: str, *, quiet: bool = False) -> Iterator[Iterator[bytes]]:
+    """The same pieces, and how many bytes of them have come so far."""
+    with Progress(text, quiet=quiet) as progress:
+        yield _counted(pieces, progress)
+
+
+def _counted(pieces: Iterable[bytes], progress: Progress) -> Iterator[bytes]:
+    for piece in pieces:
+        progress.count(len(piece))
+        yield piece
+
+
+def is_shown(stream: TextIO) -> bool:
+    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+
+
+def elapsed(seconds: float) -> str:
+    """`12 s`, `3:05`, `1:02:03`."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes}:{rest:02}" if minutes < 60 else f"{minutes // 60}:{minutes % 60:02}:{rest:02}"
+
+
+def _size(count: int) -> str:
+    """`512 B`, `1.5 MB`; powers of 1,000."""
+    size = float(count)
+    for unit in _UNITS:
+        if size < 1000 or unit == _UNITS[-1]:
+            return f"{count} B" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    raise AssertionError
+
+
+def _pictures(stream: TextIO) -> str:
+    try:
+        _PICTURES.encode(stream.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return _PLAIN
+    return _PICTURES
