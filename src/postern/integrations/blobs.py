@@ -19,6 +19,7 @@ from postern.errors import Misconfigured, NotFound, Unavailable
 
 CONNECT, WRITE, READ = 5.0, 120.0, 20.0  # seconds that a connection, a put and a read may take
 _MOST_SAID = 300  # characters of a vendor's error
+_PLAIN = "allow_http"
 # What a URL may say; who may use the store, it never says: that comes from the environment.
 _OPTIONS = {
     "s3": {
@@ -27,9 +28,10 @@ _OPTIONS = {
         "virtual_hosted_style_request": "virtual_hosted_style_request",
         "server_side_encryption": "server_side_encryption",
         "sse_kms_key_id": "sse_kms_key_id",
+        "allow_http": _PLAIN,
     },
     "gs": {},
-    "az": {"account": "account_name", "endpoint": "endpoint"},
+    "az": {"account": "account_name", "endpoint": "endpoint", "allow_http": _PLAIN},
 }
 _NEXT = "see docs/how-to/keep-recordings-elsewhere.md"
 
@@ -109,10 +111,10 @@ def _store(url: str, config: Mapping[str, str], timeout: float, *, retries: int)
         "timeout": timedelta(seconds=timeout),
         "connect_timeout": timedelta(seconds=CONNECT),
     }
-    if _is_plain_nearby(config.get("endpoint", "")):
+    if config.get(_PLAIN) == "true" or _is_plain_nearby(config.get("endpoint", "")):
         client["allow_http"] = True
     retry: Any = {"max_retries": retries, "retry_timeout": timedelta(seconds=timeout)}
-    given: Any = dict(config)
+    given: Any = {name: value for name, value in config.items() if name != _PLAIN}
     try:
         return from_url(url, config=given, client_options=client, retry_config=retry)  # type: ignore[call-overload, no-any-return]
     except (BaseError, ValueError) as error:
@@ -121,7 +123,7 @@ def _store(url: str, config: Mapping[str, str], timeout: float, *, retries: int)
 
 
 def _is_plain_nearby(endpoint: str) -> bool:
-    """Recordings leave this machine by TLS only, unless the vendor's own variable allows otherwise."""
+    """Recordings leave this machine by TLS only, unless the URL says otherwise."""
     parts = urlsplit(endpoint)
     if parts.scheme != "http":
         return False
