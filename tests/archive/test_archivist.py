@@ -389,6 +389,31 @@ async def test_it_stops_at_once_while_the_blob_store_hangs(
     assert recorded(await read(made, blobs)) == wanted(1)
 
 
+async def test_a_blob_store_that_hangs_has_a_deadline(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PUT_DEADLINE", 0.1)
+    made.seal(1, last=True)
+    blobs.hang = asyncio.Event()
+    done = await archivist_of(world, home, blobs).round()
+    assert done.trouble == "the folder of a test did not take a segment within 0.1 s"
+    blobs.hang = None
+    assert (await archivist_of(world, home, blobs).round()).stored == 1
+
+
+async def test_many_files_that_cannot_be_stored_hinder_no_other(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST", 3)
+    for _ in range(6):
+        replace(made, session=replace(made.session, id=uuid4())).seal(1, last=True)
+    made.seal(1, last=True)
+    one = archivist_of(world, home, blobs)
+    for _ in range(3):
+        await one.round()
+    assert len(await made.rows()) == 1
+
+
 async def test_a_session_deleted_meanwhile_is_no_reason_to_stop(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,6 +29,7 @@ log = logging.getLogger(__name__)
 PAUSE = 1.0  # seconds between two looks at what is sealed
 LONGEST_PAUSE = 60.0  # the same, while the blob store or the store does not answer
 SET_ASIDE = 3600.0  # seconds until a file that cannot be stored is tried again
+PUT_DEADLINE = 300.0  # seconds, whatever the blob store's own are
 LANES = 4  # sessions at the same time
 MOST = 10_000  # files that are looked at in one round
 
@@ -86,16 +87,16 @@ class Archivist:
     async def round(self) -> Round:
         """Takes what is there now. What cannot be stored stays, and is no hindrance to the rest."""
         done = Round()
-        files = await asyncio.to_thread(self._look)
         now = self._clock()
         self._aside = {path: until for path, until in self._aside.items() if until > now}
-        done.set_aside = sum(path in self._aside for path in files)
-        sessions = iter(by_session(path for path in files if path not in self._aside))
+        done.set_aside = len(self._aside)
+        sessions = iter(by_session(await asyncio.to_thread(self._look)))
         await asyncio.gather(*(self._lane(sessions, done) for _ in range(LANES)))
         return done
 
     def _look(self) -> list[Path]:
-        return list(itertools.islice(sealed_folder(self._home).glob(f"*/*/*{ARCHIVE_SUFFIX}"), MOST))
+        found = sealed_folder(self._home).glob(f"*/*/*{ARCHIVE_SUFFIX}")
+        return list(itertools.islice((path for path in found if path not in self._aside), MOST))
 
     async def _lane(self, sessions: Iterator[list[Sealed]], done: Round) -> None:
         for files in sessions:
@@ -149,7 +150,7 @@ class Archivist:
         row = row_of(sealed, told, rows, *origin, datetime.now(UTC))
         await self._index(sealed.session, sealed.number, told.texts)
         size = (await asyncio.to_thread(sealed.path.stat)).st_size
-        if not await self._blobs.put(row.place, sealed.path):
+        if not await self._put(row.place, sealed.path):
             size = await asyncio.to_thread(self._same, sealed, told, row.place)
         row = replace(row, stored_size=size)
         if not await self._segments.add(row):
@@ -160,6 +161,13 @@ class Archivist:
         if row.damage:
             log.warning("segment %d of session %s was stored as it is: %s", row.number, row.session_id, row.damage)
         rows.append(row)
+
+    async def _put(self, place: str, file: Path) -> bool:
+        try:
+            async with asyncio.timeout(PUT_DEADLINE):
+                return await self._blobs.put(place, file)
+        except TimeoutError:
+            raise Unavailable(f"{self._blobs.name} did not take a segment within {PUT_DEADLINE:g} s") from None
 
     def _same(self, sealed: Sealed, told: Survey, place: str) -> int:
         """The size of what lies there already. Raises Conflict when it is something else."""
