@@ -49,7 +49,7 @@ async def _count(settings: Settings, url: str) -> tuple[float, float]:
     commits = GroupCommit(settings.recording_sync_interval)
     listener = _Listener()
     async with open_app(settings, LocalSignals()) as app:
-        worker = build_worker(settings, "count", app.services, commits, b"decoy")
+        worker = build_worker(settings, "count", app.services, app.stores.segments, commits, b"decoy")
         ready = asyncio.Event()
         serving = asyncio.create_task(worker.serve(ready.set))
         await asyncio.wait_for(ready.wait(), 30)

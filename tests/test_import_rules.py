@@ -24,6 +24,7 @@ MAY: dict[str, set[str]] = {
     "protocols": {"interception", "domain", "errors"},
     "inspection": {"interception", "domain", "errors"},
     "recording": {"interception", "domain", "errors", "store.ports"},
+    "archive": {"recording", "interception", "domain", "errors", "store.ports"},
     "relay": {"protocols", "interception", "transport", "domain", "errors", "settings"},
     "transport": {"domain", "errors", "settings"},
     "services": {"domain", "errors", "store.ports", "settings"},

@@ -71,6 +71,14 @@ class Settings:
     script_output_limit: int = _setting(
         1 << 30, "bytes that a script on a command may print before it is ended; 0 for no limit"
     )
+    recordings_url: str = _setting(
+        "", "where sealed recordings are kept: file:///FOLDER, s3://, gs:// or az://; recordings/ when empty"
+    )
+    recording_least_free: int = _setting(
+        512 * 1024 * 1024,
+        "bytes that must be free where recordings are written, else no session begins; below half, those that run end",
+    )
+    recording_segment_size: int = _setting(16 * 1024 * 1024, "bytes of a recording after which its next segment begins")
     recording_sync_interval: float = _setting(0.05, "seconds between two writes of recordings to disk")
 
     auth_method: str = _setting("local", "how people log in until an administrator chooses: local, oidc or saml")

@@ -17,6 +17,7 @@ from email.utils import formatdate
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from click.testing import CliRunner
@@ -282,18 +283,30 @@ def test_a_gateway_without_its_folder(tmp_path: Path) -> None:
     assert (code, set(found)) == (1, {"data folder"})
 
 
-def test_a_broken_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of_gateway, "LEAST", 1 << 60)
+def test_a_broken_gateway(tmp_path: Path) -> None:
     home = tmp_path / "home"
     (home / "spool" / "w1").mkdir(parents=True)
     (home / "spool" / "w1" / "one.rec").write_bytes(b"")
+    sealed = home / "sealed" / "2026" / "01" / f"{uuid4()}.000001.rec.zst"
+    sealed.parent.mkdir(parents=True)
+    sealed.write_bytes(b"")
+    os.utime(sealed, (time.time() - 3601, time.time() - 3601))
     home.chmod(0o755)
     certificates.ensure(home / "tls", ["localhost"], now=datetime.now(UTC) - timedelta(days=4000))
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        code, found = gateway_findings(home, POSTERN_API_PORT=str(taken.getsockname()[1]))
+        code, found = gateway_findings(
+            home,
+            POSTERN_API_PORT=str(taken.getsockname()[1]),
+            POSTERN_RECORDING_LEAST_FREE=str(1 << 60),
+            POSTERN_RECORDINGS_URL="s3://bucket?endpoint=http://127.0.0.1:1&region=eu-central-1",
+            AWS_ACCESS_KEY_ID="test",
+            AWS_SECRET_ACCESS_KEY="test",
+        )
     assert code == 1
     wanted = {"data folder", "disk", "store", "master key", "certificate", "ports", "gateway", "spool"}
-    assert set(found) == wanted
+    assert set(found) == wanted | {"archivist", "blob store"}
+    assert found["archivist"]["what"].startswith("1 sealed segments wait, the oldest for 60 minutes")
+    assert found["blob store"]["what"].startswith("the blob store s3://bucket cannot be used")
     assert found["spool"]["what"].startswith("1 recordings were not finished: spool/w1/one.rec")
     assert not (home / "postern.db").exists()
     assert not (home / "keys").exists()

@@ -179,7 +179,7 @@ def test_a_script_that_cannot_be_recorded_is_not_run(target: PostgresServer, dir
 def test_recordings_are_for_their_owner_only(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url()) as connection:
         connection.execute("select 1")
-        for path in [*gateway.home.glob("spool/*/*"), *gateway.home.glob("recordings/*/*/*")]:
+        for path in [*gateway.home.glob("spool/*/*"), *gateway.home.glob("sealed/*/*/*")]:
             assert path.stat().st_mode & 0o077 == 0
 
 

@@ -46,7 +46,7 @@ def test_seal_moves_it(places: tuple[Path, Path]) -> None:
     seal(spool, sealed)
     assert not spool.exists()
     assert events_of(sealed) == EVENTS
-    assert sealed.parent.parts[-3:] == ("recordings", "2026", "03")
+    assert sealed.parent.parts[-3:] == ("sealed", "2026", "03")
     assert sealed.stat().st_size < size / 5
     assert stat.S_IMODE(sealed.stat().st_mode) == 0o600
     assert list(sealed.parent.iterdir()) == [sealed]

@@ -1,4 +1,4 @@
-"""AWS Secrets Manager as moto plays it, over HTTP on loopback."""
+"""AWS Secrets Manager and S3 as moto plays them, over HTTP on loopback."""
 
 from __future__ import annotations
 
@@ -47,5 +47,43 @@ def secrets_manager() -> Iterator[SecretsManager]:
         }
         keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
         yield SecretsManager(environment, boto3.client("secretsmanager", region_name=REGION, endpoint_url=url, **keys))
+    finally:
+        server.stop()
+
+
+BUCKET = "recordings"
+
+
+@dataclass(frozen=True)
+class ObjectStorage:
+    """S3 with one bucket. `environment` is what lets a process in, `stop` shuts it down."""
+
+    environment: dict[str, str]
+    client: Any
+    endpoint: str
+    server: ThreadedMotoServer
+
+    def keys(self) -> list[str]:
+        return [one["Key"] for one in self.client.list_objects_v2(Bucket=BUCKET).get("Contents", [])]
+
+
+@contextmanager
+def object_storage() -> Iterator[ObjectStorage]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    try:
+        host, port = server.get_host_and_port()
+        url = f"http://{host}:{port}"
+        httpx.post(f"{url}/moto-api/reset").raise_for_status()
+        keys = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
+        client = boto3.client("s3", region_name=REGION, endpoint_url=url, **keys)
+        client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": REGION})
+        environment = {
+            "AWS_ENDPOINT_URL": url,
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_REGION": REGION,
+        }
+        yield ObjectStorage(environment, client, url, server)
     finally:
         server.stop()

@@ -51,6 +51,7 @@ COMMANDS = {
     # What the supervisor starts; nobody types these.
     "worker": Lazy("postern.cli.commands.worker:worker", hidden=True, profile=False),
     "api": Lazy("postern.cli.commands.api:api", hidden=True, profile=False),
+    "archivist": Lazy("postern.cli.commands.archivist:archivist", hidden=True, profile=False),
     "demo": Lazy("postern.cli.commands.demo:demo", hidden=True, profile=False),
     "prepare": Lazy("postern.cli.commands.prepare:prepare", hidden=True, profile=False),
 }

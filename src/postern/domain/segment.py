@@ -33,6 +33,12 @@ class Segment:
     place: str
     stored_at: datetime
     damage: str = ""
+    refused: int = 0
+
+
+def key_of(org_id: UUID, session_id: UUID, number: int, started_at: datetime) -> str:
+    """Where the segment lies in the blob store; the day is that of the session's start."""
+    return f"{org_id}/{started_at:%Y/%m/%d}/{session_id}/{number:06}.rec.zst"
 
 
 def first_link(org_id: UUID, session_id: UUID) -> bytes:

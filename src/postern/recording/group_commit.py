@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from postern.errors import RecordingFailed
 from postern.recording.archive import seal_all
+from postern.recording.space import Space
 from postern.recording.spool import Spool
 
 log = logging.getLogger(__name__)
@@ -30,11 +31,14 @@ class GroupCommit:
 
     A spool that cannot be synced is marked failed, so that its session ends at its next append; the
     others go on. When the disk is slower than the interval, rounds follow each other without a pause.
+    Where `space` runs short no spool should begin, and those that are written are stopped.
+
     Sealing has a thread of its own: compressing a long recording does not hold up anybody's sync.
     """
 
-    def __init__(self, interval: float) -> None:
+    def __init__(self, interval: float, space: Space | None = None) -> None:
         self._interval = interval
+        self._space = space
         self._spools: set[Spool] = set()
         self._ended: list[_Ended] = []
         self._lock = threading.Lock()
@@ -43,6 +47,11 @@ class GroupCommit:
         self._sealing = ThreadPoolExecutor(1, thread_name_prefix="seal")
         self._thread = threading.Thread(target=self._run, name="group-commit", daemon=True)
         self._thread.start()
+
+    @property
+    def refusal(self) -> str:
+        """Why no session may begin; empty while it may."""
+        return self._space.refusal if self._space is not None else ""
 
     def register(self, spool: Spool) -> None:
         with self._lock:
@@ -85,6 +94,7 @@ class GroupCommit:
             self._round()
 
     def _round(self) -> None:
+        self._look()
         with self._lock:
             ended, self._ended = self._ended, []
             dirty = [spool for spool in self._spools if spool.dirty]
@@ -98,6 +108,16 @@ class GroupCommit:
             except Exception as error:
                 log.exception("the recording %s could not be synced; its session will end", spool.path.name)
                 spool.fail(str(error))
+
+    def _look(self) -> None:
+        if self._space is None:
+            return
+        self._space.look()
+        if self._space.end:
+            with self._lock:
+                running = list(self._spools)
+            for spool in running:
+                spool.stop(self._space.end)
 
 
 def _seal(ended: list[_Ended]) -> None:

@@ -1,7 +1,8 @@
 """Where recordings lie below the gateway's home, and how their folders are made.
 
-home/spool/<worker>/<session>.<segment>.rec               being written, one folder for each worker process
-home/recordings/<yyyy>/<mm>/<session>.<segment>.rec.zst   sealed; year and month of the session's start
+home/spool/<worker>/<session>.<segment>.rec           being written, one folder for each worker process
+home/sealed/<yyyy>/<mm>/<session>.<segment>.rec.zst   sealed, for the archivist; year and month of the session's start
+home/recordings/                                      stored, where no other blob store is set
 """
 
 from __future__ import annotations
@@ -27,17 +28,34 @@ def spool_path(home: Path, worker: str, session: UUID, segment: int = 1) -> Path
 
 def archive_path(home: Path, session: UUID, started_at: datetime, segment: int = 1) -> Path:
     name = f"{_stem(session, segment)}{ARCHIVE_SUFFIX}"
-    return home / "recordings" / f"{started_at:%Y}" / f"{started_at:%m}" / name
+    return sealed_folder(home) / f"{started_at:%Y}" / f"{started_at:%m}" / name
+
+
+def sealed_folder(home: Path) -> Path:
+    return home / "sealed"
+
+
+def recordings_folder(home: Path) -> Path:
+    return home / "recordings"
 
 
 def read_spool_name(name: str) -> tuple[UUID, int] | None:
     """(session, segment); None for a file that is no spool."""
-    session, _, segment = name.removesuffix(SPOOL_SUFFIX).partition(".")
+    return _read_name(name, SPOOL_SUFFIX)
+
+
+def read_sealed_name(name: str) -> tuple[UUID, int] | None:
+    """(session, segment); None for a file that is no sealed segment."""
+    return _read_name(name, ARCHIVE_SUFFIX)
+
+
+def _read_name(name: str, suffix: str) -> tuple[UUID, int] | None:
+    session, _, segment = name.removesuffix(suffix).partition(".")
     try:
         found = UUID(session), int(segment)
     except ValueError:
         return None
-    return found if name == f"{_stem(*found)}{SPOOL_SUFFIX}" else None
+    return found if name == f"{_stem(*found)}{suffix}" else None
 
 
 def home_of(folder: Path) -> Path:

@@ -11,16 +11,26 @@ from typing import Literal, Protocol
 from uuid import UUID
 
 from postern.domain.results import CUT, Finished, Problem, Result
+from postern.domain.segment import Segment
 from postern.domain.session import EndReason, Session
 from postern.errors import Malformed, NotFound, PosternError
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
-from postern.recording.layout import ARCHIVE_SUFFIX, SPOOL_SUFFIX
+from postern.recording.layout import (
+    ARCHIVE_SUFFIX,
+    SPOOL_SUFFIX,
+    read_sealed_name,
+    read_spool_name,
+    sealed_folder,
+)
 from postern.recording.reader import SegmentReader
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.records import Header
+from postern.recording.stored import Hashed, Rows, Stored
 
 log = logging.getLogger(__name__)
 
+GONE = "it is gone from the blob store"
+CHANGED = "its bytes are not those that were stored"
 Stream = Literal["i", "o", "e"]  # input, output, error output (spec 2.2)
 
 
@@ -53,60 +63,72 @@ class Gap:
 
 class Library:
     """By protocol name: `renderers`, where a protocol without one is replayed as its bytes were, and `readers`, without
-    one of which a protocol has no results."""
+    one of which a protocol has no results. Without `stored`, only what lies on this machine is found.
+
+    Whatever reads of the blob store raises Unavailable when that does not answer."""
 
     def __init__(
         self,
         home: Path,
         renderers: Mapping[str, Callable[[], Renderer]],
         readers: Mapping[str, Callable[[], Reader]] | None = None,
+        stored: Stored | None = None,
     ) -> None:
         self._home = home
         self._renderers = renderers
         self._readers = readers or {}
+        self._stored = stored
 
     def header(self, session: Session | UUID) -> Header:
         """Of its first segment that can be read. Raises NotFound when there is none, Malformed when none can be."""
         key = session if isinstance(session, UUID) else session.id
-        problem: Malformed | None = None
+        rows = Rows(self._stored, key)
+        problem: PosternError | None = None
         for segment in itertools.count(1):
             try:
-                reader = self._open(key, segment)
-            except Malformed as error:
+                copy = self._open(rows, key, segment)
+            except (Malformed, NotFound) as error:
                 problem = error
                 continue
-            if reader is not None:
-                reader.close()
-                return reader.header
-            if not self._exists(key, segment + 1):
+            if copy is not None:
+                copy.reader.close()
+                return copy.reader.header
+            if not self._exists_beyond(rows, key, segment):
                 break
         raise problem or NotFound(f"there is no recording of session {key}")
 
-    def records(self, session: Session | UUID) -> Iterator[tuple[int, Event | Gap]]:
+    def records(self, session: Session | UUID, since: int = 0) -> Iterator[tuple[int, Event | Gap]]:
         """(microseconds since start, event), in order and constant memory; of a live session up to now. Where a segment
-        is damaged or missing there is a Gap, and the next one follows."""
+        is damaged or missing there is a Gap, and the next one follows. What is before `since` milliseconds is left out;
+        stored segments that ended before are not even opened."""
         key = session if isinstance(session, UUID) else session.id
+        rows = Rows(self._stored, key)
         micros, goes_on = 0, False
         for segment in itertools.count(1):
-            try:
-                reader = self._open(key, segment)
-                problem = "it is missing" if goes_on or self._exists(key, segment + 1) else ""
-            except Malformed as error:
-                reader, problem = None, error.message
-            if reader is not None:
-                with reader:
-                    for record in reader:
-                        micros = record[0]
+            row = rows.find(segment) if since else None
+            if row is not None and not row.is_last and row.ends < since:
+                goes_on = True
+                continue
+            copy, problem = self._opened(rows, key, segment)
+            if copy is not None:
+                for record in copy.records():
+                    micros = record[0]
+                    if micros >= since * 1000:
                         yield record
-                end, problem = reader.end, reader.damage
-                if (end is not None and not end.goes_on) or (end is None and reader.path.name.endswith(SPOOL_SUFFIX)):
-                    return  # of a live one the last record may be on its way
-                goes_on = end is not None
-            if problem:
-                yield micros, Gap(segment, problem)
-            if not goes_on and not self._exists(key, segment + 1):
+                end, problem = copy.reader.end, copy.problem
+                if end is None and copy.is_live:
+                    return  # its last record may be on its way
+                goes_on = end is not None and end.goes_on
+                if problem:
+                    yield micros, Gap(segment, problem)
+                if end is not None and not end.goes_on:
+                    return
+            else:
+                if problem or goes_on or self._exists_beyond(rows, key, segment):
+                    yield micros, Gap(segment, problem or "it is missing")
+                goes_on = False
+            if not goes_on and not self._exists_beyond(rows, key, segment):
                 return
-            goes_on = goes_on and reader is not None
 
     def events(self, session: Session | UUID) -> Iterator[tuple[float, Stream, bytes]]:
         """(milliseconds since start, stream, content), in order; a live session up to now. What is damaged is told in
@@ -157,22 +179,77 @@ class Library:
             if isinstance(event, Operation):
                 yield micros / 1000, text_of(event)
 
-    def _open(self, key: UUID, segment: int) -> SegmentReader | None:
-        """None when it is not there. Raises Malformed when its header cannot be read."""
+    def _opened(self, rows: Rows, key: UUID, segment: int) -> tuple[_Copy | None, str]:
+        """As `_open`; what is wrong with it, in words, where it cannot be opened."""
+        try:
+            return self._open(rows, key, segment), ""
+        except NotFound:
+            return None, GONE
+        except Malformed as error:
+            return None, error.message
+
+    def _open(self, rows: Rows, key: UUID, segment: int) -> _Copy | None:
+        """None when it is nowhere. Raises Malformed when its header cannot be read, NotFound when it was stored and is
+        gone, Unavailable."""
+        copy: _Copy | None = None
         for path in self._paths(key, segment):
             try:
-                return SegmentReader(path)
+                copy = _Copy(SegmentReader(path), is_live=path.name.endswith(SPOOL_SUFFIX))
+                break
             except FileNotFoundError:
                 continue
-        return None
+        if copy is None:
+            row = rows.find(segment)
+            if row is None:
+                return None
+            reader, hashed = rows.reader(row)
+            copy = _Copy(reader, row, hashed)
+        header = copy.reader.header
+        if (header.session, header.segment) != (key, segment):
+            copy.reader.close()
+            raise Malformed("what lies in its place is another segment")
+        return copy
 
-    def _exists(self, key: UUID, segment: int) -> bool:
-        return next(self._paths(key, segment), None) is not None
+    def _exists_beyond(self, rows: Rows, key: UUID, segment: int) -> bool:
+        """Whether there is any later segment."""
+        names = itertools.chain(
+            (read_spool_name(path.name) for path in (self._home / "spool").glob(f"*/{key}.*{SPOOL_SUFFIX}")),
+            (read_sealed_name(path.name) for path in sealed_folder(self._home).glob(f"*/*/{key}.*{ARCHIVE_SUFFIX}")),
+        )
+        if any(name is not None and name[1] > segment for name in names):
+            return True
+        return rows.find(segment + 1) is not None or rows.beyond(segment)
 
     def _paths(self, key: UUID, segment: int) -> Iterator[Path]:
-        # A segment moves from spool to archive, so looking in this order cannot miss it.
+        # A segment moves from spool to sealed to stored, so looking in this order cannot miss it.
         yield from (self._home / "spool").glob(f"*/{key}.{segment:06}{SPOOL_SUFFIX}")
-        yield from (self._home / "recordings").glob(f"*/*/{key}.{segment:06}{ARCHIVE_SUFFIX}")
+        yield from sealed_folder(self._home).glob(f"*/*/{key}.{segment:06}{ARCHIVE_SUFFIX}")
+
+
+class _Copy:
+    """A segment that is being read, from wherever it was found; `row` and `hashed` of one from the blob store."""
+
+    def __init__(
+        self, reader: SegmentReader, row: Segment | None = None, hashed: Hashed | None = None, *, is_live: bool = False
+    ) -> None:
+        self.reader = reader
+        self.is_live = is_live
+        self.problem = ""
+        self._row = row
+        self._hashed = hashed
+
+    def records(self) -> Iterator[tuple[int, Event]]:
+        """All, and closes it. Then `problem` is what is wrong with it."""
+        try:
+            with self.reader:
+                yield from self.reader
+        except NotFound:
+            self.problem = GONE
+            return
+        self.problem = self.reader.damage
+        row, hashed = self._row, self._hashed
+        if row and hashed and not self.problem and (hashed.size, hashed.digest) != (row.size, row.digest):
+            self.problem = CHANGED
 
 
 class _Replay:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO
@@ -20,25 +20,30 @@ _BUFFER = 256 * 1024
 
 
 class SegmentReader:
-    """Iterate it for (microseconds since start, event).
+    """Iterate it for (microseconds since start, event). `source` is a file's path, or its bytes, which are then closed
+    with it; `through` is what its plain bytes pass through.
 
     Iteration stops at the first record that is incomplete or whose crc is wrong; `damage` then says why, and is empty
     after a clean end. `end` is the segment's last record, None where it was cut. `intact` counts the bytes up to the
-    end of the last good record. Opening raises FileNotFoundError, and Malformed when the header cannot be read.
+    end of the last good record. Opening raises FileNotFoundError, and Malformed when the header cannot be read; then a
+    `source` of bytes is left open.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(
+        self, source: Path | BinaryIO, *, name: str = "", through: Callable[[BinaryIO], BinaryIO] = lambda plain: plain
+    ) -> None:
+        self.name = name or (source.name if isinstance(source, Path) else "segment")
         self.damage = ""
         self.intact = 0
         self.end: End | None = None
         self._expected: int | None = None  # bytes that an archive says it holds
-        self._file = path.open("rb")
+        self._file: BinaryIO = source.open("rb") if isinstance(source, Path) else source
         try:
-            self._stream = self._open_stream()
+            self._stream = through(self._open_stream())
             self.header = self._read_header()
         except BaseException:
-            self._file.close()
+            if isinstance(source, Path):
+                self._file.close()
             raise
 
     def __enter__(self) -> SegmentReader:
@@ -73,7 +78,7 @@ class SegmentReader:
         try:
             size = zstandard.get_frame_parameters(head).content_size
         except zstandard.ZstdError as error:
-            raise Malformed(f"the archive {self.path.name} is damaged: {error}") from error
+            raise Malformed(f"the archive {self.name} is damaged: {error}") from error
         self._expected = None if size in (-1, 2**64 - 1) else size
         decompressor = zstandard.ZstdDecompressor()
         return io.BufferedReader(decompressor.stream_reader(self._file, closefd=False), _BUFFER)
@@ -85,7 +90,7 @@ class SegmentReader:
             body = self._stream.read(min(length, MAX_HEADER))
             crc = self._stream.read(CRC.size)
         except zstandard.ZstdError as error:
-            raise Malformed(f"the archive {self.path.name} is damaged: {error}") from error
+            raise Malformed(f"the archive {self.name} is damaged: {error}") from error
         header = decode_header(prefix, body, crc)
         self.intact = len(prefix) + len(body) + len(crc)
         return header

@@ -5,15 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
+from postern.domain.segment import Segment
 from postern.domain.session import EndReason
 from postern.errors import Malformed
-from postern.interception.events import End, Note, Operation, Refusal, Shown
+from postern.interception.events import End, Note, Operation, Refusal
 from postern.recording.archive import seal
 from postern.recording.layout import SPOOL_SUFFIX, archive_path, home_of, read_spool_name
 from postern.recording.reader import SegmentReader
@@ -38,14 +39,20 @@ class Recovered:
     ended_at: datetime | None = None
     operations: int = 0
     refused: int = 0
-    output_bytes: int = 0
     size: int = 0
     damage: str = ""
 
 
-def recover(folder: Path) -> list[Recovered]:
+def left_in(folder: Path) -> set[UUID]:
+    """The sessions that `recover` will find there."""
+    names = (read_spool_name(path.name) for path in folder.glob(f"*{SPOOL_SUFFIX}"))
+    return {name[0] for name in names if name is not None}
+
+
+def recover(folder: Path, stored: Callable[[UUID], Sequence[Segment]] = lambda _session: ()) -> list[Recovered]:
     """Marks and seals every spool in a dead worker's folder (`layout.spool_folder`). May block.
 
+    `stored` gives the rows of a session's segments that were moved away before, or are while this runs; it may block.
     Safe to repeat. A segment that cannot be read is kept under another name and reported by the `damage` of its
     session; it never stands in the way of the others.
     """
@@ -57,11 +64,14 @@ def recover(folder: Path) -> list[Recovered]:
             continue
         session, segment = named
         left.setdefault(session, {})[segment] = path
-    return [_recover_session(session, spools, home_of(folder)) for session, spools in left.items()]
+    home = home_of(folder)
+    return [_recover_session(session, spools, home, stored) for session, spools in left.items()]
 
 
-def _recover_session(session: UUID, spools: dict[int, Path], home: Path) -> Recovered:
-    """Of all its segments, those too that were sealed before."""
+def _recover_session(
+    session: UUID, spools: dict[int, Path], home: Path, stored: Callable[[UUID], Sequence[Segment]]
+) -> Recovered:
+    """Of all its segments, those too that were sealed or stored before."""
     found = Recovered(session)
     started_at: datetime | None = None
     for path in spools.values():  # all of them know when it started
@@ -72,10 +82,21 @@ def _recover_session(session: UUID, spools: dict[int, Path], home: Path) -> Reco
         spool = spools.get(segment)
         if spool is None and started_at is not None:
             sealed = archive_path(home, session, started_at, segment)
-            found = _with(found, _read, sealed, segment)
+            # A file goes only after its row is there.
+            rows = () if sealed.exists() else stored(session)
+            row = next((one for one in rows if one.number == segment), None)
+            if row is None:
+                found = _with(found, _read, sealed, segment)
+            else:
+                found = _joined(found, _known(row, started_at), segment)
         elif spool is not None:
             found = _with(found, _mark_and_seal, spool, segment, is_last=segment == max(spools))
     return found if found.ended_at else replace(found, ended_at=started_at)
+
+
+def _known(row: Segment, started_at: datetime) -> Recovered:
+    ended_at = started_at + timedelta(milliseconds=row.ends)
+    return Recovered(row.session_id, ended_at, row.operations, row.refused, row.size, row.damage)
 
 
 def _with(found: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: bool) -> Recovered:
@@ -90,13 +111,16 @@ def _with(found: Recovered, step: Callable[..., Recovered], path: Path, segment:
     except OSError as error:
         log.error("the recording %s cannot be recovered now: %s", path, error)
         more = Recovered(found.session, damage=str(error))
+    return _joined(found, more, segment)
+
+
+def _joined(found: Recovered, more: Recovered, segment: int) -> Recovered:
     damage = f"segment {segment}: {more.damage}" if more.damage else ""
     return Recovered(
         found.session,
         more.ended_at or found.ended_at,
         found.operations + more.operations,
         found.refused + more.refused,
-        found.output_bytes + more.output_bytes,
         found.size + more.size,
         "; ".join(filter(None, (found.damage, damage))),
     )
@@ -122,7 +146,7 @@ def _mark_and_seal(session: UUID, path: Path, *, is_last: bool) -> Recovered:
 
 def _told(session: UUID, reader: SegmentReader) -> tuple[Recovered, bool]:
     """What the segment tells, and whether it has been marked already."""
-    operations = refused = output = 0
+    operations = refused = 0
     micros: int | None = None
     marked = False
     for at, event in reader:
@@ -130,9 +154,8 @@ def _told(session: UUID, reader: SegmentReader) -> tuple[Recovered, bool]:
         micros = micros if marked or isinstance(event, End) else at
         operations += isinstance(event, Operation)
         refused += isinstance(event, Refusal)
-        output += len(event.data) if isinstance(event, Shown) else 0
     ended_at = None if micros is None else reader.header.started_at + timedelta(microseconds=micros)
-    return Recovered(session, ended_at, operations, refused, output, reader.intact, reader.damage), marked
+    return Recovered(session, ended_at, operations, refused, reader.intact, reader.damage), marked
 
 
 def _marks(damage: str, micros: int, *, is_last: bool, marked: bool) -> bytes:

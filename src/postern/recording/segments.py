@@ -39,6 +39,8 @@ class Segments:
         self._longest = longest
         self._before = 0  # bytes of the segments that are finished
         self._since = 0
+        if commits.refusal:
+            raise RecordingFailed(f"no recording can begin: {commits.refusal}")
         self.spool = self._begin(header)
         self._empty = self.spool.size
         commits.register(self.spool)
@@ -61,9 +63,9 @@ class Segments:
 
     def finish(self, reason: str, micros: int, done: Callable[[Exception | None], None], *, soon: bool) -> None:
         """Ends the recording and has its last segment sealed; then `done` is called, in another thread."""
-        if not self.spool.failed:
+        if self.spool.stopped or not self.spool.failed:
             try:
-                self.spool.append(encode(End(reason), micros))
+                self.spool.append_last(encode(End(reason), micros))
             except RecordingFailed as error:
                 log.error("the end of the recording %s could not be written: %s", self.spool.path.name, error.message)
         self._commits.finish(self.spool, self._archive(), done, soon=soon)

@@ -19,11 +19,12 @@ from postern.recording.records import Header, encode_header
 class Spool:
     """Appends come from one thread; `sync` may come from another. A spool that failed once stays failed."""
 
-    __slots__ = ("_descriptor", "_failure", "_folder_synced", "_lock", "_synced", "path", "size")
+    __slots__ = ("_descriptor", "_failure", "_folder_synced", "_lock", "_synced", "path", "size", "stopped")
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self.path = path
         self.size = 0  # bytes that the operating system has
+        self.stopped = False
         self._descriptor = descriptor
         self._failure = ""
         self._folder_synced = False
@@ -50,7 +51,7 @@ class Spool:
     @property
     def dirty(self) -> bool:
         """True while the disk may lack something that was appended."""
-        return self._synced < self.size and not self._failure
+        return self._synced < self.size and (self.stopped or not self._failure)
 
     @property
     def failed(self) -> bool:
@@ -74,6 +75,19 @@ class Spool:
         """Every append from now on raises RecordingFailed, so that the session ends."""
         if not self._failure:
             self._failure = reason
+
+    def stop(self, reason: str) -> None:
+        """As `fail`, but there is nothing wrong with it: `append_last` still works."""
+        if not self._failure:
+            self.stopped = True
+            self._failure = reason
+
+    def append_last(self, record: bytes) -> None:
+        """As `append`, also once it was stopped."""
+        if self.stopped:
+            self.stopped = False
+            self._failure = ""
+        self.append(record)
 
     def sync(self) -> None:
         """Makes all that was appended before the call durable. May block; safe from any thread.

@@ -68,7 +68,7 @@ def build_services(
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now
         ),
-        health=Health(stores.schema, targets.agents, signals, now),
+        health=Health(stores.schema, targets.agents, signals, now, machine.recordings),
         machines=Machines(stores.machines, stores.principals, targets.credentials, signals, now),
         organisations=Organisations(
             stores.organisations, stores.foundings, identity.setup_links, server.operators, signals, now

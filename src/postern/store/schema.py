@@ -392,6 +392,7 @@ segments = Table(
     Column("place", String(1024), nullable=False),
     Column("stored_at", Utc, nullable=False),
     Column("damage", Text, nullable=False),
+    Column("refused", Integer, nullable=False),
 )
 
 # Work that one process at a time does, whichever machine it is on.

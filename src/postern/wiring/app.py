@@ -28,7 +28,9 @@ from postern.store.journal import FileJournal
 from postern.store.ports import Signals, Topic
 from postern.store.sql import SqlStores
 from postern.wiring import masters, paths, tls
+from postern.wiring.archivist import trouble_with_recordings
 from postern.wiring.auth import default_auth
+from postern.wiring.blobs import stored
 from postern.wiring.providers import Providers
 
 ENFORCEABLE = frozenset({"postgres", TERMINAL})  # the protocols that have a relay
@@ -55,7 +57,10 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = SqlStores(database, encryption)
         recordings = Library(
-            settings.home, {"postgres": PostgresLens, TERMINAL: TerminalLens}, {"postgres": PostgresResults}
+            settings.home,
+            {"postgres": PostgresLens, TERMINAL: TerminalLens},
+            {"postgres": PostgresResults},
+            stored(settings, stores.segments),
         )
         networks = networks_of(settings.provider_networks)
         openid = OpenIdClient(Fetcher(allowed=networks), now)
@@ -90,6 +95,7 @@ def machine_of(settings: Settings) -> Machine:
         probe=probe,
         reserved=reserved,
         certified=lambda name: tls.is_certified(settings, name),
+        recordings=lambda: trouble_with_recordings(settings),
         journal=FileJournal(paths.logs_folder(settings)),
     )
 

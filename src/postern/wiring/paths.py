@@ -19,6 +19,11 @@ def lock(settings: Settings) -> Path:
     return settings.home / "run" / "lock"
 
 
+def archivist_beat(settings: Settings) -> Path:
+    """Touched every few seconds while the archivist lives."""
+    return settings.home / "run" / "archivist"
+
+
 def api_url(settings: Settings) -> Path:
     """Where the API of the last start is, for commands on this machine while the port is one that was picked."""
     return settings.home / "run" / "api-url"

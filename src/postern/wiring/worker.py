@@ -47,12 +47,15 @@ from postern.recording.recorder import Recorder
 from postern.recording.records import Header
 from postern.recording.recovery import recover
 from postern.recording.segments import Segments
+from postern.recording.space import Space
 from postern.relay.target import Start
 from postern.services.bundle import Services
 from postern.settings import Settings
+from postern.store.ports import SegmentStore
 from postern.store.signals import SocketSignals
 from postern.wiring import paths, tls
 from postern.wiring.app import now, open_app
+from postern.wiring.blobs import rows_from_threads
 
 log = logging.getLogger(__name__)
 
@@ -92,7 +95,7 @@ class SpoolRecording:
     """One session's recording while it is written; `finish` seals it, together with others that end now."""
 
     def __init__(self, settings: Settings, commits: GroupCommit, worker: str, header: Header) -> None:
-        self._segments = Segments(commits, settings.home, worker, header)
+        self._segments = Segments(commits, settings.home, worker, header, most=settings.recording_segment_size)
         self._recorder = Recorder(self._segments, settings.recording_output_limit)
         self.record = self._recorder.record_all
 
@@ -128,6 +131,7 @@ def build_worker(
     settings: Settings,
     name: str,
     made: Services,
+    segments: SegmentStore,
     commits: GroupCommit,
     decoy_secret: bytes,
     *,
@@ -144,7 +148,7 @@ def build_worker(
         return SpoolRecording(settings, commits, name, header)
 
     async def recovered() -> None:
-        await _recover(settings, name, made)
+        await _recover(settings, name, made, segments)
 
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
     own = embedded_agent(settings, os.environ, owner)
@@ -195,9 +199,11 @@ def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID |
     )
 
 
-async def _recover(settings: Settings, name: str, made: Services) -> None:
+async def _recover(settings: Settings, name: str, made: Services, segments: SegmentStore) -> None:
     """Closes what an earlier life of this worker left open: recordings first, then rows."""
-    left = {found.session: found for found in recover(spool_folder(settings.home, name))}
+    rows_of = rows_from_threads(segments, asyncio.get_running_loop())
+    recovered = await asyncio.to_thread(recover, spool_folder(settings.home, name), rows_of)
+    left = {found.session: found for found in recovered}
     rows = await made.sessions.recover(name)
     for session_id in rows:
         found = left.get(session_id)
@@ -220,11 +226,12 @@ def run_worker(settings: Settings, name: str) -> None:
 
 async def _serve_worker(settings: Settings, name: str) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
-    commits = GroupCommit(settings.recording_sync_interval)
+    space = Space(settings.home / "spool", settings.recording_least_free)
+    commits = GroupCommit(settings.recording_sync_interval, space)
     async with open_app(settings, signals) as app:
         owner = (await app.stores.organisations.default()).id
         decoy_secret = await app.encryption.derive("decoy salts")
-        worker = build_worker(settings, name, app.services, commits, decoy_secret, owner=owner)
+        worker = build_worker(settings, name, app.services, app.stores.segments, commits, decoy_secret, owner=owner)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sqlalchemy import text
-from tests.support.world import World
+from tests.support.world import MACHINE, World
 
 from postern.errors import Unavailable
 from postern.services.bundle import Services
@@ -46,3 +48,14 @@ async def test_a_lost_hub_and_tables_of_another_version_are_named(
         await transaction.execute(text("drop table alembic_version"))
     world.clock.forward(seconds=1)
     assert "store: " in await missing(services)
+
+
+async def test_what_is_wrong_with_recordings_is_named(world: World) -> None:
+    trouble = "recordings: the disk has too little room for them"
+    services = world.services(replace(MACHINE, recordings=lambda: trouble))
+    await services.agents.ensure_embedded()
+    await services.agents.beat()
+    assert await missing(services) == f"not ready: {trouble}"
+    trouble = ""
+    world.clock.forward(seconds=1)
+    await services.health.require_ready()

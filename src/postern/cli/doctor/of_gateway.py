@@ -17,7 +17,8 @@ from postern.settings import Settings
 from postern.wiring import checks as wiring
 
 _START = "postern gateway"
-LEAST, FEW = 256 << 20, 2 << 30  # free bytes: wrong, and worth a warning
+FEW = 2 << 30  # free bytes that are worth a warning
+_BEHIND = 600.0  # seconds that a sealed segment may wait for the archivist
 _MOST_SHOWN = 5
 _PRIVATE = ("keys", "tls/ca.key", "tls/server.key", "postern.db", "first-run.json", "run", "spool")
 
@@ -30,12 +31,14 @@ def checks(settings: Settings) -> dict[str, Check]:
     running = wiring.is_running(settings)
     return {
         "data folder": lambda: _modes(settings.home),
-        "disk": lambda: _disk(settings.home),
+        "disk": lambda: _disk(settings),
         "store": lambda: _store(settings),
         "master key": lambda: _master(settings),
         "certificate": lambda: _certificate(settings),
         "ports": lambda: _ports(settings, running),
         "spool": lambda: _spool(settings.home, running),
+        "archivist": lambda: _archivist(settings, running),
+        "blob store": lambda: _blob_store(settings),
     }
 
 
@@ -63,12 +66,13 @@ def _is_open(path: Path) -> bool:
     return bool(stat.S_IMODE(path.stat().st_mode) & (0o077 if path.is_dir() or path.suffix == ".key" else 0o007))
 
 
-def _disk(home: Path) -> list[Finding]:
+def _disk(settings: Settings) -> list[Finding]:
+    home = settings.home
     free = shutil.disk_usage(home).free
     what = f"{free / (1 << 30):.1f} GiB are free below {home}"
-    why = "a session whose recording cannot be written ends"
+    why = "without room for its recording no session begins, and those that run end"
     do = f"du -sh {home}/*, and delete or move what is not needed"
-    if free < LEAST:
+    if free < settings.recording_least_free:
         return wrong("disk", what, why, do)
     return warning("disk", what, why, do) if free < FEW else ok("disk", what)
 
@@ -151,3 +155,25 @@ def _spool(home: Path, running: bool) -> list[Finding]:
     more = f" and {len(left) - _MOST_SHOWN} more" if len(left) > _MOST_SHOWN else ""
     what = f"{len(left)} recordings were not finished: {names}{more}"
     return warning("spool", what, "they are of sessions that a crash cut off", f"{_START}: its start seals them")
+
+
+def _archivist(settings: Settings, running: bool) -> list[Finding]:
+    count, age = wiring.waiting_for_archivist(settings)
+    if running and wiring.archivist_silence(settings) > wiring.ARCHIVIST_LATE:
+        why = "recordings stay on this machine's disk and fill it"
+        return wrong("archivist", "nothing was heard of it for minutes", why, "look at the gateway's log for why")
+    if count and age > _BEHIND:
+        what = f"{count} sealed segments wait, the oldest for {age / 60:.0f} minutes"
+        why = "recordings stay on this machine's disk until they can be stored"
+        do = "look at the gateway's log for what the archivist says" if running else _START
+        return warning("archivist", what, why, do)
+    return ok("archivist", f"{count} sealed segments wait for it" if count else "everything sealed is stored")
+
+
+def _blob_store(settings: Settings) -> list[Finding]:
+    try:
+        return ok("blob store", f"{wiring.ask_blob_store(settings)} answers")
+    except PosternError as error:
+        why = "recordings cannot be stored there, and those that are there cannot be read"
+        do = "mend POSTERN_RECORDINGS_URL or its credentials; see docs/how-to/keep-recordings-elsewhere.md"
+        return wrong("blob store", error.message, why, do)

@@ -7,6 +7,7 @@ question answers it for every process on every machine over the same store. It s
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from postern.errors import Unavailable
@@ -17,11 +18,20 @@ _GOOD_FOR = timedelta(seconds=1)  # so that strangers who ask often do not keep 
 
 
 class Health:
-    def __init__(self, schema: SchemaStore, agents: Agents, signals: Signals, now: Clock) -> None:
+    def __init__(
+        self,
+        schema: SchemaStore,
+        agents: Agents,
+        signals: Signals,
+        now: Clock,
+        recordings: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`recordings` says what is wrong with them on this machine, empty when nothing is."""
         self._schema = schema
         self._agents = agents
         self._signals = signals
         self._now = now
+        self._recordings = recordings
         self._asking = asyncio.Lock()
         self._missing: list[str] = []
         self._asked_at: datetime | None = None
@@ -46,4 +56,5 @@ class Health:
                 missing.append("workers: no relay worker is alive")
         except Unavailable:
             missing.append("store: does not answer")
-        return missing
+        trouble = await asyncio.to_thread(self._recordings)
+        return [*missing, trouble] if trouble else missing

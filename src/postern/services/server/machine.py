@@ -20,6 +20,11 @@ def _any_name(_name: str) -> bool:
     return True
 
 
+def _well() -> str:
+    """For processes that keep no recordings."""
+    return ""
+
+
 def _public() -> None:
     """The certificate is one that everybody trusts."""
 
@@ -31,7 +36,7 @@ class Machine:
     `control` is where agents and command lines find the control service; `authority` gives the DER form of the CA that
     they verify it by, None for a public one. `probe` raises Conflict or Invalid when an endpoint cannot be listened on.
     `reserved` names the ports of other listeners of this gateway. `certified` says whether the server's certificate is
-    good for a name.
+    good for a name. `recordings` says why this machine should be given no sessions, empty when it may; it reads files.
     """
 
     config: ServerConfig = field(default_factory=lambda: ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432))))
@@ -42,4 +47,5 @@ class Machine:
     probe: Callable[[Endpoint], None] = _free
     reserved: Mapping[int, str] = field(default_factory=dict)
     certified: Callable[[str], bool] = _any_name
+    recordings: Callable[[], str] = _well
     journal: Journal = field(default_factory=NoJournal)

@@ -22,6 +22,7 @@ from postern.store.ports.identity import (
     VoucherStore,
 )
 from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey
+from postern.store.ports.recordings import Blobs, LeaseStore, SegmentStore
 from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
@@ -65,6 +66,7 @@ __all__ = [
     "AuditEntry",
     "AuditFilter",
     "AuditStore",
+    "Blobs",
     "Clock",
     "ConnectionFilter",
     "ConnectionStore",
@@ -81,6 +83,7 @@ __all__ = [
     "IdempotencyStore",
     "Journal",
     "KeptAnswer",
+    "LeaseStore",
     "LoginStore",
     "MachineStore",
     "MasterKey",
@@ -93,6 +96,7 @@ __all__ = [
     "ResourceStore",
     "SchemaStore",
     "SecondFactorStore",
+    "SegmentStore",
     "SessionFilter",
     "SessionStore",
     "SettingStore",
@@ -135,6 +139,8 @@ class Stores(Protocol):
     @property
     def idempotency(self) -> IdempotencyStore: ...
     @property
+    def leases(self) -> LeaseStore: ...
+    @property
     def logins(self) -> LoginStore: ...
     @property
     def machines(self) -> MachineStore: ...
@@ -148,6 +154,8 @@ class Stores(Protocol):
     def schema(self) -> SchemaStore: ...
     @property
     def second_factors(self) -> SecondFactorStore: ...
+    @property
+    def segments(self) -> SegmentStore: ...
     @property
     def sessions(self) -> SessionStore: ...
     @property

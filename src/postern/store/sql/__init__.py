@@ -16,6 +16,7 @@ from postern.store.sql.foundings import SqlFoundings
 from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
 from postern.store.sql.idempotency import SqlIdempotency
+from postern.store.sql.leases import SqlLeases
 from postern.store.sql.logins import SqlLogins
 from postern.store.sql.machines import SqlMachines
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
@@ -24,6 +25,7 @@ from postern.store.sql.relay_workers import SqlRelayWorkers
 from postern.store.sql.resources import SqlResources
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
+from postern.store.sql.segments import SqlSegments
 from postern.store.sql.sessions import SqlSessions
 from postern.store.sql.token_keys import SqlSigningKeys
 from postern.store.sql.vouchers import SqlVouchers
@@ -45,6 +47,7 @@ class SqlStores:
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)
         self.idempotency = SqlIdempotency(database, encryption)
+        self.leases = SqlLeases(database)
         self.logins = SqlLogins(database, encryption)
         self.machines = SqlMachines(database)
         self.organisations = SqlOrganisations(database)
@@ -52,6 +55,7 @@ class SqlStores:
         self.resources = SqlResources(database)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
+        self.segments = SqlSegments(database)
         self.sessions = SqlSessions(database, encryption)
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)

@@ -1,0 +1,99 @@
+"""A blob store in a folder: of this machine, or of a file system that several share."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from uuid import uuid4
+
+from postern.errors import NotFound, Unavailable
+from postern.recording.layout import FILE_MODE, make_folder, sync_folder
+
+# Links that a file system does not know, does not allow, or not to another one.
+_NO_LINK = {errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
+_LEFT_OVER = 3600.0  # seconds after which half a copy is nobody's
+
+
+class FolderBlobs:
+    """On the same file system a file is moved in by a link: nothing is copied, and nothing takes more room."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.name = f"the folder {folder}"
+
+    async def put(self, key: str, file: Path) -> bool:
+        try:
+            return await asyncio.to_thread(self._put, self._folder / key, file)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise self._unavailable(error) from error
+
+    def _put(self, target: Path, file: Path) -> bool:
+        make_folder(target.parent)
+        try:
+            os.link(file, target)
+        except FileExistsError:
+            sync_folder(target.parent)  # an earlier attempt may have been killed before it did
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LINK:
+                raise
+            if not self._copy(file, target):
+                return False
+        sync_folder(target.parent)
+        return True
+
+    @staticmethod
+    def _copy(file: Path, target: Path) -> bool:
+        """Under a name of its own first, so that nobody sees half of it."""
+        for left in target.parent.glob(f".{target.name}.*"):  # by an archivist that was killed
+            with suppress(OSError):
+                if time.time() - left.stat().st_mtime > _LEFT_OVER:
+                    left.unlink()
+        partial = target.with_name(f".{target.name}.{uuid4().hex}")
+        try:
+            descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+            with file.open("rb") as source, os.fdopen(descriptor, "wb") as copy:
+                shutil.copyfileobj(source, copy, 1024 * 1024)
+                copy.flush()
+                os.fsync(copy.fileno())
+            try:
+                os.link(partial, target)
+            except FileExistsError:
+                return False
+            except OSError as error:
+                if error.errno not in _NO_LINK:
+                    raise
+                if target.exists():
+                    return False
+                os.rename(partial, target)
+            return True
+        finally:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+    def size(self, key: str) -> int:
+        try:
+            return (self._folder / key).stat().st_size
+        except FileNotFoundError:
+            raise NotFound(f"there is no {key} in {self.name}") from None
+        except OSError as error:
+            raise self._unavailable(error) from error
+
+    def read(self, key: str, start: int, length: int) -> bytes:
+        try:
+            with (self._folder / key).open("rb", buffering=0) as file:
+                return os.pread(file.fileno(), length, start)
+        except FileNotFoundError:
+            raise NotFound(f"there is no {key} in {self.name}") from None
+        except OSError as error:
+            raise self._unavailable(error) from error
+
+    def _unavailable(self, error: OSError) -> Unavailable:
+        return Unavailable(f"the blob store ({self.name}) cannot be used: {error.strerror or error}")

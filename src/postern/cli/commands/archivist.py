@@ -1,0 +1,16 @@
+from __future__ import annotations
+
+import signal
+
+import click
+
+from postern.cli.options import load
+from postern.process import die_with_parent
+from postern.wiring import archivist as wiring
+
+
+@click.command(hidden=True)
+def archivist() -> None:
+    """The archivist, as the supervisor starts it."""
+    die_with_parent(by=signal.SIGKILL)  # it can be killed anywhere
+    wiring.run(load("archivist"))

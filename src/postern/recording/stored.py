@@ -1,0 +1,123 @@
+"""Segments in the blob store, read as files are: piece by piece, so that a slow reader holds no request open."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, cast
+from uuid import UUID
+
+from postern.domain.segment import Segment
+from postern.recording.reader import SegmentReader
+from postern.store.ports import Blobs
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+PIECE = 1024 * 1024  # bytes that are asked for at once
+_BUFFER = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the library asks about stored segments. `segments` gives a session's rows; it blocks, as `blobs` does."""
+
+    segments: Callable[[UUID], Sequence[Segment]]
+    blobs: Blobs
+
+
+class Rows:
+    """The rows of one session while it is read. A segment's row is there before its file goes, so a row that is asked
+    for after its file was not found is found unless it was never stored."""
+
+    def __init__(self, stored: Stored | None, session_id: UUID) -> None:
+        self._stored = stored
+        self._session_id = session_id
+        self._rows: dict[int, Segment] = {}
+
+    def find(self, number: int) -> Segment | None:
+        if number not in self._rows and self._stored is not None:
+            self._rows = {row.number: row for row in self._stored.segments(self._session_id)}
+        return self._rows.get(number)
+
+    def beyond(self, number: int) -> bool:
+        """Whether there is a later one, as far as is known."""
+        return any(known > number for known in self._rows)
+
+    def reader(self, row: Segment) -> tuple[SegmentReader, Hashed]:
+        """Raises NotFound, Unavailable, and Malformed when its header cannot be read."""
+        assert self._stored is not None
+        file = open_blob(self._stored.blobs, row.place)
+        hashed: list[Hashed] = []
+
+        def through(plain: BinaryIO) -> BinaryIO:
+            hashed.append(Hashed(plain))
+            return cast(BinaryIO, io.BufferedReader(hashed[0], _BUFFER))
+
+        return SegmentReader(file, name=row.place, through=through), hashed[0]
+
+
+def open_blob(blobs: Blobs, key: str) -> BinaryIO:
+    """Reading it raises NotFound, Unavailable."""
+    return cast(BinaryIO, io.BufferedReader(_BlobFile(blobs, key), PIECE))
+
+
+class Hashed(io.RawIOBase):
+    """Bytes that are read of `source`, counted and hashed on their way."""
+
+    def __init__(self, source: BinaryIO) -> None:
+        self._source = source
+        self._hash = hashlib.sha256()
+        self.size = 0
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of what was read so far."""
+        return self._hash.digest()
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self._source.read(len(view))
+        view[: len(data)] = data
+        self._hash.update(data)
+        self.size += len(data)
+        return len(data)
+
+
+class _BlobFile(io.RawIOBase):
+    def __init__(self, blobs: Blobs, key: str) -> None:
+        self._blobs = blobs
+        self._key = key
+        self._at = 0
+        self._end: int | None = None  # once it was reached
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_END:
+            offset += self._blobs.size(self._key)
+        self._at = offset + (self._at if whence == io.SEEK_CUR else 0)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        if self._end is not None and self._at >= self._end:
+            return 0
+        data = self._blobs.read(self._key, self._at, len(view))
+        view[: len(data)] = data
+        self._at += len(data)
+        if len(data) < len(view):
+            self._end = self._at
+        return len(data)

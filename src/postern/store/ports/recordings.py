@@ -1,0 +1,52 @@
+"""What recordings need from the outside once they are sealed: rows of their segments, a blob store, and leases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.segment import Segment
+
+
+class SegmentStore(Protocol):
+    async def add(self, segment: Segment) -> bool:
+        """False when there is a segment of this session and number already; that one stays as it is."""
+
+    async def of(self, session_id: UUID) -> Sequence[Segment]:
+        """By number; those that are stored."""
+
+    async def origin(self, session_id: UUID) -> tuple[UUID, datetime] | None:
+        """(organisation, start) of a session; None when the store does not know it."""
+
+
+class LeaseStore(Protocol):
+    """Work that one process at a time does. Times are of the caller's clock: let a lease last far longer than clocks
+    differ."""
+
+    async def take(self, name: str, holder: str, at: datetime, lasts: timedelta) -> bool:
+        """Gets it, or renews it. False while another holder has it."""
+
+    async def release(self, name: str, holder: str) -> None:
+        """Gives it back; does nothing when another holder has it."""
+
+
+class Blobs(Protocol):
+    """Where stored segments lie. All raise Unavailable when it does not answer in time, has no room or refuses us."""
+
+    @property
+    def name(self) -> str:
+        """For people; holds no secret."""
+
+    async def put(self, key: str, file: Path) -> bool:
+        """The file's content, durable when this returns. False when something lies under this key; that stays as it is.
+
+        Raises FileNotFoundError when the file is not there. Safe to cancel and to repeat."""
+
+    def size(self, key: str) -> int:
+        """In bytes. Blocks: call it from a thread. Raises NotFound."""
+
+    def read(self, key: str, start: int, length: int) -> bytes:
+        """At most `length` bytes from `start` on; fewer at its end. Blocks: call it from a thread. Raises NotFound."""

@@ -1,0 +1,42 @@
+"""The rows of stored segments."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from sqlalchemy import insert, select
+from sqlalchemy.exc import IntegrityError
+
+from postern.domain.segment import Segment
+from postern.store.database import Database
+from postern.store.schema import segments, sessions
+
+
+class SqlSegments:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, segment: Segment) -> bool:
+        values = {column.name: getattr(segment, column.name) for column in segments.c}
+        try:
+            async with self._database.statement() as connection:
+                await connection.execute(insert(segments).values(values))
+        except IntegrityError:
+            same = (segments.c.session_id == segment.session_id, segments.c.number == segment.number)
+            async with self._database.statement() as connection:
+                if (await connection.execute(select(segments.c.number).where(*same))).one_or_none() is None:
+                    raise  # it is the session that is not there
+            return False
+        return True
+
+    async def of(self, session_id: UUID) -> list[Segment]:
+        wanted = select(*segments.c).where(segments.c.session_id == session_id).order_by(segments.c.number)
+        async with self._database.statement() as connection:
+            return [Segment(**row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def origin(self, session_id: UUID) -> tuple[UUID, datetime] | None:
+        wanted = select(sessions.c.org_id, sessions.c.start_date).where(sessions.c.id == session_id)
+        async with self._database.statement() as connection:
+            row = (await connection.execute(wanted)).one_or_none()
+        return None if row is None else (row.org_id, row.start_date)

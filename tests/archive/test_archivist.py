@@ -1,0 +1,469 @@
+"""Segments on their way into the blob store: in order, once, and never lost."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import delete
+from tests.support.recordings import BrokenBlobs, Made, events_of, new_session
+from tests.support.world import START, World
+
+from postern.archive import archivist as module
+from postern.archive import plan
+from postern.archive.archivist import Archivist
+from postern.archive.survey import Text, survey
+from postern.domain.segment import Segment, first_link, next_link
+from postern.errors import Unavailable
+from postern.interception.events import Operation, Shown
+from postern.recording.layout import archive_path, recordings_folder
+from postern.recording.library import Gap, Library
+from postern.recording.stored import Stored
+from postern.store.schema import sessions
+
+
+@pytest.fixture
+async def made(world: World, home: Path) -> Made:
+    return await new_session(world, home)
+
+
+def archivist_of(world: World, home: Path, blobs: Any, **more: Any) -> Archivist:
+    return Archivist(home, blobs, world.stores.segments, **more)
+
+
+def chain_holds(rows: Sequence[Segment]) -> bool:
+    link = first_link(rows[0].org_id, rows[0].session_id)
+    for row in rows:
+        link = next_link(link, row.number, row.size, row.digest)
+        if row.chain != link:
+            return False
+    return True
+
+
+async def read(made: Made, blobs: Any) -> list[Any]:
+    """What the library finds of it, as values."""
+    rows = await made.rows()
+    library = Library(made.home, {}, stored=Stored(lambda _session: rows, blobs))
+    return [event for _, event in await asyncio.to_thread(list, library.records(made.id))]
+
+
+def wanted(*numbers: int) -> list[Any]:
+    return [event for number in numbers for _, event in events_of(number)]
+
+
+def recorded(found: list[Any]) -> list[Any]:
+    return [event for event in found if type(event).__name__ != "End"]
+
+
+async def test_a_session_is_stored_whole_and_its_files_go(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    made.seal_all(3)
+    heard: list[tuple[UUID, int, list[str]]] = []
+
+    async def index(session_id: UUID, number: int, texts: Sequence[Text]) -> None:
+        assert made.path(number).exists()
+        heard.append((session_id, number, [text.content.decode() for text in texts]))
+
+    plain = [survey(made.path(number), made.id, number) for number in (1, 2, 3)]
+    done = await archivist_of(world, home, blobs, index=index).round()
+    assert (done.stored, done.waiting, done.set_aside, done.trouble) == (3, 0, 0, "")
+    rows = await made.rows()
+    assert [row.number for row in rows] == [1, 2, 3]
+    assert [(row.digest, row.size) for row in rows] == [(one.digest, one.size) for one in plain]
+    assert [(row.begins, row.ends) for row in rows] == [(0, 900), (1000, 1900), (2000, 2900)]
+    assert [(row.operations, row.refused, row.is_last, row.damage) for row in rows] == [
+        (3, 1, False, ""), (3, 1, False, ""), (3, 1, True, ""),
+    ]  # fmt: skip
+    assert chain_holds(rows)
+    day = made.session.start_date
+    assert rows[1].place == f"{world.org_id}/{day:%Y/%m/%d}/{made.id}/000002.rec.zst"
+    kept = recordings_folder(home) / rows[1].place
+    assert kept.stat().st_size == rows[1].stored_size
+    assert kept.stat().st_mode & 0o077 == 0
+    assert not list((home / "sealed").glob("*/*/*"))
+    assert heard == [(made.id, n, [f"select {n}.{one}" for one in range(3)]) for n in (1, 2, 3)]
+    assert recorded(await read(made, blobs)) == wanted(1, 2, 3)
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing catches it."""
+
+
+def _once(monkeypatch: pytest.MonkeyPatch, target: Any, name: str, *, after: bool) -> None:
+    """Kills before or after a call, the first time only."""
+    real = getattr(target, name)
+    calls = 0
+
+    async def call(*given: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 2 and not after:  # of the second segment
+            raise Killed
+        answer = await real(*given, **more)
+        if calls == 2 and after:
+            raise Killed
+        return answer
+
+    monkeypatch.setattr(target, name, call)
+
+
+@pytest.mark.parametrize("where", ["index", "put", "row", "delete"])
+@pytest.mark.parametrize("after", [False, True])
+async def test_killed_at_any_step_nothing_is_lost_and_nothing_is_twice(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch, where: str, after: bool
+) -> None:
+    made.seal_all(3)
+    heard: dict[int, Sequence[Text]] = {}
+
+    async def index(_session_id: UUID, number: int, texts: Sequence[Text]) -> None:
+        heard[number] = texts  # replaces
+
+    killed = archivist_of(world, home, blobs, index=index)
+    segments = world.stores.segments
+    with monkeypatch.context() as patch:
+        if where == "index":
+            _once(patch, killed, "_index", after=after)
+        elif where == "put":
+            _once(patch, blobs, "put", after=after)
+        elif where == "row":
+            _once(patch, segments, "add", after=after)
+        else:
+            real, calls = Path.unlink, 0
+
+            def unlink(path: Path, missing_ok: bool = False) -> None:
+                nonlocal calls
+                calls += path.name.endswith(".rec.zst")
+                if calls == 2 and not after:
+                    raise Killed
+                real(path, missing_ok)
+                if calls == 2:
+                    raise Killed
+
+            patch.setattr(Path, "unlink", unlink)
+        with pytest.raises(Killed):
+            await killed.round()
+    assert recorded(await read(made, blobs)) == wanted(1, 2, 3), "also in between everything can be read"
+    done = await archivist_of(world, home, blobs, index=index).round()
+    assert (done.set_aside, done.trouble) == (0, "")
+    rows = await made.rows()
+    assert [row.number for row in rows] == [1, 2, 3]
+    assert chain_holds(rows)
+    assert not any(row.damage for row in rows)
+    assert set(heard) == {1, 2, 3}
+    assert len([path for path in recordings_folder(home).rglob("*") if path.is_file()]) == 3
+    assert not list((home / "sealed").glob("*/*/*"))
+    assert recorded(await read(made, blobs)) == wanted(1, 2, 3)
+
+
+async def test_two_archivists_at_once_store_everything_once(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    """As for a moment after a supervisor was killed; they share the folder and the store."""
+    made.seal_all(6)
+    others = [archivist_of(world, home, blobs) for _ in range(3)]
+    await asyncio.gather(*(one.round() for one in others))
+    while list((home / "sealed").glob("*/*/*")):
+        await others[0].round()
+    rows = await made.rows()
+    assert [row.number for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert chain_holds(rows)
+    assert recorded(await read(made, blobs)) == wanted(1, 2, 3, 4, 5, 6)
+
+
+async def test_several_machines_each_take_their_own(world: World, tmp_path: Path, blobs: BrokenBlobs) -> None:
+    homes = [tmp_path / f"m{number}" for number in (1, 2)]
+    found = [await new_session(world, home) for home in homes for _ in range(3)]
+    for one in found:
+        one.seal_all(2)
+    done = await asyncio.gather(*(archivist_of(world, home, blobs).round() for home in homes))
+    assert [one.stored for one in done] == [6, 6]
+    for one in found:
+        assert chain_holds(await one.rows())
+        assert recorded(await read(one, blobs)) == wanted(1, 2)
+
+
+async def test_a_segment_waits_for_the_one_before_it_and_not_for_ever(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    made.seal(1)
+    made.seal(3, last=True)
+    now = time.time()
+    one = archivist_of(world, home, blobs, clock=lambda: now)
+    done = await one.round()
+    assert (done.stored, done.waiting) == (1, 1)
+    assert made.path(3).exists()
+    now += plan.PATIENCE + 5
+    assert (await one.round()).stored == 1
+    first, third = await made.rows()
+    assert (first.number, third.number) == (1, 3)
+    assert third.damage == "segment 2 was missing when this one was stored"
+    assert third.chain == next_link(first.chain, 3, third.size, third.digest)
+    found = await read(made, blobs)
+    assert [(event.segment, event.reason) for event in found if isinstance(event, Gap)] == [(2, "it is missing")]
+    made.seal(2)  # found again after all
+    await one.round()
+    second = (await made.rows())[1]
+    assert second.damage == "later segments were stored before this one: their chain leaves it out"
+    assert recorded(await read(made, blobs)) == wanted(1, 2, 3)
+
+
+async def test_one_that_comes_in_time_is_not_called_missing(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    made.seal(2, last=True)
+    one = archivist_of(world, home, blobs)
+    assert (await one.round()).waiting == 1
+    made.seal(1)
+    assert (await one.round()).stored == 2
+    rows = await made.rows()
+    assert chain_holds(rows)
+    assert not any(row.damage for row in rows)
+
+
+async def test_other_content_under_the_same_number_is_kept_and_said(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, caplog: pytest.LogCaptureFixture
+) -> None:
+    made.seal(1, last=True)
+    one = archivist_of(world, home, blobs)
+    await one.round()
+    (before,) = await made.rows()
+    made.seal(1, [(0, Operation(1, "drop table proof"))], last=True)
+    with caplog.at_level(logging.INFO):
+        assert (await one.round()).set_aside == 1
+        assert (await one.round()).set_aside == 1
+    assert "stored already, with other content" in caplog.text
+    assert len(caplog.records) == 1, "one line, not one a round"
+    assert made.path(1).exists()
+    assert await made.rows() == [before]
+    assert b"drop table" not in (recordings_folder(home) / before.place).read_bytes()
+
+
+async def test_other_content_in_its_place_in_the_blob_store_is_not_overwritten(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = made.seal(1, [(0, Operation(1, "something else"))], last=True)
+    day = made.session.start_date
+    key = f"{world.org_id}/{day:%Y/%m/%d}/{made.id}/000001.rec.zst"
+    assert await blobs.put(key, other)
+    other.unlink()
+    content = (recordings_folder(home) / key).read_bytes()
+    made.seal(1, last=True)
+    assert (await archivist_of(world, home, blobs).round()).set_aside == 1
+    assert "nothing was overwritten" in caplog.text
+    assert (recordings_folder(home) / key).read_bytes() == content
+    assert made.path(1).exists()
+    assert await made.rows() == []
+
+
+async def test_a_damaged_segment_is_stored_as_it_is_and_says_so(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    made.seal_all(3)
+    path = made.path(2)
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    path.write_bytes(data)
+    assert (await archivist_of(world, home, blobs).round()).stored == 3
+    rows = await made.rows()
+    assert [bool(row.damage) for row in rows] == [False, True, False]
+    assert chain_holds(rows)
+    found = await read(made, blobs)
+    (gap,) = [event for event in found if isinstance(event, Gap)]
+    assert gap.segment == 2
+    kept = [event for event in recorded(found) if not isinstance(event, Gap)]
+    assert kept[:7] == wanted(1)
+    assert kept[-7:] == wanted(3)
+
+
+@pytest.mark.parametrize("content", [b"", b"no recording at all", b"\x28\xb5\x2f\xfd", os.urandom(100)])
+async def test_a_file_that_nobody_can_read_is_kept_too(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, content: bytes
+) -> None:
+    made.seal(1, last=True)
+    made.path(1).write_bytes(content)
+    assert (await archivist_of(world, home, blobs).round()).stored == 1
+    (row,) = await made.rows()
+    assert row.damage
+    assert (recordings_folder(home) / row.place).read_bytes() == content
+
+
+async def test_a_segment_in_the_name_of_another_session_is_not_taken_for_it(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    other = await new_session(world, home)
+    other.seal(1, last=True)
+    os.replace(other.path(1), made.path(1))
+    await archivist_of(world, home, blobs).round()
+    (row,) = await made.rows()
+    assert row.damage == "its header names another segment"
+    (gap,) = await read(made, blobs)
+    assert gap.reason == "what lies in its place is another segment"
+
+
+async def test_a_session_that_the_store_does_not_know_hinders_nobody(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, caplog: pytest.LogCaptureFixture
+) -> None:
+    stranger = replace(made, session=replace(made.session, id=uuid4()))
+    stranger.seal(1, last=True)
+    made.seal(1, last=True)
+    done = await archivist_of(world, home, blobs).round()
+    assert (done.stored, done.set_aside) == (1, 1)
+    assert stranger.path(1).exists()
+    assert "the store knows no such session" in caplog.text
+    assert blobs.puts == [(await made.rows())[0].place], "nothing is stored that has no owner"
+
+
+async def test_what_is_no_segment_is_left_alone(world: World, home: Path, blobs: BrokenBlobs, made: Made) -> None:
+    made.seal(1, last=True)
+    folder = made.path(1).parent
+    for name in ("x.rec.zst", f"{made.id}.1.rec.zst", f"{made.id}.000002.rec.zst.partial", "../../../evil.rec.zst"):
+        (folder / Path(name).name).write_bytes(b"x")
+    assert (await archivist_of(world, home, blobs).round()).stored == 1
+    assert len(list(folder.iterdir())) == 4
+
+
+async def test_a_blob_store_that_is_down_is_waited_for_with_one_line(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, caplog: pytest.LogCaptureFixture
+) -> None:
+    made.seal_all(2)
+    blobs.trouble = "the blob store is down"
+    rounds: list[module.Round] = []
+    one = archivist_of(world, home, blobs, pause=0.01)
+    with caplog.at_level(logging.INFO):
+        task = asyncio.create_task(one.forever(rounds.append))
+        await asyncio.sleep(0.5)
+        assert 3 <= len(rounds) <= 8, "each time it waits longer"
+        assert all(one.trouble for one in rounds)
+        assert [record.levelname for record in caplog.records] == ["ERROR"]
+        assert made.path(1).exists()
+        blobs.trouble = ""
+        async with asyncio.timeout(5):
+            while list((home / "sealed").glob("*/*/*")):  # noqa: ASYNC110 - files set no event
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        task.cancel()
+    assert [record.levelname for record in caplog.records] == ["ERROR", "INFO"]
+    assert "stored again" in caplog.text
+    assert chain_holds(await made.rows())
+
+
+async def test_a_store_that_is_down_is_waited_for_too(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made.seal(1, last=True)
+
+    async def down(_row: Segment) -> bool:
+        raise Unavailable("the store does not answer")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.stores.segments, "add", down)
+        done = await archivist_of(world, home, blobs).round()
+        assert (done.trouble, done.stored) == ("the store does not answer", 0)
+    assert made.path(1).exists()
+    assert (await archivist_of(world, home, blobs).round()).stored == 1
+    assert recorded(await read(made, blobs)) == wanted(1)
+
+
+async def test_it_stops_at_once_while_the_blob_store_hangs(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    made.seal(1, last=True)
+    blobs.hang = asyncio.Event()
+    task = asyncio.create_task(archivist_of(world, home, blobs).forever())
+    async with asyncio.timeout(5):
+        while not blobs.puts:  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert made.path(1).exists()
+    assert recorded(await read(made, blobs)) == wanted(1)
+
+
+async def test_a_blob_store_that_hangs_has_a_deadline(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PUT_DEADLINE", 0.1)
+    made.seal(1, last=True)
+    blobs.hang = asyncio.Event()
+    done = await archivist_of(world, home, blobs).round()
+    assert done.trouble == "the folder of a test did not take a segment within 0.1 s"
+    blobs.hang = None
+    assert (await archivist_of(world, home, blobs).round()).stored == 1
+
+
+async def test_many_files_that_cannot_be_stored_hinder_no_other(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST", 3)
+    for _ in range(6):
+        replace(made, session=replace(made.session, id=uuid4())).seal(1, last=True)
+    made.seal(1, last=True)
+    one = archivist_of(world, home, blobs)
+    for _ in range(3):
+        await one.round()
+    assert len(await made.rows()) == 1
+
+
+async def test_a_session_deleted_meanwhile_is_no_reason_to_stop(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = await new_session(world, home)
+    for one in (made, other):
+        one.seal(1, last=True)
+    real = blobs.put
+
+    async def put(key: str, file: Path) -> bool:
+        if str(made.id) in key:
+            async with world.database.statement() as connection:
+                await connection.execute(delete(sessions).where(sessions.c.id == made.id))
+        return await real(key, file)
+
+    monkeypatch.setattr(blobs, "put", put)
+    done = await archivist_of(world, home, blobs).round()
+    assert (done.stored, done.set_aside) == (1, 1)
+    assert made.path(1).exists()
+    assert len(await other.rows()) == 1
+
+
+def test_memory_does_not_grow_with_output(tmp_path: Path, made_alone: Path) -> None:
+    """A segment of 64 MiB of output is surveyed in a few."""
+    import tracemalloc
+
+    session = UUID(made_alone.name.partition(".")[0])
+    tracemalloc.start()
+    told = survey(made_alone, session, 1)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert told.size > 64 * 1024 * 1024
+    assert not told.damage
+    assert peak < 8 * 1024 * 1024
+
+
+@pytest.fixture
+def made_alone(tmp_path: Path) -> Path:
+    from postern.interception.events import End
+    from postern.recording.archive import seal
+    from postern.recording.layout import spool_path
+    from postern.recording.records import Header, encode
+    from postern.recording.spool import Spool
+
+    header = Header(uuid4(), uuid4(), "postgres", "shop", "ann", START)
+    spool = Spool.create(spool_path(tmp_path, "w1", header.session), header)
+    block = os.urandom(1024) * 64
+    for count in range(1025):
+        spool.append(encode(Shown(block), count))
+    spool.append(encode(End("x"), 2000))
+    spool.close()
+    path = archive_path(tmp_path, header.session, START)
+    seal(spool.path, path)
+    return path

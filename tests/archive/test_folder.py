@@ -1,0 +1,116 @@
+"""Recordings in a folder: by a link where that can be, by a copy where not."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from postern.archive.folder import FolderBlobs
+from postern.errors import NotFound, Unavailable
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "one.rec.zst"
+    path.write_bytes(os.urandom(3_000_000))
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own, of 4 MiB."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", str(folder)], capture_output=True)
+    if done.returncode != 0:
+        pytest.skip("only root may mount")
+    yield folder
+    subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def links(file: Path) -> int:
+    return file.stat().st_nlink
+
+
+async def check(blobs: FolderBlobs, file: Path, folder: Path, content: bytes) -> None:
+    kept = folder / "org/2026/01/02/session/000001.rec.zst"
+    key = str(kept.relative_to(folder))
+    assert await blobs.put(key, file)
+    assert not await blobs.put(key, file)
+    assert blobs.size(key) == len(content)
+    assert blobs.read(key, 0, 10) == content[:10]
+    assert blobs.read(key, len(content) - 5, 100) == content[-5:]
+    assert blobs.read(key, len(content), 100) == b""
+    for path in (kept, *list(kept.parents)[:6]):
+        assert path.stat().st_mode & 0o077 == 0, path
+    assert [path.name for path in kept.parent.iterdir()] == [kept.name]
+
+
+async def test_on_the_same_file_system_nothing_is_copied(tmp_path: Path, file: Path) -> None:
+    folder = tmp_path / "kept"
+    await check(FolderBlobs(folder), file, folder, file.read_bytes())  # noqa: ASYNC240
+    assert links(file) == 2
+
+
+async def test_on_another_file_system_it_is_a_copy(small: Path, file: Path) -> None:
+    folder = small / "kept"
+    await check(FolderBlobs(folder), file, folder, file.read_bytes())  # noqa: ASYNC240
+    assert links(file) == 1
+
+
+async def test_on_a_file_system_without_links_it_is_a_copy(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(*_given: object, **_more: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", none)
+    folder = tmp_path / "kept"
+    await check(FolderBlobs(folder), file, folder, file.read_bytes())  # noqa: ASYNC240
+
+
+async def test_a_full_folder_is_unavailable_and_keeps_no_half(small: Path, file: Path) -> None:
+    blobs = FolderBlobs(small / "kept")
+    assert await blobs.put("a/first", file)
+    with pytest.raises(Unavailable, match="No space left"):
+        await blobs.put("a/second", file)
+    assert [path.name for path in (small / "kept" / "a").iterdir()] == ["first"]
+    (small / "kept" / "a" / "first").unlink()
+    assert await blobs.put("a/second", file)
+
+
+async def test_a_folder_that_may_only_be_read_is_unavailable(small: Path, file: Path) -> None:
+    blobs = FolderBlobs(small / "kept")
+    assert await blobs.put("a/first", file)
+    await asyncio.to_thread(subprocess.run, ["mount", "-o", "remount,ro", str(small)], check=True)
+    with pytest.raises(Unavailable, match="Read-only"):
+        await blobs.put("b/second", file)
+    assert blobs.read("a/first", 0, 1) == file.read_bytes()[:1]  # noqa: ASYNC240
+
+
+async def test_what_is_not_there(tmp_path: Path) -> None:
+    blobs = FolderBlobs(tmp_path / "kept")
+    with pytest.raises(NotFound):
+        blobs.size("nothing")
+    with pytest.raises(NotFound):
+        blobs.read("nothing", 0, 1)
+    with pytest.raises(FileNotFoundError):
+        await blobs.put("nothing", tmp_path / "nothing")
+
+
+async def test_half_a_copy_of_a_killed_archivist_goes_away(small: Path, file: Path) -> None:
+    blobs, folder = FolderBlobs(small / "kept"), small / "kept" / "a"
+    folder.mkdir(parents=True)
+    old, new = folder / ".first.0001", folder / ".first.0002"
+    for half in (old, new):
+        half.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    assert await blobs.put("a/first", file)
+    assert {path.name for path in await asyncio.to_thread(lambda: list(folder.iterdir()))} == {"first", ".first.0002"}

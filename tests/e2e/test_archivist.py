@@ -1,0 +1,177 @@
+"""The archivist as a process: killed at random, and in a whole gateway; what happens when there is no more room."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support.gateway import Gateway, wait_until
+from tests.support.postgres import PostgresServer, free_port
+from tests.support.recordings import Made, events_of, new_session
+from tests.support.world import World
+
+from postern.archive.folder import FolderBlobs
+from postern.domain.segment import first_link, next_link
+from postern.recording.layout import recordings_folder
+from postern.recording.library import Library
+from postern.recording.stored import Stored
+from postern.settings import load
+from postern.store.database import Database
+
+
+@contextmanager
+def archivist(home: Path, url: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    settings = load({}, home=str(home), database_url=url)
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "postern", "archivist"],
+            env={**os.environ, **settings.environment()},
+            stdout=output,
+            stderr=output,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def left(home: Path) -> int:
+    return len(list((home / "sealed").glob("*/*/*.rec.zst")))
+
+
+def check(made: Made, rows: list, segments: int) -> None:  # type: ignore[type-arg]
+    """Every segment once, the chain whole, every record there."""
+    assert [row.number for row in rows] == list(range(1, segments + 1))
+    assert not any(row.damage for row in rows)
+    link = first_link(rows[0].org_id, rows[0].session_id)
+    for row in rows:
+        link = next_link(link, row.number, row.size, row.digest)
+        assert row.chain == link
+    blobs = FolderBlobs(recordings_folder(made.home))
+    found = [event for _, event in Library(made.home, {}, stored=Stored(lambda _: rows, blobs)).records(made.id)]
+    wanted = [event for number in range(1, segments + 1) for _, event in events_of(number)]
+    assert [event for event in found if type(event).__name__ != "End"] == wanted
+
+
+async def kill_at_random(database: Database, home: Path, kills: int, count: int) -> None:
+    world = await World.make(database)
+    connection = await world.add_connection()
+    made = [await new_session(world, home, connection) for _ in range(count)]
+    for one in made:
+        await asyncio.to_thread(one.seal_all, 3)
+    url = database._url.render_as_string(hide_password=False)
+    chance = random.Random(kills)
+    log = home / "log"
+    killed_in_the_middle = 0
+    for _ in range(kills):
+        with archivist(home, url, log) as process:
+            before = left(home)
+            async with asyncio.timeout(30):
+                while before and left(home) == before:  # noqa: ASYNC110 - files set no event
+                    await asyncio.sleep(0.002)
+            await asyncio.sleep(chance.uniform(0, 0.05))
+            process.kill()
+        killed_in_the_middle += left(home) > 0
+    assert killed_in_the_middle >= kills // 2
+    with archivist(home, url, log):
+        async with asyncio.timeout(120):
+            while left(home):  # noqa: ASYNC110 - files set no event
+                await asyncio.sleep(0.05)
+    for one in made:
+        check(one, await one.rows(), 3)
+    assert len(list(recordings_folder(home).rglob("*.rec.zst"))) == 3 * count
+    assert "Traceback" not in await asyncio.to_thread(log.read_text)
+
+
+async def test_kill_9_at_random_points(database: Database, tmp_path: Path) -> None:
+    await kill_at_random(database, tmp_path / "home", kills=2, count=60)
+
+
+@pytest.mark.slow
+async def test_kill_9_at_many_random_points(database: Database, tmp_path: Path) -> None:
+    await kill_at_random(database, tmp_path / "home", kills=25, count=600)
+
+
+async def test_it_stops_within_seconds(database: Database, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    url = database._url.render_as_string(hide_password=False)
+    with archivist(home, url, tmp_path / "log") as process:
+        await asyncio.to_thread(wait_until, lambda: (home / "run" / "archivist").exists())
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 10) == 0
+        assert time.monotonic() - began < 3
+
+
+@pytest.fixture
+def tight(target: PostgresServer) -> Iterator[Gateway]:
+    """A gateway whose spool is a file system of 64 MiB, of which 40 must be free."""
+    running = Gateway(recording_least_free=40 << 20, recording_output_limit=1 << 40, recording_segment_size=1 << 40)
+    spool = running.home / "spool"
+    spool.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(spool)], capture_output=True)
+    if done.returncode != 0:
+        pytest.skip("only root may mount")
+    try:
+        running.start()
+        running.connection("target", target)
+        yield running
+    finally:
+        for worker in running.workers.values():
+            worker.kill()
+        subprocess.run(["umount", "-l", str(spool)], check=True)
+        running.stop()
+
+
+def refusal(gateway: Gateway) -> str:
+    """What a new client is told; empty when it is let in."""
+    try:
+        psycopg.connect(gateway.url()).close()
+    except psycopg.OperationalError as error:
+        return str(error)
+    return ""
+
+
+def show_slowly(connection: psycopg.Connection) -> None:
+    for _ in range(60):
+        connection.execute("select repeat('x', 1000000)")
+        time.sleep(0.1)
+
+
+def test_before_the_disk_is_full_sessions_are_refused_and_then_end(tight: Gateway) -> None:
+    with psycopg.connect(tight.url(), autocommit=True) as large:
+        session = tight.newest()
+        large.execute("select repeat('x', 1000000) from generate_series(1, 26)")
+
+        wait_until(lambda: "MiB left" in refusal(tight))
+        assert large.execute("select 'goes on'").fetchone() == ("goes on",)
+        with pytest.raises(psycopg.OperationalError, match="the gateway cannot record this session"):
+            show_slowly(large)
+    assert tight.finished(session.id).metadata["end_reason"] == "recording_failed"
+    assert "No space left" not in tight.worker.log()
+    assert "goes on" in tight.text(session.id)
+    wait_until(lambda: not refusal(tight))  # it was sealed, so there is room again
+    assert "there is room for recordings again" in tight.worker.log()
+
+
+def test_a_disk_without_room_refuses_with_the_reason(gateway: Gateway) -> None:
+    worker = gateway.add_worker(
+        "poor", postgres_port=free_port(), tunnel_port=free_port(), recording_least_free=1 << 60
+    )
+    with pytest.raises(psycopg.OperationalError, match=r"this gateway's disk has \d+ MiB left"):
+        psycopg.connect(gateway.url(port=worker.port))
+    assert gateway.newest_finished(timeout=3).metadata["end_reason"] == "recording_failed"
+    worker.stop()
+    del gateway.workers["poor"]

@@ -1,0 +1,214 @@
+"""Blob stores: S3 as moto plays it, and stores that fail in every way."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+from tests.support.aws import BUCKET, ObjectStorage, object_storage
+
+from postern.errors import Misconfigured, NotFound, Unavailable
+from postern.integrations.blobs import ObjectBlobs
+
+URL = f"s3://{BUCKET}/kept/here"
+
+
+@pytest.fixture(scope="module")
+def storage() -> Iterator[ObjectStorage]:
+    with object_storage() as running:
+        yield running
+
+
+@pytest.fixture
+def blobs(storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch) -> ObjectBlobs:
+    for name, value in storage.environment.items():
+        monkeypatch.setenv(name, value)
+    return ObjectBlobs(f"{URL}?allow_http=true")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "one.rec.zst"
+    path.write_bytes(os.urandom(3_000_000))
+    return path
+
+
+async def test_what_is_put_is_read_in_pieces(blobs: ObjectBlobs, storage: ObjectStorage, file: Path) -> None:
+    content = await asyncio.to_thread(file.read_bytes)
+    assert await blobs.put("a/b/1.rec.zst", file)
+    assert storage.keys() == ["kept/here/a/b/1.rec.zst"]
+    assert await asyncio.to_thread(blobs.size, "a/b/1.rec.zst") == len(content)
+    read = blobs.read
+    assert await asyncio.to_thread(read, "a/b/1.rec.zst", 0, 10) == content[:10]
+    assert await asyncio.to_thread(read, "a/b/1.rec.zst", 1_999_999, 2_000_000) == content[1_999_999:]
+    assert await asyncio.to_thread(read, "a/b/1.rec.zst", len(content), 10) == b""
+    assert await asyncio.to_thread(read, "a/b/1.rec.zst", len(content) + 5, 10) == b""
+
+
+async def test_what_lies_there_is_never_overwritten(
+    blobs: ObjectBlobs, storage: ObjectStorage, file: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"other")
+    assert await blobs.put("taken", file)
+    assert not await blobs.put("taken", other)
+    assert not await blobs.put("taken", file)
+    assert await asyncio.to_thread(blobs.size, "taken") == 3_000_000
+
+
+async def test_of_many_that_put_the_same_one_does(blobs: ObjectBlobs, file: Path) -> None:
+    answers = await asyncio.gather(*(blobs.put("raced", file) for _ in range(8)), return_exceptions=True)
+    assert sum(answer is True for answer in answers) == 1
+
+
+async def test_what_is_not_there_is_not_found(blobs: ObjectBlobs, tmp_path: Path) -> None:
+    with pytest.raises(NotFound):
+        blobs.size("nothing")
+    with pytest.raises(NotFound):
+        blobs.read("nothing", 0, 10)
+    with pytest.raises(NotFound):
+        blobs.read("nothing", 7, 10)
+    with pytest.raises(FileNotFoundError):
+        await blobs.put("key", tmp_path / "nothing")
+
+
+async def test_a_bucket_that_is_not_there_is_no_lost_file(
+    blobs: ObjectBlobs, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(Unavailable, match="s3://nowhere/x cannot be used"):
+        await ObjectBlobs("s3://nowhere/x?allow_http=true").put("key", file)
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("ftp://host/x", "it must be"),
+        ("s3:///x", "it must be"),
+        ("recordings", "it must be"),
+        ("s3://key:secret@bucket/x", "hold no credentials"),
+        ("s3://bucket/x#part", "it must be"),
+        ("s3://bucket?secret_access_key=hunter2", "no option 'secret_access_key'"),
+        ("gs://bucket?region=x", "none is possible"),
+        ("az://container/x", "Account must be specified"),
+    ],
+)
+def test_a_setting_that_cannot_be_is_said_at_the_start(url: str, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME", raising=False)
+    with pytest.raises(Misconfigured, match=said) as caught:
+        ObjectBlobs(url)
+    assert "hunter2" not in caught.value.message
+    assert "secret@" not in caught.value.message
+
+
+@pytest.mark.parametrize("url", ["gs://bucket/prefix", "az://container/prefix?account=shop"])
+def test_the_other_clouds_are_opened_by_the_same_port(url: str) -> None:
+    assert ObjectBlobs(url).name == url.partition("?")[0]
+
+
+async def test_recordings_do_not_leave_this_machine_in_the_clear(
+    storage: ObjectStorage, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in storage.environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1:9")
+    with pytest.raises(Unavailable):
+        await ObjectBlobs(URL, write=2).put("plain", file)
+    monkeypatch.delenv("AWS_ENDPOINT_URL")
+    nearby = ObjectBlobs(f"{URL}?endpoint={storage.endpoint}")  # on loopback it may
+    assert await nearby.put("plain", file)
+
+
+@contextmanager
+def serving(answer: Callable[[BaseHTTPRequestHandler], None]) -> Iterator[str]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_PUT(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            while length > 0:
+                length -= len(self.rfile.read(min(length, 65536)))
+            answer(self)
+
+        def do_GET(self) -> None:
+            answer(self)
+
+        do_HEAD = do_GET  # noqa: N815
+
+        def log_message(self, *_given: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def says(status: int, body: bytes = b"<Error><Code>Bad</Code></Error>") -> Callable[[BaseHTTPRequestHandler], None]:
+    def answer(handler: BaseHTTPRequestHandler) -> None:
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(body)))
+        handler.end_headers()
+        if handler.command != "HEAD":
+            handler.wfile.write(body)
+
+    return answer
+
+
+def hangs(handler: BaseHTTPRequestHandler) -> None:
+    time.sleep(3)
+
+
+def cut(handler: BaseHTTPRequestHandler) -> None:
+    handler.send_response(200)
+    handler.send_header("Content-Length", "1000")
+    handler.end_headers()
+    handler.wfile.write(b"x")
+    handler.wfile.flush()
+    handler.connection.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize(
+    "answer", [says(500), says(503), says(507), says(403), says(401), hangs, cut], ids=lambda one: one.__name__
+)
+async def test_a_store_that_fails_is_unavailable_and_never_longer_than_its_deadline(
+    answer: Callable[[BaseHTTPRequestHandler], None], file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    with serving(answer) as endpoint:
+        blobs = ObjectBlobs(f"{URL}?endpoint={endpoint}", write=1.0, read=1.0)
+        began = time.monotonic()
+        if answer is not cut:
+            with pytest.raises(Unavailable, match="cannot be used") as caught:
+                await blobs.put("key", file)
+            assert "hunter2" not in caught.value.message
+            assert len(caught.value.message) < 500
+        with pytest.raises(Unavailable):
+            await asyncio.to_thread(blobs.read, "key", 0, 10)
+        assert time.monotonic() - began < 6
+
+
+async def test_a_store_that_nobody_runs_is_unavailable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        blobs = ObjectBlobs(f"{URL}?endpoint=http://127.0.0.1:{taken.getsockname()[1]}", write=2, read=2)
+        with pytest.raises(Unavailable):
+            await blobs.put("key", file)
+        with pytest.raises(Unavailable):
+            await asyncio.to_thread(blobs.size, "key")

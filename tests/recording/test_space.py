@@ -1,0 +1,106 @@
+"""What happens before the disk is full."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from postern.errors import RecordingFailed
+from postern.interception.events import End, Operation, Shown
+from postern.recording.group_commit import GroupCommit
+from postern.recording.layout import archive_path
+from postern.recording.reader import SegmentReader
+from postern.recording.records import Header, encode
+from postern.recording.segments import Segments
+from postern.recording.space import Space, free_bytes
+
+LEAST = 100 << 20
+
+
+class Disk:
+    """A file system whose room is told by the test."""
+
+    def __init__(self, free: int) -> None:
+        self.free = free
+
+    def __call__(self, _folder: Path) -> int:
+        if self.free < 0:
+            raise OSError("gone")
+        return self.free
+
+
+def look(space: Space) -> None:
+    space._next = 0.0
+    space.look()
+
+
+def test_below_the_least_nobody_begins_and_below_half_those_that_run_end(caplog: pytest.LogCaptureFixture) -> None:
+    disk = Disk(LEAST)
+    space = Space(Path("/nowhere"), LEAST, free=disk)
+    assert (space.refusal, space.end) == ("", "")
+    with caplog.at_level(logging.INFO):
+        for _ in range(5):
+            disk.free = LEAST - 1
+            look(space)
+    assert "99 MiB left, and recordings need 100 MiB" in space.refusal
+    assert "POSTERN_RECORDING_LEAST_FREE" in space.refusal
+    assert space.end == ""
+    assert len(caplog.records) == 1
+    disk.free = LEAST // 2 - 1
+    look(space)
+    assert space.end
+    disk.free = -1
+    look(space)
+    assert space.end, "what is not known does not make it better"
+    with caplog.at_level(logging.INFO):
+        disk.free = LEAST
+        look(space)
+    assert (space.refusal, space.end) == ("", "")
+    assert "there is room for recordings again" in caplog.text
+
+
+def test_it_is_asked_once_a_second() -> None:
+    disk = Disk(LEAST)
+    space = Space(Path("/nowhere"), LEAST, free=disk)
+    disk.free = 0
+    for _ in range(1000):
+        space.look()
+    assert space.refusal == ""
+
+
+def test_the_room_of_a_folder_that_is_not_there_yet(tmp_path: Path) -> None:
+    assert free_bytes(tmp_path / "not" / "yet") == free_bytes(tmp_path)
+
+
+def test_a_running_session_ends_with_a_word_and_none_begins(home: Path, header: Header) -> None:
+    disk = Disk(LEAST)
+    space = Space(home, LEAST, free=disk)
+    commits = GroupCommit(0.005, space)
+    try:
+        segments = Segments(commits, home, "w1", header)
+        segments.append(encode(Operation(1, "select 1"), 10), 10)
+        disk.free = LEAST - 1
+        look(space)
+        with pytest.raises(RecordingFailed, match="no recording can begin: this gateway's disk has 99 MiB left"):
+            Segments(commits, home, "w1", replace(header, session=uuid4()))
+        segments.append(encode(Shown(b"goes on"), 20), 20)
+        disk.free = 0
+        look(space)
+        commits._look()
+        with pytest.raises(RecordingFailed, match="MiB left"):
+            segments.append(encode(Shown(b"not shown"), 30), 30)
+        segments.finish("recording_failed", 40, lambda _error: None, soon=True)
+    finally:
+        commits.close()
+    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
+        found = list(reader)
+    assert found == [
+        (10, Operation(1, "select 1")),
+        (20, Shown(b"goes on")),
+        (40, End("recording_failed")),
+    ]
+    assert not list((home / "spool").glob("*/*.rec"))

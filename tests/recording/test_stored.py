@@ -1,0 +1,203 @@
+"""The library over a blob store: what is stored is read as what lies here, and what is wrong with it is said."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.support.recordings import BrokenBlobs, Made, events_of, new_session
+from tests.support.world import World
+
+from postern.archive.archivist import Archivist
+from postern.archive.folder import FolderBlobs
+from postern.domain.segment import Segment
+from postern.errors import NotFound, Unavailable
+from postern.interception.events import End, Event, Operation, Shown
+from postern.recording.layout import recordings_folder, spool_folder
+from postern.recording.library import Gap, Library
+from postern.recording.recovery import recover
+from postern.recording.stored import PIECE, Stored
+from postern.store.database import Database
+
+
+@pytest.fixture
+async def world(database: Database) -> World:
+    return await World.make(database)
+
+
+@pytest.fixture
+def blobs(home: Path) -> BrokenBlobs:
+    return BrokenBlobs(FolderBlobs(recordings_folder(home)))
+
+
+@pytest.fixture
+async def made(world: World, home: Path) -> Made:
+    return await new_session(world, home)
+
+
+async def store(made: Made, blobs: BrokenBlobs) -> list[Segment]:
+    done = await Archivist(made.home, blobs, made.world.stores.segments).round()
+    assert not done.trouble
+    return await made.rows()
+
+
+def library(made: Made, blobs: BrokenBlobs, rows: list[Segment]) -> Library:
+    return Library(made.home, {}, stored=Stored(lambda _session: rows, blobs))
+
+
+def events(found: list[tuple[int, Event | Gap]]) -> list[Any]:
+    return [event for _, event in found if not isinstance(event, End)]
+
+
+def wanted(*numbers: int) -> list[Any]:
+    return [event for number in numbers for _, event in events_of(number)]
+
+
+async def test_a_session_may_lie_in_all_three_places(made: Made, blobs: BrokenBlobs) -> None:
+    made.seal(1)
+    made.seal(2)
+    rows = await store(made, blobs)
+    made.seal(3)
+    made.spool(4)
+    found = library(made, blobs, rows)
+    assert events(list(found.records(made.id))) == wanted(1, 2, 3, 4)
+    assert found.header(made.id) == made.header(1)
+    assert [text for _, text in found.operations(made.id)][:2] == [b"select 1.0", b"select 1.1"]
+    assert b"row 4.2\n" in [content for _, _, content in found.events(made.id)]
+
+
+async def test_a_segment_that_moves_while_it_is_read_is_read(made: Made, blobs: BrokenBlobs) -> None:
+    """Between two segments the archivist takes the rest: each is looked for where it lies then."""
+    made.seal_all(3)
+    rows: list[Segment] = []
+    reading = library(made, blobs, rows).records(made.id)
+    found = [next(reading)]
+    rows += await store(made, blobs)
+    found += list(reading)
+    assert events(found) == wanted(1, 2, 3)
+
+
+async def test_it_begins_at_a_time_without_opening_what_is_before(made: Made, blobs: BrokenBlobs) -> None:
+    made.seal_all(5)
+    rows = await store(made, blobs)
+    blobs.reads.clear()
+    found = list(library(made, blobs, rows).records(made.id, since=3000))
+    assert events(found) == wanted(4, 5)
+    assert {key for key, _, _ in blobs.reads} == {rows[3].place, rows[4].place}
+    assert events(list(library(made, blobs, rows).records(made.id, since=3900)))[:1] == [wanted(4)[-1]]
+    assert events(list(library(made, blobs, rows).records(made.id, since=10**9))) == []
+
+
+async def test_a_blob_that_is_gone_is_a_gap_and_the_rest_follows(made: Made, blobs: BrokenBlobs) -> None:
+    made.seal_all(3)
+    rows = await store(made, blobs)
+    (recordings_folder(made.home) / rows[1].place).unlink()
+    found = events(list(library(made, blobs, rows).records(made.id)))
+    assert found == [*wanted(1), Gap(2, "it is gone from the blob store"), *wanted(3)]
+    (recordings_folder(made.home) / rows[0].place).unlink()
+    assert library(made, blobs, rows).header(made.id).segment == 3
+    (recordings_folder(made.home) / rows[2].place).unlink()
+    with pytest.raises(NotFound, match="there is no"):
+        library(made, blobs, rows).header(made.id)
+
+
+@pytest.mark.parametrize("cut", [20, 60, 200])
+async def test_a_blob_that_was_cut_is_a_gap(made: Made, blobs: BrokenBlobs, cut: int) -> None:
+    made.seal_all(3)
+    rows = await store(made, blobs)
+    path = recordings_folder(made.home) / rows[1].place
+    path.write_bytes(path.read_bytes()[:-cut])
+    found = events(list(library(made, blobs, rows).records(made.id)))
+    assert [event.segment for event in found if isinstance(event, Gap)] == [2]
+    assert found[:7] == wanted(1)
+    assert found[-7:] == wanted(3)
+
+
+async def test_attack_a_blob_replaced_by_another_whole_recording_is_noticed(made: Made, blobs: BrokenBlobs) -> None:
+    """Who can write to the blob store writes a segment that is good in itself."""
+    made.seal_all(3)
+    rows = await store(made, blobs)
+    forged = made.seal(2, [(1_000_000, Operation(1, "select 'harmless'"))])
+    os.replace(forged, recordings_folder(made.home) / rows[1].place)
+    found = events(list(library(made, blobs, rows).records(made.id)))
+    (gap,) = [event for event in found if isinstance(event, Gap)]
+    assert gap == Gap(2, "its bytes are not those that were stored")
+    other = await new_session(made.world, made.home)
+    os.replace(other.seal(2), recordings_folder(made.home) / rows[1].place)
+    found = events(list(library(made, blobs, rows).records(made.id)))
+    assert found == [*wanted(1), Gap(2, "what lies in its place is another segment"), *wanted(3)]
+
+
+async def test_a_blob_store_that_does_not_answer_is_no_gap(made: Made, blobs: BrokenBlobs) -> None:
+    """What cannot be read now must not look like what is lost."""
+    made.seal_all(2)
+    rows = await store(made, blobs)
+    blobs.trouble = "the blob store is down"
+    with pytest.raises(Unavailable):
+        library(made, blobs, rows).header(made.id)
+    blobs.trouble = ""
+    reading = library(made, blobs, rows).records(made.id)
+    next(reading)
+    blobs.trouble = "the blob store is down"
+    with pytest.raises(Unavailable):
+        list(reading)
+
+
+async def test_a_slow_reader_asks_for_pieces(made: Made, blobs: BrokenBlobs) -> None:
+    made.seal(1, [(number, Shown(os.urandom(65536))) for number in range(80)], last=True)
+    rows = await store(made, blobs)
+    found = library(made, blobs, rows).records(made.id)
+    next(found)
+    assert len(blobs.reads) <= 2
+    assert all(length <= PIECE for _, _, length in blobs.reads)
+    assert len(list(found)) == 80
+
+
+async def test_recovery_counts_what_was_stored_before_the_crash(made: Made, blobs: BrokenBlobs) -> None:
+    made.seal(1)
+    made.seal(2)
+    rows = await store(made, blobs)
+    made.spool(3)
+    found = await asyncio.to_thread(recover, spool_folder(made.home, "w1"), lambda _session: rows)
+    (one,) = found
+    assert (one.session, one.operations, one.refused, one.damage) == (made.id, 9, 3, "")
+    assert one.size > rows[0].size + rows[1].size
+    rows = await store(made, blobs)
+    assert [row.is_last for row in rows] == [False, False, True]
+    assert not any(row.damage for row in rows)
+
+
+async def test_a_spool_that_was_stored_before_it_was_deleted_is_stored_once(made: Made, blobs: BrokenBlobs) -> None:
+    """The worker was killed after its spool was sealed and taken away, and before it deleted the spool."""
+    made.seal(1, last=True)
+    rows = await store(made, blobs)
+    made.spool(1, end=End("client_closed"))
+    await asyncio.to_thread(recover, spool_folder(made.home, "w1"), lambda _session: rows)
+    assert made.path(1).exists()
+    assert await store(made, blobs) == rows
+    assert not made.path(1).exists()
+
+
+@pytest.mark.parametrize("megabytes", [64, pytest.param(2048, marks=pytest.mark.huge)])
+async def test_memory_does_not_grow_with_the_session(made: Made, blobs: BrokenBlobs, megabytes: int) -> None:
+    block = os.urandom(4096) * 16
+    count = megabytes // 16
+    for number in range(1, count + 1):
+        made.seal(number, [(number * 1000 + one, Shown(block)) for one in range(256)], last=number == count)
+        if number % 4 == 0:
+            await store(made, blobs)
+    rows = await store(made, blobs)
+    assert sum(row.size for row in rows) > megabytes << 20
+
+    def read() -> int:
+        return sum(len(event.data) for _, event in library(made, blobs, rows).records(made.id) if type(event) is Shown)
+
+    tracemalloc.start()
+    assert await asyncio.to_thread(read) == count * 256 * len(block)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 12 << 20

@@ -1,0 +1,139 @@
+"""Sealed segments on a disk, sessions that they belong to, and blob stores that misbehave."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from tests.support.world import START, World
+
+from postern.archive.folder import FolderBlobs
+from postern.domain.connection import Connection
+from postern.domain.segment import Segment
+from postern.domain.session import Session, SessionStatus, Verb
+from postern.errors import Unavailable
+from postern.interception.events import End, Event, Operation, Refusal, Shown
+from postern.recording.archive import seal
+from postern.recording.layout import archive_path, spool_path
+from postern.recording.records import Header, encode
+from postern.recording.spool import Spool
+from postern.recording.stored import Stored
+
+
+def events_of(number: int, count: int = 3) -> list[tuple[int, Event]]:
+    """What segment `number` records: one second for each segment, with a statement, an answer and a refusal."""
+    start = (number - 1) * 1_000_000
+    found: list[tuple[int, Event]] = []
+    for one in range(count):
+        found.append((start + one * 1000, Operation(one, f"select {number}.{one}")))
+        found.append((start + one * 1000, Shown(f"row {number}.{one}\n".encode())))
+    return [*found, (start + 900_000, Refusal(9, "drop", "blocked"))]
+
+
+@dataclass
+class Made:
+    """A session of `world`, whose segments are put into `home`."""
+
+    world: World
+    home: Path
+    session: Session
+
+    @property
+    def id(self) -> UUID:
+        return self.session.id
+
+    def header(self, number: int = 1) -> Header:
+        session = self.session
+        return Header(session.id, session.org_id, "postgres", "shop", session.user, session.start_date, number)
+
+    def path(self, number: int = 1) -> Path:
+        return archive_path(self.home, self.id, self.session.start_date, number)
+
+    def spool(
+        self, number: int = 1, events: Sequence[tuple[int, Event]] | None = None, *, end: End | None = None
+    ) -> Path:
+        """A spool with what `events_of` says, that goes on unless `end` says otherwise."""
+        spool = Spool.create(spool_path(self.home, "w1", self.id, number), self.header(number))
+        events = events_of(number) if events is None else events
+        for micros, event in events:
+            spool.append(encode(event, micros))
+        if end is not None:
+            spool.append(encode(end, events[-1][0]))
+        spool.close()
+        return spool.path
+
+    def seal(self, number: int = 1, events: Sequence[tuple[int, Event]] | None = None, *, last: bool = False) -> Path:
+        path = self.spool(number, events, end=End("client_closed") if last else End("", goes_on=True))
+        seal(path, self.path(number))
+        return self.path(number)
+
+    def seal_all(self, count: int) -> None:
+        for number in range(1, count + 1):
+            self.seal(number, last=number == count)
+
+    async def rows(self) -> list[Segment]:
+        return await self.world.stores.segments.of(self.id)
+
+
+async def new_session(world: World, home: Path, connection: Connection | None = None) -> Made:
+    connection = connection or await world.add_connection(f"c{uuid4().hex}")
+    ann = await world.add_user(f"u{uuid4().hex}")
+    session = Session(
+        id=uuid4(),
+        org_id=world.org_id,
+        connection_id=connection.id,
+        connection=connection.name,
+        connection_subtype="postgres",
+        connection_tags={},
+        type="database",
+        verb=Verb.CONNECT,
+        status=SessionStatus.OPEN,
+        user=ann.email,
+        user_id=ann.subject,
+        user_name=ann.name,
+        start_date=START + timedelta(seconds=1),
+        worker="w1",
+    )
+    await world.stores.sessions.add(session, principal_id=ann.id, source="::1")
+    return Made(world, home, session)
+
+
+@dataclass
+class BrokenBlobs:
+    """A folder whose doors can be shut: `trouble` is raised by all that is asked of it, `hang` is waited for."""
+
+    inner: FolderBlobs
+    trouble: str = ""
+    hang: asyncio.Event | None = None
+    puts: list[str] = field(default_factory=list)
+    reads: list[tuple[str, int, int]] = field(default_factory=list)
+    name: str = "the folder of a test"
+
+    def _ask(self) -> None:
+        if self.trouble:
+            raise Unavailable(self.trouble)
+
+    async def put(self, key: str, file: Path) -> bool:
+        self.puts.append(key)
+        if self.hang is not None:
+            await self.hang.wait()
+        self._ask()
+        return await self.inner.put(key, file)
+
+    def size(self, key: str) -> int:
+        self._ask()
+        return self.inner.size(key)
+
+    def read(self, key: str, start: int, length: int) -> bytes:
+        self.reads.append((key, start, length))
+        self._ask()
+        return self.inner.read(key, start, length)
+
+
+def stored_of(rows: Sequence[Segment], blobs: BrokenBlobs) -> Stored:
+    """What a library asks, with rows that stay as they are."""
+    return Stored(lambda session_id: [row for row in rows if row.session_id == session_id], blobs)
