@@ -23,7 +23,7 @@ import pytest
 from click.testing import CliRunner
 from tests.support.running import Gateway, started
 
-from postern.cli.doctor import clock, finding, of_agent, of_client, of_gateway, sockets
+from postern.cli.doctor import clock, finding, of_agent, of_client, sockets
 from postern.cli.doctor.finding import State, ok
 from postern.cli.doctor.sockets import Place
 from postern.cli.main import cli
