@@ -48,10 +48,12 @@ from postern.store.ports.targets import (
     ErrandStore,
     GuardRailStore,
     NamedRule,
+    Piece,
     Recordings,
     ResourceStore,
     SessionFilter,
     SessionStore,
+    SessionTextStore,
     Standing,
     WorkerStore,
 )
@@ -87,6 +89,7 @@ __all__ = [
     "NamedRule",
     "NewVoucher",
     "OrganisationStore",
+    "Piece",
     "PrincipalFilter",
     "PrincipalStore",
     "Recordings",
@@ -95,6 +98,7 @@ __all__ = [
     "SecondFactorStore",
     "SessionFilter",
     "SessionStore",
+    "SessionTextStore",
     "SettingStore",
     "Signals",
     "SigningKey",
@@ -148,6 +152,8 @@ class Stores(Protocol):
     def schema(self) -> SchemaStore: ...
     @property
     def second_factors(self) -> SecondFactorStore: ...
+    @property
+    def session_texts(self) -> SessionTextStore: ...
     @property
     def sessions(self) -> SessionStore: ...
     @property

@@ -24,6 +24,7 @@ from postern.store.sql.relay_workers import SqlRelayWorkers
 from postern.store.sql.resources import SqlResources
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
+from postern.store.sql.session_texts import SqlSessionTexts
 from postern.store.sql.sessions import SqlSessions
 from postern.store.sql.token_keys import SqlSigningKeys
 from postern.store.sql.vouchers import SqlVouchers
@@ -52,6 +53,7 @@ class SqlStores:
         self.resources = SqlResources(database)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
+        self.session_texts = SqlSessionTexts(database)
         self.sessions = SqlSessions(database, encryption)
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)
