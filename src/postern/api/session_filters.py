@@ -59,10 +59,10 @@ async def filters(
     ] = None,
 ) -> SessionFilter:
     return SessionFilter(
-        user=_text("user", user),
-        connection=_text("connection", connection),
-        type=_text("type", type),
-        subtype=_text("subtype", subtype),
+        user=user,
+        connection=connection,
+        type=type,
+        subtype=subtype,
         verb=verb,
         status=status,
         end_reason=end_reason,
@@ -71,8 +71,8 @@ async def filters(
         end=end_date,
         labels=_pairs("label", label),
         metadata=_pairs("metadata", metadata),
-        tags=tag_conditions(_text("tag_selector", tag_selector)),
-        correlation_id=_text("correlation_id", correlation_id),
+        tags=tag_conditions(tag_selector),
+        correlation_id=correlation_id,
         min_duration=min_duration,
         max_duration=max_duration,
         refused=refused,
@@ -88,15 +88,8 @@ def _pairs(field: str, given: list[str] | None) -> tuple[tuple[str, str], ...]:
     """The first colon ends the key."""
     found = []
     for one in given or ():
-        key, colon, value = (_text(field, one) or "").partition(":")
+        key, colon, value = one.partition(":")
         if not colon or not key:
             raise Invalid(f"{field}: {one!r} is not key:value", field=field)
         found.append((key, value))
     return tuple(found)
-
-
-def _text(field: str, given: str | None) -> str | None:
-    """PostgreSQL has no texts with a NUL, so nothing is called so."""
-    if given is not None and "\0" in given:
-        raise Invalid(f"{field}: must not hold a NUL character", field=field)
-    return given
