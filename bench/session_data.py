@@ -43,7 +43,8 @@ async def fill(world: World, count: int) -> list[User]:
     users = [User(await world.add_user(f"user-{number:03}")) for number in range(USERS)]
     made = _sessions(world.org_id, users, count)
     if world.database.is_sqlite:
-        await world.database.together(lambda connection: _insert(connection, made))
+        for batch in _batches(made):
+            await world.database.together(lambda connection, batch=batch: _insert(connection, batch))  # type: ignore[misc]
         await world.database.together(lambda connection: connection.execute(text("analyze")) and None)
     else:
         url = world.database.engine.sync_engine.url.set(drivername="postgresql")
@@ -55,7 +56,7 @@ async def fill(world: World, count: int) -> list[User]:
 
 def _sessions(org_id: UUID, users: list[User], count: int) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
     """(row, its texts), the oldest first. A few that began last are open."""
-    chance = random.Random(7)  # noqa: S311 - the same each time
+    chance = random.Random(7)
     step = timedelta(days=DAYS) / count
     begin = START - timedelta(days=DAYS)
     for number in range(count):
@@ -130,11 +131,10 @@ def _texts(session: Session, chance: random.Random, number: int, refused: int, m
     }
 
 
-def _insert(connection: Connection, made: Iterator[tuple[dict[str, Any], dict[str, Any] | None]]) -> None:
-    for batch in _batches(made):
-        connection.execute(insert(sessions), [row for row, _ in batch])
-        texts = [{**one, "keys": " ".join(one["keys"])} for _, one in batch if one]
-        connection.execute(insert(session_texts), texts)
+def _insert(connection: Connection, batch: Sequence[tuple[dict[str, Any], dict[str, Any] | None]]) -> None:
+    connection.execute(insert(sessions), [row for row, _ in batch])
+    texts = [{**one, "keys": " ".join(one["keys"])} for _, one in batch if one]
+    connection.execute(insert(session_texts), texts)
 
 
 def _copy(connection: psycopg.Connection, made: Iterator[tuple[dict[str, Any], dict[str, Any] | None]]) -> None:
@@ -146,7 +146,7 @@ def _copy(connection: psycopg.Connection, made: Iterator[tuple[dict[str, Any], d
         ]
         for table, names, values in (("sessions", list(rows[0]), rows), ("session_texts", columns, texts)):
             listed = ", ".join(f'"{name}"' for name in names)
-            with connection.cursor().copy(f"copy {table} ({listed}) from stdin") as copy:  # noqa: S608 - names of columns
+            with connection.cursor().copy(f"copy {table} ({listed}) from stdin") as copy:
                 for one in values:
                     copy.write_row([_plain(one[name], name) for name in names])
 

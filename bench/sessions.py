@@ -28,12 +28,16 @@ from tests.support.postgres import PostgresServer
 from tests.support.world import CLIENT, World
 
 from postern.api.info import ServerInfo
+from postern.domain.lists import Page
 from postern.domain.login import LoginMethod
 from postern.domain.principal import Principal
 from postern.services.bundle import Services
+from postern.services.sessions import SessionFilter
 from postern.store.database import Database
 
-_INFO = ServerInfo(host="localhost", tunnel_url="wss://localhost:7443", grpc_url="grpcs://localhost:7444", ca_certificate=None)
+_INFO = ServerInfo(
+    host="localhost", tunnel_url="wss://localhost:7443", grpc_url="grpcs://localhost:7444", ca_certificate=None
+)
 SEARCHES = {
     "search, rare word": f"search={RARE}",
     "search, common word": f"search={COMMON}",
@@ -97,6 +101,7 @@ async def _run(engine: str, count: int, times: int, only: str) -> None:
         for who, pages in (("admin", {**LISTS, **SEARCHES}), ("user", {"own": "", **SEARCHES})):
             for name, query in pages.items():
                 label = name if who == "admin" else f"{name}, by a user"
+                query = query.replace("*", bench.middle) if "cursor" in query else query
                 if only in label:
                     await _measure(
                         bench, who, label, query.replace("*", bench.middle) if "cursor" in query else query, times
@@ -124,18 +129,14 @@ async def _bench(world: World, user: User) -> Bench:
 
 async def _measure(bench: Bench, who: str, name: str, query: str, times: int) -> None:
     """Of the service by the filters that the route makes of the query."""
-    from postern.api.paging import long_page_of, page_of
-    from postern.api.session_filters import filters
-    from postern.services.sessions import SessionFilter
-
     client = bench.clients[who]
     principal = bench.admin if who == "admin" else bench.user.principal
-    heard: list[tuple[SessionFilter, object]] = []
+    heard: list[tuple[SessionFilter, Page]] = []
     find = bench.services.sessions.find
 
-    async def hear(caller: Principal, wanted: SessionFilter, page: object) -> object:
+    async def hear(caller: Principal, wanted: SessionFilter, page: Page) -> object:
         heard.append((wanted, page))
-        return await find(caller, wanted, page)  # type: ignore[arg-type]
+        return await find(caller, wanted, page)
 
     async def ask() -> None:
         answer = await client.get(f"/sessions?{query}")
@@ -148,10 +149,9 @@ async def _measure(bench: Bench, who: str, name: str, query: str, times: int) ->
     finally:
         object.__setattr__(bench.services.sessions, "find", find)
     wanted, page = heard[0]
-    own = await _times(lambda: find(principal, wanted, page), times)  # type: ignore[arg-type]
+    own = await _times(lambda: find(principal, wanted, page), times)
     whole = await _times(ask, times)
     print("| " + " | ".join([name, *(f"{value:.1f}" for value in (*own, *whole))]) + " |", flush=True)
-    _ = (filters, long_page_of, page_of)
 
 
 async def _times(work: Callable[[], Awaitable[object]], times: int) -> tuple[float, float]:

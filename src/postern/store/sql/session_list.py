@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Select, Uuid, any_, func, literal, select, tuple_
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from postern.domain.lists import COUNT_CAP, Count, Page, Position, Stretch
 from postern.domain.session import Session
@@ -91,29 +92,35 @@ def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: P
     sought = Sought(org_id, wanted, tuple(ways.equal), page.after)
     is_exact = not ways.sieves and len(ways.lead) == 1
     most = page.limit + 1 if is_exact else CANDIDATES
-    looked_at = candidates(connection, sought, most)
+    looked = candidates(connection, sought, most)
     conditions = [*ways.all, *_dates(wanted)]
     found: list[tuple[Candidate, Session]] = []
-    for at in range(0, len(looked_at), _CHUNK):
-        found += _sieved(connection, looked_at[at : at + _CHUNK], conditions)
+    for at in range(0, len(looked.found), _CHUNK):
+        found += _sieved(connection, looked.found[at : at + _CHUNK], conditions)
         if len(found) > page.limit:
             break
-    after: Position | None = None
+    last = looked.last
     if len(found) > page.limit:
         found = found[: page.limit]
-        after = found[-1][0].position
-    elif len(looked_at) == most:
-        after = looked_at[-1].position
+        last = found[-1][0]
     total = None if page.count is Count.NONE or page.after is not None else len(found)
-    return Stretch([session for _, session in found], total, total is not None and after is not None, after)
+    following = None if last is None else last.position
+    return Stretch([session for _, session in found], total, total is not None and last is not None, following)
 
 
 def _sieved(
     connection: Connection, looked_at: list[Candidate], conditions: list[ColumnElement[bool]]
 ) -> list[tuple[Candidate, Session]]:
-    rows = select(*SESSION_COLUMNS).where(sessions.c.id.in_([one.session_id for one in looked_at]), *conditions)
+    rows = select(*SESSION_COLUMNS).where(_among(connection, [one.session_id for one in looked_at]), *conditions)
     kept = {row["id"]: session_of(row) for row in connection.execute(rows).mappings()}
     return [(one, kept[one.session_id]) for one in looked_at if one.session_id in kept]
+
+
+def _among(connection: Connection, ids: list[UUID]) -> ColumnElement[bool]:
+    """PostgreSQL takes them as one value: a statement with hundreds of them would be planned anew each time."""
+    if connection.dialect.name == "sqlite":
+        return sessions.c.id.in_(ids)
+    return sessions.c.id == any_(literal(ids, ARRAY(Uuid())))
 
 
 def _dates(wanted: SessionFilter) -> list[ColumnElement[bool]]:

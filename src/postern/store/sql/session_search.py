@@ -18,7 +18,7 @@ from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Column, Connection, select, text
+from sqlalchemy import Boolean, Column, Connection, TextualSelect, literal_column, select, text
 
 from postern.domain.lists import Position
 from postern.domain.session import Session, SessionStatus
@@ -28,6 +28,7 @@ from postern.store.schema import session_texts
 
 CANDIDATES = 2_000  # texts that filters which are no keys are tried on in one call
 _WEEK = 7 * 24 * 3600 * 1000  # milliseconds
+_LEVELS = 6
 _ID_BITS = 20
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _KEYED = (
@@ -44,6 +45,14 @@ class Candidate:
     @property
     def position(self) -> Position:
         return Position(_EPOCH + timedelta(milliseconds=self.place >> _ID_BITS), self.session_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """Newest first. `last` is up to where texts were looked at; None when that is all of them."""
+
+    found: list[Candidate]
+    last: Candidate | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +106,8 @@ def keys_of(session: Session, *, refused: int, masked: int) -> list[str]:
     """What says whose text it is; the session must have ended."""
     values: dict[str, Any] = {name: getattr(session, name, None) for name in _KEYED}
     values["end_reason"] = session.metadata.get("end_reason")
-    found = [_org(session.org_id), _week(_milliseconds(session.start_date) // _WEEK)]
+    week = _milliseconds(session.start_date) // _WEEK
+    found = [_org(session.org_id), *(_week(week, level) for level in range(_LEVELS))]
     found += [_key(name, value) for name, value in values.items() if value is not None]
     found += [_key("label", pair) for pair in session.labels.items()]
     found += [_key("metadata", pair) for pair in session.metadata.items()]
@@ -106,8 +116,8 @@ def keys_of(session: Session, *, refused: int, masked: int) -> list[str]:
     return found
 
 
-def candidates(connection: Connection, sought: Sought, most: int) -> list[Candidate]:
-    """Newest first."""
+def candidates(connection: Connection, sought: Sought, most: int) -> Looked:
+    """The first `most` whose texts fit; fewer where as many texts were looked at as one call may."""
     find = _in_sqlite if connection.dialect.name == "sqlite" else _in_postgres
     return find(connection, sought, most)
 
@@ -120,8 +130,9 @@ def _org(org_id: UUID) -> str:
     return f"o{org_id.hex}"
 
 
-def _week(number: int) -> str:
-    return f"w{number}"
+def _week(number: int, level: int = 0) -> str:
+    """Of the block of 4 ** level weeks that the week is in."""
+    return f"w{level}x{number >> 2 * level}"
 
 
 def _key(name: str, value: object) -> str:
@@ -140,10 +151,11 @@ _SQLITE = text(
 ).columns(session_texts.c.place, session_texts.c.session_id)
 
 
-def _in_sqlite(connection: Connection, sought: Sought, most: int) -> list[Candidate]:
+def _in_sqlite(connection: Connection, sought: Sought, most: int) -> Looked:
     low, high = sought.bounds
     values = {"query": fts_query(sought.search, sought.keys), "low": low, "high": high, "most": most}
-    return [Candidate(row.place, row.session_id) for row in connection.execute(_SQLITE, values)]
+    found = [Candidate(row.place, row.session_id) for row in connection.execute(_SQLITE, values)]
+    return Looked(found, found[-1] if len(found) == most else None)
 
 
 def fts_query(search: Search, keys: Sequence[str]) -> str:
@@ -158,35 +170,50 @@ def _fts_term(term: Term) -> str:
     return f'folded : "{" ".join(term.words)}"{" *" if term.is_prefix else ""}'
 
 
-def _in_postgres(connection: Connection, sought: Sought, most: int) -> list[Candidate]:
+def _in_postgres(connection: Connection, sought: Sought, most: int) -> Looked:
     low, high = sought.bounds
     oldest, newest = _ends(connection, low, high)
-    conditions, values = _conditions(sought)
-    statement = text(
-        f"""select place, session_id from session_texts
-        where {conditions} and keys && cast(:weeks as text[]) and place >= :low and place < :high
-        order by place desc limit :most"""  # noqa: S608 - texts of this module, values are parameters
-    ).columns(session_texts.c.place, session_texts.c.session_id)
+    statement, values = _statement(sought)
+    looked_at: list[Candidate] = []
     found: list[Candidate] = []
+    has_phrases = any(len(term.words) > 1 for term in sought.search.terms)
+    enough = CANDIDATES if has_phrases else most
     for weeks in _windows(oldest, newest):
-        asked = {**values, "weeks": weeks, "low": low, "high": high, "most": most - len(found)}
-        found += [Candidate(row.place, row.session_id) for row in connection.execute(statement, asked)]
-        if len(found) >= most:
+        asked = {**values, "weeks": weeks, "low": low, "high": high, "most": enough - len(looked_at)}
+        for row in connection.execute(statement, asked):
+            looked_at.append(Candidate(row.place, row.session_id))
+            if row.fits:
+                found.append(looked_at[-1])
+        if len(looked_at) >= enough or len(found) >= most:
             break
-    return found
+    else:
+        return Looked(found, None) if len(found) < most else Looked(found[:most], found[most - 1])
+    return Looked(found[:most], found[most - 1]) if len(found) >= most else Looked(found, looked_at[-1])
 
 
-def _conditions(sought: Sought) -> tuple[str, dict[str, Any]]:
-    """The index knows words; that they follow each other is looked up in the text."""
+def _statement(sought: Sought) -> tuple[TextualSelect, dict[str, Any]]:
+    """The index knows words; that they follow each other is looked up in the text, of as many texts as may be.
+
+    `+ 0` keeps the order of places from being read from their own index, one text after the other: what a prepared
+    statement is planned for is not how rare its words are.
+    """
     query = [f"'{word}'{_star(term, at)}" for term in sought.search.wanted for at, word in enumerate(term.words)]
-    conditions = ["words @@ cast(:query as tsquery)", "keys @> cast(:keys as text[])"]
-    values: dict[str, Any] = {"keys": sought.keys}
     query += [f"!'{term.words[0]}'{_star(term, 0)}" for term in sought.search.unwanted if len(term.words) == 1]
-    phrases = [term for term in sought.search.terms if len(term.words) > 1]
-    for number, term in enumerate(phrases):
-        conditions.append(f"folded {'' if term.is_wanted else 'not '}like :phrase{number}")
+    values: dict[str, Any] = {"keys": sought.keys, "query": " & ".join(query)}
+    fits = ["true"]
+    for number, term in enumerate(term for term in sought.search.terms if len(term.words) > 1):
+        fits.append(f"folded {'' if term.is_wanted else 'not '}like :phrase{number}")
         values[f"phrase{number}"] = f"% {' '.join(term.words)}{'' if term.is_prefix else ' '}%"
-    return " and ".join(conditions), {**values, "query": " & ".join(query)}
+    statement = text(
+        f"""select place, session_id, {" and ".join(fits)} as fits from (
+            select place, session_id, folded from session_texts
+            where words @@ cast(:query as tsquery) and keys @> cast(:keys as text[])
+            and keys && cast(:weeks as text[]) and place + 0 >= :low and place + 0 < :high
+            order by place + 0 desc limit :most
+        ) as newest order by place desc"""  # noqa: S608 - texts of this module, values are parameters
+    )
+    fit = literal_column("fits", Boolean)
+    return statement.columns(session_texts.c.place, session_texts.c.session_id, fit), values
 
 
 def _star(term: Term, at: int) -> str:
@@ -208,6 +235,18 @@ def _windows(oldest: int, newest: int) -> Iterator[list[str]]:
     """Weeks, newest first, each time twice as many."""
     width = 1
     while newest >= oldest:
-        end = max(newest - width, oldest - 1)
-        yield [_week(number) for number in range(newest, end, -1)]
-        newest, width = end, width * 2
+        begin = max(newest - width + 1, oldest)
+        yield _blocks(begin, newest)
+        newest, width = begin - 1, width * 2
+
+
+def _blocks(begin: int, end: int) -> list[str]:
+    """The fewest blocks that are exactly the weeks from `begin` to `end`, both included."""
+    found = []
+    while begin <= end:
+        level = 0
+        while level + 1 < _LEVELS and begin % 4 ** (level + 1) == 0 and begin + 4 ** (level + 1) - 1 <= end:
+            level += 1
+        found.append(_week(begin, level))
+        begin += 4**level
+    return found
