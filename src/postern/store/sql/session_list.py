@@ -17,8 +17,7 @@ from postern.store.sql.rows import SESSION_COLUMNS, count_of, session_of
 from postern.store.sql.session_conditions import Plan, plan
 from postern.store.sql.session_search import CANDIDATES, Candidate, Sought, candidates, is_searchable
 
-LOOK_AT = 20_000  # rows that filters other than the leading one are tried on in one call
-_CHUNK = 500
+LOOK_AT = 10_000  # rows that filters other than the leading one are tried on in one call
 
 _ORDER = (sessions.c.start_date.desc(), sessions.c.id.desc())
 
@@ -36,6 +35,9 @@ def find(connection: Connection, org_id: UUID, wanted: SessionFilter, page: Page
     last = _bound(connection, [*ways.lead, *within], page.after) if is_bounded else None
     rows = page_statement([*ways.all, *within], page, last)
     found = [session_of(row) for row in connection.execute(rows).mappings()]
+    if len(found) <= page.limit and page.after is None and not page.offset and page.count is not Count.EXACT:
+        counted = None if page.count is Count.NONE else len(found)  # these are all there are to look at
+        return Stretch(found, counted, counted is not None and last is not None, last)
     total, is_capped = _total(connection, ways, within, page, last)
     if len(found) > page.limit:
         found = found[: page.limit]
@@ -90,13 +92,13 @@ def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: P
     if not is_searchable(wanted):
         return Stretch([], None if page.count is Count.NONE else 0)
     sought = Sought(org_id, wanted, tuple(ways.equal), page.after)
-    is_exact = not ways.sieves and len(ways.lead) == 1
-    most = page.limit + 1 if is_exact else CANDIDATES
+    most = page.limit + 1 if sought.is_keyed else CANDIDATES
     looked = candidates(connection, sought, most)
     conditions = [*ways.all, *_dates(wanted)]
     found: list[tuple[Candidate, Session]] = []
-    for at in range(0, len(looked.found), _CHUNK):
-        found += _sieved(connection, looked.found[at : at + _CHUNK], conditions)
+    chunk = 4 * page.limit
+    for at in range(0, len(looked.found), chunk):
+        found += _sieved(connection, looked.found[at : at + chunk], conditions)
         if len(found) > page.limit:
             break
     last = looked.last

@@ -75,6 +75,21 @@ class Sought:
         return found
 
     @property
+    def is_keyed(self) -> bool:
+        """Whether the keys say all that is wanted, so that hardly any candidate is left out."""
+        wanted = self.wanted
+        names = [name for name in (wanted.user, wanted.connection) if name is not None]
+        known = [name for name, _ in self.equal if name.name in ("user_id", "user", "connection_id", "connection")]
+        return (
+            len(known) == len(names) + (wanted.owner is not None)
+            and wanted.min_duration is None
+            and wanted.max_duration is None
+            and wanted.refused is not False
+            and wanted.masked is not False
+            and all(equal and value is not None for _, value, equal in wanted.tags)
+        )
+
+    @property
     def search(self) -> Search:
         assert self.wanted.search is not None
         return self.wanted.search
