@@ -6,11 +6,14 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Api, make_api, message
+from tests.support.sessions import add_session
+from tests.support.world import START
 
 from postern.domain.results import Columns, Finished, Row
 from postern.domain.session import EndReason, Session, Verb
@@ -70,6 +73,7 @@ async def test_a_session_shows_as_the_spec_says(api: Api) -> None:
         "labels": {},
         "metadata": {"application": "psql", "end_reason": "client_closed"},
         "metrics": metrics | {"event_size": 123},
+        "correlation_id": None,
     }
 
 
@@ -162,7 +166,7 @@ async def test_only_owner_admin_and_auditor_see_it(api: Api) -> None:
         assert (await client.get("/sessions")).json()["total"] == 1
     message(await api.as_bob.get(f"/sessions/{session.id}?extension=csv"), 404)
     message(await api.as_bob.post(f"/sessions/{session.id}/kill"), 404)
-    assert (await api.as_bob.get("/sessions")).json() == {"data": [], "total": 0, "has_next_page": False}
+    assert (await api.as_bob.get("/sessions")).json()["data"] == []
     message(await api.as_admin.get(f"/sessions/{uuid4()}"), 404)
     for path in ("/sessions/x", f"/sessions/{uuid4()}x"):
         assert "there is no session" in message(await api.as_admin.get(path), 404)
@@ -387,3 +391,120 @@ async def test_what_cannot_run_is_refused(api: Api) -> None:
     many = {str(number): "x" for number in range(21)}
     body = {"connection": "open", "metadata": many} | script
     assert message(await api.as_ann.post("/sessions", json=body), 422).startswith("metadata: ")
+
+
+async def ended(api: Api, user: str, *statements: str, minutes: int = 0) -> Session:
+    at = START + timedelta(minutes=minutes)
+    return await add_session(api.world, api.users[user], at=at, asked=statements)
+
+
+async def test_filters_of_the_list(api: Api) -> None:
+    other = await add_session(
+        api.world,
+        api.users["bob"],
+        at=START,
+        seconds=90,
+        reason=EndReason.KILLED,
+        metrics={"refused": 1},
+        labels={"ticket": "a:b"},
+        metadata={"application": "psql"},
+        connection_tags={"env": "prod"},
+        correlation_id="order 7",
+    )
+    mine = await add_session(api.world, api.users["ann"], at=START)
+    both = {str(other.id), str(mine.id)}
+    for query, expected in {
+        "subtype=postgres": both,
+        "end_reason=killed": {str(other.id)},
+        "label=ticket:a:b": {str(other.id)},
+        "label=ticket:a:b&label=x:y": set(),
+        "metadata=application:psql": {str(other.id)},
+        "tag_selector=env%3Dprod": {str(other.id)},
+        "tag_selector=!env": {str(mine.id)},
+        "correlation_id=order+7": {str(other.id)},
+        "min_duration=61": {str(other.id)},
+        "max_duration=60.5": {str(mine.id)},
+        "refused=true": {str(other.id)},
+        "refused=false": {str(mine.id)},
+        "masked=true": set(),
+        "review.status=APPROVED": set(),
+        "unknown=1": both,
+    }.items():
+        page = (await api.as_admin.get(f"/sessions?{query}")).json()
+        assert {one["id"] for one in page["data"]} == expected, query
+    for query in (
+        "end_reason=x",
+        "label=x",
+        "label=:x",
+        "metadata=x",
+        "tag_selector==x",
+        "min_duration=-1",
+        "max_duration=nan",
+        "refused=maybe",
+        "count=some",
+        "search=%20",
+        "search=a*",
+        "search=" + "x" * 1001,
+        "expand=all",
+    ):
+        assert message(await api.as_admin.get(f"/sessions?{query}"), 422).startswith(query.partition("=")[0]), query
+
+
+async def test_pages_by_cursor(api: Api) -> None:
+    made = [str((await ended(api, "ann", minutes=n)).id) for n in range(5)]
+    seen: list[str] = []
+    query = "limit=2"
+    totals = []
+    while query:
+        page = (await api.as_ann.get(f"/sessions?{query}")).json()
+        seen += [one["id"] for one in page["data"]]
+        totals.append((page["total"], page["total_is_capped"]))
+        await ended(api, "ann", minutes=60)
+        assert page["has_next_page"] == (page["next_cursor"] is not None)
+        query = f"limit=2&cursor={page['next_cursor']}" if page["has_next_page"] else ""
+    assert seen == made[::-1]
+    assert totals == [(5, False), (None, False), (None, False)]
+    assert (await api.as_ann.get("/sessions?count=none")).json()["total"] is None
+    assert (await api.as_ann.get("/sessions?count=exact&limit=1")).json()["total"] == 8
+
+
+async def test_attack_cursors_that_this_api_did_not_give(api: Api) -> None:
+    for number in range(3):
+        await ended(api, "ann", minutes=number)
+    cursor = (await api.as_ann.get("/sessions?limit=1")).json()["next_cursor"]
+    altered = cursor[:5] + ("A" if cursor[5] != "A" else "B") + cursor[6:]
+    for bad in ("x", "", "AAAA", altered, cursor + "A", "é", cursor[:-1], "' or 1=1", "A" * 64):
+        assert message(await api.as_ann.get("/sessions", params={"cursor": bad}), 422).startswith("cursor: ")
+    assert message(await api.as_ann.get(f"/sessions?cursor={cursor}&offset=1"), 422).startswith("cursor: ")
+    # It is only a place: with that of somebody else one sees one's own.
+    assert (await api.as_bob.get(f"/sessions?cursor={cursor}")).json()["data"] == []
+
+
+async def test_searching_and_where_it_was_found(api: Api) -> None:
+    own = await ended(api, "ann", "begin", "drop table <b>pets</b>")
+    await ended(api, "bob", "drop table pets", minutes=1)
+    await api.services.session_texts.catch_up()
+    page = (await api.as_ann.get("/sessions?search=drop+pets&expand=matches")).json()
+    assert [one["id"] for one in page["data"]] == [str(own.id)]
+    assert page["data"][0]["matches"] == [{"time": 2000.0, "text": "drop table <b>pets</b>"}]
+    assert (page["total"], page["has_next_page"]) == (1, False)
+    assert (await api.as_ann.get("/sessions?search=drop")).json()["data"][0]["matches"] is None
+    assert (await api.as_ann.get("/sessions?expand=matches")).json()["data"][0]["matches"] is None
+    first = (await api.as_auditor.get("/sessions?search=drop&limit=1")).json()
+    assert (first["total"], first["total_is_capped"], first["has_next_page"]) == (1, True, True)
+    second = (await api.as_auditor.get(f"/sessions?search=drop&limit=1&cursor={first['next_cursor']}")).json()
+    assert [one["id"] for one in second["data"]] == [str(own.id)]
+    assert message(await api.as_ann.get("/sessions?search=drop&offset=1"), 422).startswith("offset: ")
+    assert message(await api.as_ann.get("/sessions?search=drop&count=exact"), 422).startswith("count: ")
+
+
+async def test_a_script_is_found_by_its_correlation_id(api: Api) -> None:
+    await api.make_connection()
+    api.wait_for_no_run()
+    body = {"connection": "shop", "script": "select 1"}
+    made = (await api.as_ann.post("/sessions", json=body | {"correlation_id": "order 7/x"})).json()
+    page = (await api.as_ann.get("/sessions", params={"correlation_id": "order 7/x"})).json()
+    assert [(one["id"], one["correlation_id"]) for one in page["data"]] == [(made["session_id"], "order 7/x")]
+    for bad in ("", "ä", "a\nb", "x" * 256, "\x7f"):
+        refused = await api.as_ann.post("/sessions", json=body | {"correlation_id": bad})
+        assert message(refused, 422).startswith("correlation_id: ")

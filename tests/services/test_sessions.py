@@ -12,7 +12,7 @@ from tests.support.world import World
 
 from postern.domain.command import Invocation
 from postern.domain.connection import ConnectionType, Toggle
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.permit import Permit
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
@@ -155,7 +155,7 @@ async def test_only_owner_admin_and_auditor_see_a_session(
         assert (await sessions.find(principal, SessionFilter(), Page())).total == 1
     with pytest.raises(NotFound):
         await sessions.get(bob, session.id)
-    assert await sessions.find(bob, SessionFilter(user=ann.subject), Page()) == Listed([], 0)
+    assert await sessions.find(bob, SessionFilter(user=ann.subject), Page()) == Stretch([], 0)
 
 
 async def test_lists_filter_page_and_sort(world: World, access: Access, sessions: Sessions, ann: Principal) -> None:
@@ -168,7 +168,7 @@ async def test_lists_filter_page_and_sort(world: World, access: Access, sessions
     await close(sessions, made[0].id)
     ids = [session.id for session in made]
 
-    async def found(wanted: SessionFilter, page: Page | None = None) -> tuple[list[UUID], int]:
+    async def found(wanted: SessionFilter, page: Page | None = None) -> tuple[list[UUID], int | None]:
         listed = await sessions.find(ann, wanted, page or Page())
         return [session.id for session in listed.items], listed.total
 

@@ -49,7 +49,7 @@ async def filters(
         subtype=subtype,
         agent_id=agent_id,
         search=search,
-        tags=tuple(map(_condition, _parts("tag_selector", tag_selector))),
+        tags=tag_conditions(tag_selector),
         managed_by=managed_by,
         resource_name=resource_name,
         ids=None if connection_ids is None else tuple(map(_identifier, _parts("connection_ids", connection_ids))),
@@ -59,6 +59,11 @@ async def filters(
 
 
 Filters = Annotated[ConnectionFilter, Depends(filters)]
+
+
+def tag_conditions(selector: str | None) -> tuple[tuple[str, str | None, bool], ...]:
+    """See ConnectionFilter.tags. Raises Invalid."""
+    return tuple(map(_condition, _parts("tag_selector", selector)))
 
 
 def _parts(field: str, text: str | None) -> tuple[str, ...]:

@@ -147,9 +147,18 @@ class Sessions:
     def __init__(self, http: Http) -> None:
         self._http = http
 
-    def list(self, **filters: str | int | None) -> SessionPage:
-        """Filters of the API: user, connection, type, verb, status, start_date, end_date, limit, offset."""
+    def list(self, **filters: Any) -> SessionPage:
+        """Filters of the API, `limit`, `offset` or `cursor`, `count`; `expand="matches"` with a `search`."""
         return cast(SessionPage, self._http.call("GET", "/sessions", query=filters))
+
+    def each(self, **filters: Any) -> Iterator[Session]:
+        """All that fit, page by page; sessions that begin meanwhile change nothing."""
+        while True:
+            page = self.list(**{**filters, "limit": PAGE, "count": "none"})
+            yield from page["data"]
+            if not page["has_next_page"]:
+                return
+            filters = {**filters, "offset": None, "cursor": page["next_cursor"]}
 
     def get(self, session_id: str, *, expand: bool = False) -> Session:
         """`expand` brings the script and the events along."""

@@ -81,12 +81,17 @@ class Session(TypedDict):
     metadata: dict[str, Any] | None
     script: NotRequired[dict[str, str] | None]
     event_stream: NotRequired[list[EventTriple] | None]
+    matches: NotRequired[list[dict[str, Any]] | None]
 
 
 class SessionPage(TypedDict):
+    """`total` is None where it was not counted."""
+
     data: list[Session]
-    total: int
+    total: int | None
+    total_is_capped: bool
     has_next_page: bool
+    next_cursor: str | None
 
 
 class ExecResult(TypedDict):

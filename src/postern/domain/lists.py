@@ -4,20 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
 from typing import Generic, TypeVar
+from uuid import UUID
 
 Item = TypeVar("Item", covariant=True)
 
 DEFAULT_LIMIT, MAX_LIMIT = 50, 100
 MAX_OFFSET = 1_000_000
+COUNT_CAP = 10_000
+
+
+class Count(StrEnum):
+    """How far a total is counted: to the end, not at all, or up to COUNT_CAP."""
+
+    EXACT = "exact"
+    NONE = "none"
+    CAPPED = "capped"
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Of an item in a list that is sorted by a moment and an identifier, newest first."""
+
+    at: datetime
+    id: UUID
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A piece of a list: `limit` items from `offset` on."""
+    """A piece of a list: `limit` items from `offset` on; in long lists also those behind a position, however many came
+    before it since."""
 
     limit: int = DEFAULT_LIMIT
     offset: int = 0
+    after: Position | None = None
+    count: Count = Count.EXACT
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,3 +49,17 @@ class Listed(Generic[Item]):
 
     items: Sequence[Item]
     total: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch(Generic[Item]):
+    """One page of a list that may be too long to count. `next` is where the next one begins, None at the end.
+
+    A stretch may hold less than its limit, or nothing, and go on: then as many rows were looked at as one call may.
+    `total` is None where it was not counted; where it is capped there are at least so many.
+    """
+
+    items: Sequence[Item]
+    total: int | None
+    total_is_capped: bool = False
+    next: Position | None = None

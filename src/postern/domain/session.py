@@ -1,9 +1,14 @@
 """A Session: the audited unit, one row and one recording (spec 2.2, states in section 3).
 
-(new) ──▶ open ──────────────▶ done
-  │        ▲                    ▲
-  └──▶ ready (approved, or ─────┘
-              waiting for a worker)
+    (new) ──opened─────▶ open ─────ended──────────────▶ done
+      │                   ▲                               ▲
+      │                claimed                            │
+      │                   │                               │
+      └────submitted──▶ ready ──ended, withdrawn──────────┘
+
+`opened`: somebody connected, and a worker relays. `submitted`: a script waits for a worker. `claimed`: one worker runs
+it. `withdrawn`: it is ended before a worker had it. `ended`: whatever else ended it. Nothing leads out of `done`.
+TRANSITIONS and CHANGES are the one statement of this: the store's conditional updates are made of them.
 """
 
 from __future__ import annotations
@@ -25,6 +30,49 @@ class SessionStatus(StrEnum):
     OPEN = "open"
     READY = "ready"
     DONE = "done"
+
+
+class SessionEvent(StrEnum):
+    """What happens to a session as a whole."""
+
+    OPENED = "opened"
+    SUBMITTED = "submitted"
+    CLAIMED = "claimed"
+    WITHDRAWN = "withdrawn"
+    ENDED = "ended"
+
+
+# (from, event) → to. From None: there was no such session. What is not here changes nothing.
+TRANSITIONS: Mapping[tuple[SessionStatus | None, SessionEvent], SessionStatus] = {
+    (None, SessionEvent.OPENED): SessionStatus.OPEN,
+    (None, SessionEvent.SUBMITTED): SessionStatus.READY,
+    (SessionStatus.READY, SessionEvent.CLAIMED): SessionStatus.OPEN,
+    (SessionStatus.READY, SessionEvent.WITHDRAWN): SessionStatus.DONE,
+    (SessionStatus.READY, SessionEvent.ENDED): SessionStatus.DONE,
+    (SessionStatus.OPEN, SessionEvent.ENDED): SessionStatus.DONE,
+}
+
+_ENDING = frozenset(
+    {"status", "end_date", "end_reason", "end_detail", "exit_code", "metrics", "event_size", "refused", "masked"}
+)
+
+# The columns of its row that an event may change.
+CHANGES: Mapping[SessionEvent, frozenset[str]] = {
+    SessionEvent.CLAIMED: frozenset({"status", "worker", "start_date"}),
+    SessionEvent.WITHDRAWN: _ENDING,
+    SessionEvent.ENDED: _ENDING,
+}
+
+
+def sources(event: SessionEvent) -> tuple[SessionStatus, ...]:
+    """The states of a session in which this can happen to it."""
+    return tuple(state for state, cause in TRANSITIONS if cause is event and state is not None)
+
+
+def target(event: SessionEvent) -> SessionStatus:
+    """Where it leads, which is the same from everywhere."""
+    (state,) = {to for (_, cause), to in TRANSITIONS.items() if cause is event}
+    return state
 
 
 class EndReason(StrEnum):
@@ -70,3 +118,4 @@ class Session:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     worker: str | None = None
     credential_id: UUID | None = None
+    correlation_id: str | None = None  # the client's own, by which it finds the session again

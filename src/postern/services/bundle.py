@@ -15,6 +15,7 @@ from postern.services.identity.machines import Machines
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
+from postern.services.recordings.bundle import RecordingServices, build_recordings
 from postern.services.server.bundle import ServerServices, build_server
 from postern.services.server.health import Health
 from postern.services.server.machine import Machine
@@ -25,7 +26,7 @@ from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
 @dataclass(frozen=True)
-class Services(ServerServices, TargetServices, IdentityServices):
+class Services(ServerServices, TargetServices, RecordingServices, IdentityServices):
     """Flat for who uses it: `services.users`, whichever room builds it."""
 
     agent_keys: AgentKeys
@@ -60,10 +61,12 @@ def build_services(
     targets = build_targets(
         stores, signals, recordings, now, server.features, server.audit, compiles=compiles, enforceable=enforceable
     )
+    recorded = build_recordings(stores, recordings)
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     return Services(
         **vars(server),
         **vars(targets),
+        **vars(recorded),
         **vars(identity),
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now
@@ -74,7 +77,13 @@ def build_services(
             stores.organisations, stores.foundings, identity.setup_links, server.operators, signals, now
         ),
         upkeep=Upkeep(
-            identity.logins, identity.vouchers, targets.relay_workers, targets.errands, stores.idempotency, now
+            identity.logins,
+            identity.vouchers,
+            targets.relay_workers,
+            targets.errands,
+            recorded.session_texts,
+            stores.idempotency,
+            now,
         ),
         signals=signals,
         now=now,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -11,7 +12,7 @@ from uuid import UUID, uuid4
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.connection import TERMINAL, Connection
 from postern.domain.features import Feature
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Count, Page, Stretch
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.results import Result
@@ -37,6 +38,8 @@ log = logging.getLogger(__name__)
 
 MAX_METADATA_ENTRIES = 20
 MAX_METADATA_LENGTH = 2_500
+MAX_CORRELATION = 255
+_CORRELATION = re.compile(rf"[\x20-\x7e]{{1,{MAX_CORRELATION}}}")
 
 
 class Sessions:
@@ -101,6 +104,7 @@ class Sessions:
         labels: Mapping[str, str] | None = None,
         session_id: UUID | None = None,
         invocation: Invocation = NOTHING_ADDED,
+        correlation_id: str | None = None,
     ) -> Session:
         """Puts a script up for a worker to run; who wants its end waits for `session.done`.
 
@@ -116,6 +120,7 @@ class Sessions:
         if invocation and target.protocol != TERMINAL:
             raise Invalid("client_args and env_vars are for connections that have a command", field="client_args")
         check_metadata(metadata or {})
+        check_correlation_id(correlation_id)
         session = replace(
             self._new(principal, permit.connection, Verb.EXEC, session_id or uuid4()),
             status=SessionStatus.READY,
@@ -123,6 +128,7 @@ class Sessions:
             script_size=len(script.encode()),
             metadata=dict(metadata or {}),
             labels=dict(labels or {}),
+            correlation_id=correlation_id,
         )
         await self._store.add(
             session, principal_id=principal.id, source=source, invocation=_without_secrets_of(target, invocation)
@@ -162,8 +168,13 @@ class Sessions:
         """Sessions that are ready to run: what a worker that has just started may claim."""
         return await self._store.ids(SessionStatus.READY, None)
 
-    async def find(self, principal: Principal, wanted: SessionFilter, page: Page) -> Listed[Session]:
-        """Newest first. Who is neither admin nor auditor finds only their own."""
+    async def find(self, principal: Principal, wanted: SessionFilter, page: Page) -> Stretch[Session]:
+        """Newest first. Who is neither admin nor auditor finds only their own. Raises Invalid for a search by offset,
+        or with an exact count."""
+        if wanted.search is not None and page.offset:
+            raise Invalid("offset: what a search finds is paged by its cursor", field="offset")
+        if wanted.search is not None and page.count is Count.EXACT:
+            raise Invalid("count: what a search finds is not counted exactly", field="count")
         if not _sees_all(principal):
             wanted = replace(wanted, owner=principal.subject)
         return await self._store.find(principal.org_id, wanted, page)
@@ -248,6 +259,14 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
         raise Invalid(
             f"metadata: at most {MAX_METADATA_ENTRIES} entries of less than {MAX_METADATA_LENGTH} characters together",
             field="metadata",
+        )
+
+
+def check_correlation_id(given: str | None) -> None:
+    """Raises Invalid unless it is printable ASCII, and not too long."""
+    if given is not None and not _CORRELATION.fullmatch(given):
+        raise Invalid(
+            f"correlation_id: must be 1 to {MAX_CORRELATION} printable ASCII characters", field="correlation_id"
         )
 
 

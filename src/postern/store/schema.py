@@ -24,6 +24,7 @@ from sqlalchemy import (
     Uuid,
     false,
 )
+from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR
 
 # Constraints have names that do not depend on the engine, so that migrations can address them.
 metadata = MetaData(
@@ -369,9 +370,49 @@ sessions = Table(
     Column("source", String(255), nullable=False),
     Column("worker", String(64)),
     Column("credential_id", Uuid),
-    Index(None, "org_id", "start_date"),
-    Index(None, "org_id", "user_id", "start_date"),
+    Column("correlation_id", String(255)),
+    Column("refused", Integer, nullable=False, server_default="0"),
+    Column("masked", Integer, nullable=False, server_default="0"),
     Index(None, "status", "worker"),
+    Index(None, "org_id", "start_date", "id"),
+)
+# Every filter by itself is a piece of an index, in the order of the list (store/sql/session_list.py).
+for _name in (
+    *("user_id", "user", "connection_id", "connection", "connection_subtype", "type", "verb", "status"),
+    *("end_reason", "correlation_id"),
+):
+    Index(None, sessions.c.org_id, sessions.c[_name], sessions.c.start_date, sessions.c.id)
+for _name in ("refused", "masked"):
+    _some = sessions.c[_name] > 0
+    Index(
+        f"ix_sessions_{_name}",
+        *(sessions.c.org_id, sessions.c.start_date, sessions.c.id),
+        sqlite_where=_some,
+        postgresql_where=_some,
+    )
+
+# What was asked in a session, to be searched. `place` puts them in the order in which they began. On SQLite `folded`
+# and `keys` are indexed by the table `session_words` (FTS5), on PostgreSQL `words` and `keys` by one GIN index.
+session_texts = Table(
+    "session_texts",
+    metadata,
+    Column("place", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=False),
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False, unique=True),
+    _owner(),
+    Column("pieces", Text, nullable=False),  # JSON: [[milliseconds, text], ...]
+    Column("folded", Text, nullable=False),  # the words of all pieces (domain/words.py)
+    Column("words", Text().with_variant(TSVECTOR(), "postgresql")),
+    Column("keys", Text().with_variant(ARRAY(Text), "postgresql"), nullable=False),
+    Column("size", Integer, nullable=False),  # bytes of text
+    Column("segments", JSON, nullable=False),  # numbers; 0 for a whole recording
+    Column("is_cut", Boolean, nullable=False),  # there was more than is kept
+)
+
+# Sessions that have ended and whose texts are not searchable yet.
+unread_sessions = Table(
+    "unread_sessions",
+    metadata,
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
 )
 
 # What of recordings is in the blob store (domain.segment.Segment).

@@ -68,6 +68,7 @@ async def run_script(
             source=address,
             metadata=body.metadata,
             labels=body.labels,
+            correlation_id=body.correlation_id,
             session_id=session_id,
             invocation=Invocation(check_arguments(body.client_args or []), decoded_variables(body.env_vars or {})),
         )

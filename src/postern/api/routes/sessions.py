@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Annotated, Literal
+from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
@@ -14,15 +15,15 @@ from fastapi.responses import StreamingResponse
 from postern.api import streams
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
-from postern.api.moments import Moment
-from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.results import MEDIA, Format, Writer
-from postern.api.schemas.sessions import SessionAnswer, StreamFormat
-from postern.domain.session import Session, SessionStatus, Verb
+from postern.api.schemas.sessions import FoundAnswer, SessionAnswer, StreamFormat
+from postern.api.session_filters import Filters
+from postern.domain.matches import Match
+from postern.domain.session import Session
 from postern.errors import Invalid
 from postern.services.bundle import Services
-from postern.services.sessions import SessionFilter
 
 router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=AuditedRoute)
 
@@ -47,27 +48,22 @@ _RESULTS = {
 async def list_sessions(
     caller: Caller,
     services: Use,
-    page: Paging,
-    user: Annotated[str | None, Query(description="Subject or e-mail")] = None,
-    connection: str | None = None,
-    type: str | None = None,  # noqa: A002 - the API's name
-    verb: Verb | None = None,
-    status: SessionStatus | None = None,
-    start_date: Annotated[Moment | None, Query(description="Started at or after")] = None,
-    end_date: Annotated[Moment | None, Query(description="Started at or before")] = None,
-) -> ListAnswer[SessionAnswer]:
-    """Newest first, without scripts and events. Who is neither admin nor auditor finds their own."""
-    wanted = SessionFilter(
-        user=user,
-        connection=connection,
-        type=type,
-        verb=verb,
-        status=status,
-        start=start_date,
-        end=end_date,
-    )
+    page: LongPaging,
+    wanted: Filters,
+    expand: Annotated[list[str] | None, Query(description="matches: where a search found its words")] = None,
+) -> LongListAnswer[FoundAnswer]:
+    """Newest first, without scripts and events. Who is neither admin nor auditor finds their own. What was asked in a
+    session can be searched a few seconds after it has ended."""
+    expanded = _words("expand", expand, ("matches",))
     found = await services.sessions.find(caller, wanted, page)
-    return listed([SessionAnswer.of(session) for session in found.items], found, page)
+    matches: Mapping[UUID, Sequence[Match]] | None = None
+    if "matches" in expanded and wanted.search is not None:
+        matches = await services.session_texts.matches(found.items, wanted.search)
+    shown = [
+        FoundAnswer.with_matches(session, None if matches is None else matches.get(session.id, ()))
+        for session in found.items
+    ]
+    return long_listed(shown, found)
 
 
 @router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(403, 404), 200: _FILE})

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from pydantic import Field
 
 from postern.api.results import Format
 from postern.api.schemas.common import Answer, Body
+from postern.domain.matches import Match
 from postern.domain.results import Problem
 from postern.domain.session import Session, SessionStatus, Verb
 
@@ -54,12 +56,13 @@ class SessionAnswer(Answer):
     labels: dict[str, str]
     metadata: dict[str, Any]
     metrics: dict[str, Any]
+    correlation_id: str | None = Field(description="As it was given with the script")
 
     @classmethod
     def of(
         cls, session: Session, *, events: list[Triple] | list[str] | None = None, event_size: int | None = None
-    ) -> SessionAnswer:
-        special = {"script", "event_size", "event_stream", "review"}
+    ) -> Self:
+        special = {"script", "event_size", "event_stream", "review", "matches"}
         same = {name: getattr(session, name) for name in cls.model_fields if name not in special}
         return cls(
             **same,
@@ -68,6 +71,26 @@ class SessionAnswer(Answer):
             event_stream=events,
             review=None,
         )
+
+
+class MatchAnswer(Answer):
+    """A statement in which something of a search was found."""
+
+    time: float = Field(description="Milliseconds since start_date")
+    text: str = Field(description="Of the statement around the first word, one line")
+
+
+class FoundAnswer(SessionAnswer):
+    matches: list[MatchAnswer] | None = Field(
+        default=None, description="The first ones; null unless `expand=matches` goes with a search"
+    )
+
+    @classmethod
+    def with_matches(cls, session: Session, matches: Sequence[Match] | None) -> FoundAnswer:
+        found = cls.of(session)
+        if matches is not None:
+            found.matches = [MatchAnswer(time=match.milliseconds, text=match.text) for match in matches]
+        return found
 
 
 class ExecError(Answer):
@@ -95,6 +118,9 @@ class ExecRequest(Body):
     format: Format = Field(Format.TEXT, strict=False, description="Of `output`")
     metadata: dict[str, str] | None = None
     labels: dict[str, str] | None = None
+    correlation_id: str | None = Field(
+        default=None, description="The client's own, to find the session by: printable ASCII, 255 characters at most"
+    )
     client_args: list[str] | None = Field(default=None, description="Behind the connection's own command")
     env_vars: dict[str, str] | None = Field(
         default=None, description="`envvar:NAME` to base64; those that the connection's secrets have too are dropped"

@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from typing import Any
 
 import click
 
-from postern.cli import completion
+from postern.cli import completion, moments
 from postern.cli.api import client
 from postern.cli.output import duration, emit, fields, json_option, local_time, span, table
 from postern.cli.rows import told
 from postern.cli.timeline import Step, steps
 from postern.client.shapes import Session, SessionPage
-from postern.domain.text import printable
+from postern.domain.session import EndReason, SessionStatus, Verb
+from postern.domain.text import one_line, printable
 
 _INDENT = " " * 14
 
@@ -19,32 +22,89 @@ _INDENT = " " * 14
 @json_option
 @click.pass_context
 def sessions(ctx: click.Context, as_json: bool) -> None:
-    """List sessions, show what happened in one, end one.
+    """List and search sessions, show what happened in one, end one.
 
     \b
     postern sessions
     postern sessions list --connection shop-demo --status open
+    postern sessions list --user ann@example.com --since yesterday
+    postern sessions search '"drop table"' --since 2d
     postern sessions show ID
     postern sessions show ID --output
     postern sessions kill ID
     """
     if ctx.invoked_subcommand is None:
-        ctx.invoke(list_, as_json=as_json)
+        ctx.invoke(list_, as_json=as_json, limit=20)
+
+
+def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in reversed(
+        (
+            click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections),
+            click.option("--user", help="Only those of this user (e-mail).", shell_complete=completion.users),
+            click.option("--type", help="Only those on connections of this type."),
+            click.option("--subtype", help="Only those on connections of this subtype."),
+            click.option("--verb", type=click.Choice([*map(str, Verb)]), help="Only native sessions, or only scripts."),
+            click.option("--status", type=click.Choice([*map(str, SessionStatus)]), help="Only those in this state."),
+            click.option("--end-reason", type=click.Choice([*map(str, EndReason)]), help="Only those that ended so."),
+            click.option(
+                "--since",
+                "start_date",
+                type=moments.typed,
+                metavar="TIME",
+                help="Began then or later: 2h, yesterday, ISO 8601.",
+            ),
+            click.option("--until", "end_date", type=moments.typed, metavar="TIME", help="Began then or earlier."),
+            click.option(
+                "--longer", "min_duration", metavar="SECONDS", type=float, help="Only those that took longer."
+            ),
+            click.option("--shorter", "max_duration", metavar="SECONDS", type=float, help="Only shorter ones."),
+            click.option("--label", metavar="KEY:VALUE", multiple=True, help="Only those with it; may be repeated."),
+            click.option("--metadata", metavar="KEY:VALUE", multiple=True, help="As --label, of the metadata."),
+            click.option("--tag", "tag_selector", metavar="KEY=VALUE", help="Only on connections that had this tag."),
+            click.option("--correlation-id", help="Only those that were given this one."),
+            click.option("--refused/--not-refused", default=None, help="Only those in which something was refused."),
+            click.option("--masked/--not-masked", default=None, help="Only those in which something was masked."),
+            click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True),
+            click.option("--cursor", help="Go on where a page ended."),
+            click.option("--all", "every", is_flag=True, help="All pages, each session as one line of JSON."),
+            json_option,
+        )
+    ):
+        command = option(command)
+    return command
 
 
 @sessions.command("list")
-@click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections)
-@click.option("--user", help="Only those of this user (e-mail).", shell_complete=completion.users)
-@click.option("--verb", type=click.Choice(["connect", "exec"]), help="Only native sessions, or only scripts.")
-@click.option("--status", type=click.Choice(["open", "ready", "done"]), help="Only those in this state.")
-@click.option("--since", "start_date", metavar="TIME", help="Only those that began at this time or later (ISO 8601).")
-@click.option("--until", "end_date", metavar="TIME", help="Only those that began at this time or earlier (ISO 8601).")
-@click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True)
-@click.option("--offset", type=click.IntRange(0), default=0, show_default=True)
-@json_option
-def list_(as_json: bool, **filters: Any) -> None:
+@_filters
+@click.option("--search", metavar="WORDS", help="Only those in which this was asked; see `sessions search`.")
+@click.option("--offset", type=click.IntRange(0), default=None, help="Leave out so many; --cursor is faster.")
+def list_(as_json: bool, every: bool, **filters: Any) -> None:
     """List sessions, newest first."""
+    _list(as_json, every, filters)
+
+
+@sessions.command()
+@click.argument("words", nargs=-1, required=True)
+@_filters
+def search(words: tuple[str, ...], as_json: bool, every: bool, **filters: Any) -> None:
+    """Find sessions by what was asked in them, newest first, some seconds after they ended.
+
+    \b
+    postern sessions search drop customers      both words
+    postern sessions search '"drop table"'      one after the other
+    postern sessions search 'cust*'             words that begin so
+    postern sessions search drop -- -audit      and without this one
+    """
+    _list(as_json, every, {**filters, "search": " ".join(words), "expand": "matches"})
+
+
+def _list(as_json: bool, every: bool, filters: dict[str, Any]) -> None:
     with client() as api:
+        if every:
+            for one in api.sessions.each(**filters):
+                click.echo(json.dumps(one, ensure_ascii=False))
+            return
         page = api.sessions.list(**filters)
     emit(page, as_json, _show_page)
 
@@ -62,9 +122,23 @@ def _show_page(page: SessionPage) -> None:
         ]
         for one in page["data"]
     ]
-    table(["id", "started", "duration", "user", "connection", "verb", "status"], rows, "No sessions.")
+    if any(one.get("matches") for one in page["data"]):
+        for row, one in zip(rows, page["data"], strict=True):
+            _show_found(row, one)
+    else:
+        table(["id", "started", "duration", "user", "connection", "verb", "status"], rows, "No sessions.")
     if page["has_next_page"]:
-        click.echo(f"{page['total']} in all; go on with --offset", err=True)
+        counted = (
+            "" if page["total"] is None else f"{page['total']}{' or more' if page['total_is_capped'] else ''} in all; "
+        )
+        click.echo(f"{counted}go on with --cursor {page['next_cursor']}, or take --all", err=True)
+
+
+def _show_found(row: list[str], one: Session) -> None:
+    """A session, and below it where its words are."""
+    click.echo("  ".join(one_line(cell) for cell in row))
+    for match in one.get("matches") or ():
+        click.echo(f"{span(match['time'] / 1000):>12}  {one_line(match['text'])}")
 
 
 @sessions.command()

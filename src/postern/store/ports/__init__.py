@@ -49,10 +49,12 @@ from postern.store.ports.targets import (
     ErrandStore,
     GuardRailStore,
     NamedRule,
+    Piece,
     Recordings,
     ResourceStore,
     SessionFilter,
     SessionStore,
+    SessionTextStore,
     Standing,
     WorkerStore,
 )
@@ -90,6 +92,7 @@ __all__ = [
     "NamedRule",
     "NewVoucher",
     "OrganisationStore",
+    "Piece",
     "PrincipalFilter",
     "PrincipalStore",
     "Recordings",
@@ -99,6 +102,7 @@ __all__ = [
     "SegmentStore",
     "SessionFilter",
     "SessionStore",
+    "SessionTextStore",
     "SettingStore",
     "Signals",
     "SigningKey",
@@ -156,6 +160,8 @@ class Stores(Protocol):
     def second_factors(self) -> SecondFactorStore: ...
     @property
     def segments(self) -> SegmentStore: ...
+    @property
+    def session_texts(self) -> SessionTextStore: ...
     @property
     def sessions(self) -> SessionStore: ...
     @property

@@ -19,11 +19,12 @@ from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.errand import Errand
 from postern.domain.guardrail import GuardRail
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.resource import Resource, TagUse
 from postern.domain.results import Result
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.words import Search
 from postern.domain.worker import RelayWorker
 
 
@@ -89,8 +90,13 @@ class CredentialStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SessionFilter:
-    """`user` and `owner` are subjects; `connection` is a name or an identifier; `start` and `end` bound
-    start_date, both included."""
+    """All given conditions hold.
+
+    `user` is a subject or an e-mail address, `owner` a subject; `connection` is a name or an identifier; `start` and
+    `end` bound start_date, both included. `labels` and `metadata` are pairs that must be there, `tags` as in
+    ConnectionFilter. Durations are in seconds; a session that runs has none. `refused` and `masked`: whether anything
+    was. `review` is the status of a review.
+    """
 
     user: str | None = None
     owner: str | None = None
@@ -100,6 +106,18 @@ class SessionFilter:
     status: SessionStatus | None = None
     start: datetime | None = None
     end: datetime | None = None
+    subtype: str | None = None
+    end_reason: EndReason | None = None
+    review: str | None = None
+    correlation_id: str | None = None
+    labels: Sequence[tuple[str, str]] = ()
+    metadata: Sequence[tuple[str, str]] = ()
+    tags: Sequence[tuple[str, str | None, bool]] = ()
+    min_duration: float | None = None
+    max_duration: float | None = None
+    refused: bool | None = None
+    masked: bool | None = None
+    search: Search | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +153,27 @@ class SessionStore(Protocol):
 
     async def get(self, org_id: UUID, session_id: UUID) -> Session | None: ...
 
-    async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Listed[Session]:
-        """Newest first, without scripts."""
+    async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
+        """Newest first, without scripts. Looks at a bounded number of rows unless the page has an offset, or wants an
+        exact count."""
+
+
+# (milliseconds since the session's start, text)
+Piece = tuple[float, str]
+
+
+class SessionTextStore(Protocol):
+    """What was asked in sessions, to be searched. They go with their sessions."""
+
+    async def index(self, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> bool:
+        """Adds what a segment holds, numbered from 1; 0 is a whole recording and replaces what was there. Once for
+        each: False when it was there before, or there is no such session. With `is_last` nothing more is awaited."""
+
+    async def unread(self, most: int) -> list[Session]:
+        """Sessions that have ended and whose last segment was not indexed; with scripts."""
+
+    async def pieces(self, session_ids: Sequence[UUID], most: int) -> Mapping[UUID, list[Piece]]:
+        """What is indexed of these, as long as it is `most` bytes together."""
 
 
 @dataclass(frozen=True, slots=True)

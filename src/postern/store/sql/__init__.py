@@ -26,6 +26,7 @@ from postern.store.sql.resources import SqlResources
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
+from postern.store.sql.session_texts import SqlSessionTexts
 from postern.store.sql.sessions import SqlSessions
 from postern.store.sql.token_keys import SqlSigningKeys
 from postern.store.sql.vouchers import SqlVouchers
@@ -56,6 +57,7 @@ class SqlStores:
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.segments = SqlSegments(database)
+        self.session_texts = SqlSessionTexts(database)
         self.sessions = SqlSessions(database, encryption)
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import ColumnElement, String, TableValuedAlias, and_, column, exists, false, func, or_, select, true
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    String,
+    TableValuedAlias,
+    and_,
+    column,
+    exists,
+    false,
+    func,
+    or_,
+    select,
+    true,
+)
 
 from postern.domain.access import Reach
 from postern.domain.connection import ConnectionStatus, is_tag_key
@@ -29,7 +43,7 @@ def conditions_of(wanted: ConnectionFilter, is_sqlite: bool) -> list[ColumnEleme
         conditions.append(_searched(wanted.search.lower(), wanted.alive_after))
     if wanted.online is not None:
         conditions.append(_online(wanted.online, wanted.alive_after))
-    conditions += [_tag_fits(*tag) for tag in wanted.tags]
+    conditions += [tag_fits(connections.c.connection_tags, *tag) for tag in wanted.tags]
     conditions += [_has_label(label, is_sqlite) for label in wanted.labels]
     return [*conditions, *within(wanted.reach)]
 
@@ -38,7 +52,11 @@ def within(reach: Reach | None) -> list[ColumnElement[bool]]:
     """The same answer as `domain.access.decide` gives for each connection by itself. Nothing for everything."""
     if reach is None:
         return []
-    ways = [and_(*(_tag_fits(key, value, True) for key, value in tags.items())) for tags in reach.tags if tags]
+    ways = [
+        and_(*(tag_fits(connections.c.connection_tags, key, value, True) for key, value in tags.items()))
+        for tags in reach.tags
+        if tags
+    ]
     if reach.rules:
         listed = select(access_rule_connections.c.connection_id)
         ways.append(connections.c.id.in_(listed.where(access_rule_connections.c.rule_id.in_(reach.rules))))
@@ -76,11 +94,11 @@ def _has_label(label: str, is_sqlite: bool) -> ColumnElement[bool]:
     return found
 
 
-def _tag_fits(key: str, value: str | None, equal: bool) -> ColumnElement[bool]:
-    """Whether the tag has that value, or is there at all; one that is not there has none."""
+def tag_fits(tags: Column[Any], key: str, value: str | None, equal: bool) -> ColumnElement[bool]:
+    """Whether the tag in that JSON column has that value, or is there at all; one that is not there has none."""
     if not is_tag_key(key):  # no connection has it, and it might not be what the engine takes for a path
         return false() if equal else true()
-    tag = connections.c.connection_tags[key].as_string()
+    tag = tags[key].as_string()
     there: ColumnElement[bool] = tag.is_not(None)
     if value is None:
         return there if equal else ~there

@@ -7,32 +7,41 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select, update
 
 from postern.domain.command import NOTHING_ADDED, Invocation
-from postern.domain.lists import Listed, Page
+from postern.domain.lists import Page, Stretch
 from postern.domain.secret import Secret
-from postern.domain.session import Session, SessionStatus
+from postern.domain.session import CHANGES, Session, SessionEvent, SessionStatus, sources, target
 from postern.store.batch import Batch
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import Ended, SessionFilter
 from postern.store.prepared import Prepared
-from postern.store.schema import session_starts, sessions
-from postern.store.sql.rows import SESSION_COLUMNS, as_uuid, count_of, session_of
+from postern.store.schema import session_starts, sessions, unread_sessions
+from postern.store.sql.rows import session_of
+from postern.store.sql.session_list import find
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
 _ADD = Prepared(insert(sessions))
 _SET = update(sessions).where(sessions.c.id == bindparam("session"))
 _SET = _SET.values(
-    {
-        name: bindparam(f"new_{name}", type_=sessions.c[name].type)
-        for name in ("status", "end_date", "end_reason", "end_detail", "exit_code", "metrics", "event_size")
-    }
+    {name: bindparam(f"new_{name}", type_=sessions.c[name].type) for name in sorted(CHANGES[SessionEvent.ENDED])}
 )
-_END = Prepared(_SET.where(sessions.c.status != SessionStatus.DONE))
-_END_READY = _SET.where(sessions.c.status == SessionStatus.READY)
-_TAKEN = {column.name for column in sessions.c} - {"principal_id", "source", "end_reason", "end_detail"}
+
+
+def _can(event: SessionEvent) -> ColumnElement[bool]:
+    """That the row is in a state in which this can happen."""
+    return or_(*(sessions.c.status == state for state in sources(event)))
+
+
+_END = Prepared(_SET.where(_can(SessionEvent.ENDED)))
+_WITHDRAW = _SET.where(_can(SessionEvent.WITHDRAWN))
+_UNREAD = Prepared(insert(unread_sessions))
+_TAKEN = {column.name for column in sessions.c} - (
+    {"principal_id", "source", "end_reason", "end_detail", "refused", "masked"}
+)
+_MOST = 2**31 - 1
 _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
 
 
@@ -70,14 +79,13 @@ class SqlSessions:
         return await self._ends.add(_end_values(session_id, ended))
 
     async def _write_ends(self, ends: list[dict[str, Any]]) -> list[bool]:
-        return await self._database.together(
-            lambda connection: [_END.count(connection, values) == 1 for values in ends]
-        )
+        return await self._database.together(lambda connection: [_write_end(connection, values) for values in ends])
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
-        async with self._database.statement() as connection:
-            if (await connection.execute(_END_READY, _end_values(session_id, ended))).rowcount != 1:
+        async with self._database.transaction() as transaction:
+            if (await transaction.execute(_WITHDRAW, _end_values(session_id, ended))).rowcount != 1:
                 return False
+            await transaction.execute(insert(unread_sessions).values(session_id=session_id))
         await self.take_invocation(session_id)
         return True
 
@@ -85,8 +93,8 @@ class SqlSessions:
         """The condition on the status makes the UPDATE the lock: only one of many finds the row ready."""
         statement = (
             update(sessions)
-            .where(sessions.c.id == session_id, sessions.c.status == SessionStatus.READY)
-            .values(status=SessionStatus.OPEN, worker=worker, start_date=at)
+            .where(sessions.c.id == session_id, _can(SessionEvent.CLAIMED))
+            .values(status=target(SessionEvent.CLAIMED), worker=worker, start_date=at)
             .returning(*sessions.c)
         )
         async with self._database.statement() as connection:
@@ -106,19 +114,16 @@ class SqlSessions:
             row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else session_of(row)
 
-    async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Listed[Session]:
-        conditions = [sessions.c.org_id == org_id, *_conditions(wanted)]
-        shown = (
-            select(*SESSION_COLUMNS)
-            .where(*conditions)
-            .order_by(sessions.c.start_date.desc(), sessions.c.id)
-            .limit(page.limit)
-            .offset(page.offset)
-        )
+    async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
         async with self._database.statement() as connection:
-            rows = (await connection.execute(shown)).mappings().all()
-            count = (await connection.execute(count_of(sessions, *conditions))).scalar_one()
-        return Listed([session_of(row) for row in rows], count)
+            return await connection.run_sync(lambda connection: find(connection, org_id, wanted, page))
+
+
+def _write_end(connection: Connection, values: dict[str, Any]) -> bool:
+    if _END.count(connection, values) != 1:
+        return False
+    _UNREAD.count(connection, {"session_id": values["session"]})
+    return True
 
 
 def _sealed_row(session_id: UUID) -> str:
@@ -136,34 +141,17 @@ def _read(content: bytes) -> Invocation:
 
 
 def _end_values(session_id: UUID, ended: Ended) -> dict[str, Any]:
+    metrics = dict(ended.metrics or {})
+    masking = metrics.get("data_masking") or {}
     return {
         "session": session_id,
-        "new_status": SessionStatus.DONE,
+        "new_status": target(SessionEvent.ENDED),
         "new_end_date": ended.at,
         "new_end_reason": ended.reason,
         "new_end_detail": ended.detail,
         "new_exit_code": ended.exit_code,
-        "new_metrics": dict(ended.metrics or {}) | {"event_size": ended.event_size},
+        "new_metrics": metrics | {"event_size": ended.event_size},
         "new_event_size": ended.event_size,
+        "new_refused": min(int(metrics.get("refused") or 0), _MOST),
+        "new_masked": min(int(masking.get("total_redact_count") or 0), _MOST),
     }
-
-
-def _conditions(wanted: SessionFilter) -> list[ColumnElement[bool]]:
-    """Equality, never LIKE: a name with `%` in it is only a name."""
-    equal = {
-        sessions.c.user_id: wanted.owner,
-        sessions.c.type: wanted.type,
-        sessions.c.verb: wanted.verb,
-        sessions.c.status: wanted.status,
-    }
-    conditions = [column == value for column, value in equal.items() if value is not None]
-    if wanted.connection is not None:
-        named, key = sessions.c.connection == wanted.connection, as_uuid(wanted.connection)
-        conditions.append(named if key is None else named | (sessions.c.connection_id == key))
-    if wanted.user is not None:
-        conditions.append((sessions.c.user_id == wanted.user) | (sessions.c.user == wanted.user))
-    if wanted.start is not None:
-        conditions.append(sessions.c.start_date >= wanted.start)
-    if wanted.end is not None:
-        conditions.append(sessions.c.start_date <= wanted.end)
-    return conditions

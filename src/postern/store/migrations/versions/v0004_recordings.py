@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
+from sqlalchemy.dialects import postgresql
 
 revision = "0004"
 down_revision = "0003"
@@ -16,6 +17,7 @@ _MOMENT = sa.DateTime(timezone=True)
 def upgrade() -> None:
     _segments()
     _leases()
+    _search()
 
 
 def _segments() -> None:
@@ -52,3 +54,89 @@ def _leases() -> None:
         sa.Column("until", _MOMENT, nullable=False),
         sa.PrimaryKeyConstraint("name", name="pk_leases"),
     )
+
+
+def _search() -> None:
+    _session_columns()
+    op.create_table(
+        "session_texts",
+        sa.Column("place", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), autoincrement=False, nullable=False),
+        sa.Column("session_id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("pieces", sa.Text(), nullable=False),
+        sa.Column("folded", sa.Text(), nullable=False),
+        sa.Column("words", sa.Text().with_variant(postgresql.TSVECTOR(), "postgresql")),
+        sa.Column("keys", sa.Text().with_variant(postgresql.ARRAY(sa.Text()), "postgresql"), nullable=False),
+        sa.Column("size", sa.Integer(), nullable=False),
+        sa.Column("segments", sa.JSON(), nullable=False),
+        sa.Column("is_cut", sa.Boolean(), nullable=False),
+        sa.PrimaryKeyConstraint("place", name="pk_session_texts"),
+        sa.UniqueConstraint("session_id", name="uq_session_texts_session_id"),
+        sa.ForeignKeyConstraint(
+            ["session_id"], ["sessions.id"], name="fk_session_texts_session_id_sessions", ondelete="CASCADE"
+        ),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_session_texts_org_id_orgs"),
+    )
+    op.create_table(
+        "unread_sessions",
+        sa.Column("session_id", sa.Uuid(), nullable=False),
+        sa.PrimaryKeyConstraint("session_id", name="pk_unread_sessions"),
+        sa.ForeignKeyConstraint(
+            ["session_id"], ["sessions.id"], name="fk_unread_sessions_session_id_sessions", ondelete="CASCADE"
+        ),
+    )
+    op.execute("insert into unread_sessions select id from sessions where status = 'done'")
+    if op.get_bind().dialect.name == "sqlite":
+        for statement in _FTS:
+            op.execute(statement)
+    else:
+        # What is added is sorted in at once: a search must not walk through a list of what is not.
+        op.execute("create index ix_session_texts_words on session_texts using gin (words, keys) with (fastupdate=off)")
+
+
+_FTS = (
+    """create virtual table session_words using fts5(
+        folded, keys, content='session_texts', content_rowid='place', tokenize="unicode61 remove_diacritics 0",
+        prefix='2 3')""",
+    """create trigger session_texts_added after insert on session_texts begin
+        insert into session_words (rowid, folded, keys) values (new.place, new.folded, new.keys);
+    end""",
+    """create trigger session_texts_removed after delete on session_texts begin
+        insert into session_words (session_words, rowid, folded, keys)
+        values ('delete', old.place, old.folded, old.keys);
+    end""",
+    """create trigger session_texts_changed after update of place, folded, keys on session_texts begin
+        insert into session_words (session_words, rowid, folded, keys)
+        values ('delete', old.place, old.folded, old.keys);
+        insert into session_words (rowid, folded, keys) values (new.place, new.folded, new.keys);
+    end""",
+)
+_LISTED = (
+    *("user_id", "user", "connection_id", "connection", "connection_subtype", "type", "verb", "status"),
+    *("end_reason", "correlation_id"),
+)
+
+
+def _session_columns() -> None:
+    op.add_column("sessions", sa.Column("correlation_id", sa.String(255)))
+    for name in ("refused", "masked"):
+        op.add_column("sessions", sa.Column(name, sa.Integer(), nullable=False, server_default="0"))
+    is_sqlite = op.get_bind().dialect.name == "sqlite"
+    for name, path in (("refused", ("refused",)), ("masked", ("data_masking", "total_redact_count"))):
+        keys = ".".join(path) if is_sqlite else ",".join(path)
+        found = f"json_extract(metrics, '$.{keys}')" if is_sqlite else f"(metrics #>> '{{{keys}}}')::integer"
+        op.execute(f"update sessions set {name} = {found} where {found} > 0")  # noqa: S608 - only constants
+    op.drop_index("ix_sessions_org_id_start_date", "sessions")
+    op.drop_index("ix_sessions_org_id_user_id_start_date", "sessions")
+    op.create_index("ix_sessions_org_id_start_date_id", "sessions", ["org_id", "start_date", "id"])
+    for name in _LISTED:
+        op.create_index(f"ix_sessions_org_id_{name}_start_date_id", "sessions", ["org_id", name, "start_date", "id"])
+    for name in ("refused", "masked"):
+        some = sa.text(f"{name} > 0")
+        op.create_index(
+            f"ix_sessions_{name}",
+            "sessions",
+            ["org_id", "start_date", "id"],
+            sqlite_where=some,
+            postgresql_where=some,
+        )

@@ -1,0 +1,101 @@
+"""Words of texts, and what is asked of them: how sessions are searched, the same on every engine.
+
+A word is a run of letters and digits, in lower case; each character of Chinese, Japanese or Korean is one by itself,
+since there are no blanks between them. Everything else only separates words: no character of a search means anything
+to an engine.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from postern.errors import Invalid
+
+MAX_TERMS = 32
+MAX_SEARCH = 1_000  # characters
+MIN_PREFIX = 2  # characters
+MAX_WORD = 64  # characters; longer ones are cut, in texts and in searches
+
+# A word of its own between two statements, so that no phrase reaches over the border. Nobody can search for it: it is
+# of a private use area, and no letter.
+BORDER = "\ue000"
+
+_IDEOGRAPHS = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(f"[{_IDEOGRAPHS}]|[^\\W_{_IDEOGRAPHS}]+")
+_TERM = re.compile(r'(-?)(?:"([^"]*)"?|(\S+))')
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """Words that follow each other; of the last one only the beginning where `is_prefix`."""
+
+    words: tuple[str, ...]
+    is_prefix: bool = False
+    is_wanted: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """All of its terms hold."""
+
+    terms: tuple[Term, ...]
+
+    @property
+    def wanted(self) -> tuple[Term, ...]:
+        return tuple(term for term in self.terms if term.is_wanted)
+
+    @property
+    def unwanted(self) -> tuple[Term, ...]:
+        return tuple(term for term in self.terms if not term.is_wanted)
+
+
+def words_of(text: str) -> list[str]:
+    """In order. Compatible forms are the same: a full-width letter is a letter."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text)
+    return [word[:MAX_WORD] for word in _WORD.findall(text.lower())]
+
+
+def folded(pieces: Sequence[str]) -> str:
+    """The words of all pieces, a blank on either side of each."""
+    return f" {f' {BORDER} '.join(' '.join(words_of(piece)) for piece in pieces)} "
+
+
+def parse_search(text: str) -> Search:
+    """`drop table` (both words), `"drop table"` (one after the other), `cust*` (begins so), `-audit` (is not there).
+
+    Raises Invalid when there is nothing to search for, or too much of it. No text is a wrong search otherwise: a quote
+    that is not closed ends with the text.
+    """
+    if len(text) > MAX_SEARCH:
+        raise Invalid(f"search: at most {MAX_SEARCH} characters, and these are {len(text)}", field="search")
+    terms: list[Term] = []
+    for minus, phrase, word in _TERM.findall(text):
+        found = words_of(phrase or word)
+        if not found:
+            continue
+        is_prefix = word.endswith("*")
+        if is_prefix and len(found[-1]) < MIN_PREFIX and found[-1].isascii():
+            raise Invalid(
+                f"search: {word!r} needs at least {MIN_PREFIX} characters before the asterisk", field="search"
+            )
+        terms.append(Term(tuple(found), is_prefix, not minus))
+    if len(terms) > MAX_TERMS:
+        raise Invalid(f"search: at most {MAX_TERMS} words and phrases, and these are {len(terms)}", field="search")
+    if not any(term.is_wanted for term in terms):
+        raise Invalid("search: has no letters or digits to look for", field="search")
+    return Search(tuple(dict.fromkeys(terms)))
+
+
+def holds(term: Term, words: Sequence[str]) -> bool:
+    """Whether these words, in order, have the term somewhere."""
+    length = len(term.words)
+    *first, last = term.words
+    for at in range(len(words) - length + 1):
+        end = words[at + length - 1]
+        if (end.startswith(last) if term.is_prefix else end == last) and list(words[at : at + length - 1]) == first:
+            return True
+    return False

@@ -1,0 +1,1 @@
+"""What is done with recordings once they are written."""

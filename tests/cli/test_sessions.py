@@ -1,0 +1,84 @@
+"""Finding sessions from the command line."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.support.served import Served
+from tests.support.sessions import add_session
+
+from postern.client import resources
+from postern.domain.session import EndReason
+
+
+@pytest.fixture
+def root(gate: Served) -> Served:
+    gate.log_in()
+    return gate
+
+
+def add(root: Served, *asked: str, days: float = 0, **fields: object) -> str:
+    """It began so many days ago."""
+    at = datetime.now(UTC) - timedelta(days=days)
+    made = add_session(root.world, root.root, at=at, asked=asked, **fields)  # type: ignore[arg-type]
+    return str(root.run(made).id)
+
+
+def ids(root: Served, *arguments: str) -> list[str]:
+    return [one["id"] for one in root.json("sessions", "list", *arguments)["data"]]
+
+
+def test_filters(root: Served) -> None:
+    old = add(root, days=3, seconds=500, labels={"a": "b"}, metrics={"refused": 1})
+    new = add(root, reason=EndReason.KILLED, connection_tags={"env": "prod"}, correlation_id="order 7")
+    assert ids(root) == [new, old]
+    for arguments, expected in {
+        ("--since", "2h"): [new],
+        ("--since", "yesterday"): [new],
+        ("--until", "1d"): [old],
+        ("--longer", "100"): [old],
+        ("--label", "a:b"): [old],
+        ("--refused",): [old],
+        ("--not-refused", "--status", "done"): [new],
+        ("--end-reason", "killed"): [new],
+        ("--tag", "env=prod"): [new],
+        ("--correlation-id", "order 7"): [new],
+        ("--user", "nobody@example.com"): [],
+        ("--limit", "1", "--offset", "1"): [old],
+    }.items():
+        assert ids(root, *arguments) == expected, arguments
+    assert "2h, yesterday" in root.cli("sessions", "list", "--since", "soon").stderr
+    assert root.cli("sessions", "list", "--label", "a").exit_code == 1
+    assert new in root.ok("sessions").stdout
+
+
+def test_pages(root: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resources, "PAGE", 2)
+    made = [add(root, days=n) for n in range(5)]
+    first = root.ok("sessions", "list", "--limit", "2")
+    assert "5 in all; go on with --cursor " in first.stderr
+    cursor = first.stderr.split("--cursor ")[1].split(",")[0]
+    assert ids(root, "--limit", "2", "--cursor", cursor) == made[2:4]
+    lines = root.ok("sessions", "list", "--all").stdout.splitlines()
+    assert [json.loads(line)["id"] for line in lines] == made
+
+
+def test_searching(root: Served) -> None:
+    one = add(root, "begin", "drop table \x1b[2J pets", days=1)
+    other = add(root, "select * from pets")
+    root.run(root.services.session_texts.catch_up())
+    shown = root.ok("sessions", "search", "drop", "pets").stdout
+    assert one in shown
+    assert other not in shown
+    assert "2.0 s  drop table \\x1b[2J pets" in shown
+    assert "\x1b" not in shown
+    assert ids(root, "--search", "pets -drop") == [other]
+    assert other in root.ok("sessions", "search", "pets", "--", "-drop").stdout
+    assert [json.loads(line)["id"] for line in root.ok("sessions", "search", "pets", "--all").stdout.splitlines()] == [
+        other,
+        one,
+    ]
+    assert "No sessions." in root.ok("sessions", "search", "nowhere").stderr
+    assert "search: " in root.cli("sessions", "search", "🙂").stderr

@@ -1,0 +1,333 @@
+"""Search over what was asked: words, phrases, what is not there; whose sessions; and hostile searches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import delete, func, select, text
+from tests.support.sessions import add_session
+from tests.support.world import START, World
+
+from postern.domain.lists import Count, Page
+from postern.domain.principal import Principal
+from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.words import parse_search
+from postern.errors import Invalid
+from postern.services.bundle import Services
+from postern.store.ports import SessionFilter
+from postern.store.schema import session_texts, sessions
+from postern.store.sql import session_list
+
+
+@pytest.fixture
+def services(world: World) -> Services:
+    return world.services()
+
+
+@pytest.fixture
+async def admin(world: World) -> Principal:
+    return await world.add_user("root", "admin")
+
+
+async def found(services: Services, principal: Principal, search: str, **wanted: object) -> list[UUID]:
+    filters = SessionFilter(search=parse_search(search), **wanted)  # type: ignore[arg-type]
+    listed = await services.sessions.find(principal, filters, Page(count=Count.CAPPED))
+    return [session.id for session in listed.items]
+
+
+async def asked(world: World, owner: Principal, *statements: str, **fields: object) -> Session:
+    return await add_session(world, owner, asked=statements, **fields)  # type: ignore[arg-type]
+
+
+async def test_words_prefixes_phrases_and_what_is_not_there(world: World, services: Services, admin: Principal) -> None:
+    drop = await asked(world, admin, "DROP TABLE shop.customers", at=START)
+    mail = await asked(world, admin, "select e_mail from customers", "table owners", at=START + timedelta(1))
+    both = await asked(world, admin, "select 1", "drop view Bücher", at=START + timedelta(days=40))
+    assert await services.session_texts.catch_up() == 3
+    for search, expected in {
+        "drop": [both, drop],
+        "customers": [mail, drop],
+        "drop customers": [drop],
+        "customers drop": [drop],
+        '"drop table"': [drop],
+        '"table drop"': [],
+        '"shop.customers"': [drop],
+        "shop.customers": [drop],
+        '"customers table"': [],  # the border between two statements
+        '"customers owners"': [],
+        "cust*": [mail, drop],
+        "custom": [],
+        "büch*": [both],
+        "BÜCHER": [both],
+        "e_mail": [mail],
+        "drop -table": [both],
+        'drop -"drop table"': [both],
+        "select -cust*": [both],
+        "select -drop -mail": [],
+        "ＤＲＯＰ": [both, drop],
+        "drop drop drop": [both, drop],
+    }.items():
+        assert await found(services, admin, search) == [one.id for one in expected], search
+
+
+async def test_chinese_is_found_without_blanks(world: World, services: Services, admin: Principal) -> None:
+    one = await asked(world, admin, "insert into t values ('我的数据库密码')")
+    await services.session_texts.catch_up()
+    assert await found(services, admin, "数据") == [one.id]
+    assert await found(services, admin, "据数") == []
+    assert await found(services, admin, "密*") == [one.id]
+
+
+ATTACKS = [
+    "'; drop table session_texts; --",
+    '" OR 1=1 --',
+    "a NEAR(b c, 5)",
+    "NEAR(",
+    "keys : o* drop",
+    "{folded keys} : drop",
+    "folded:drop OR keys:o",
+    "- drop",
+    "^drop + pets AND NOT OR",
+    "drop\x00pets",
+    "drop ' & | ! <-> :* ( )",
+    "drop:*",
+    "drop\\",
+    '"drop',
+    "drop 🙂",
+    "drop \ud800",
+    "drop " + "(" * 500,
+    "\ue000drop",
+    "%_drop",
+    "drop*" * 3,
+]
+
+
+@pytest.mark.parametrize("search", ATTACKS)
+async def test_attack_search_text_is_never_syntax(
+    world: World, services: Services, admin: Principal, search: str
+) -> None:
+    """It is found where these words are, and nowhere else: there is one session that has nothing of it."""
+    every = "drop OR 1=1 table session_texts pets a NEAR b c 5 keys o folded keys AND NOT"
+    one = await asked(world, admin, every, at=START)
+    await asked(world, admin, "nothing of that", at=START)
+    await services.session_texts.catch_up()
+    try:
+        hits = await found(services, admin, search)
+    except Invalid as refused:
+        assert refused.message.startswith("search: ")  # noqa: PT017 - either is right
+    else:
+        assert set(hits) <= {one.id}
+    assert await found(services, admin, "drop") == [one.id]
+
+
+@pytest.mark.parametrize(
+    "search", ["", " ", '""', "-", "*", "a*", "🙂", "-drop", "\x00", "x " * 500, "y" * 5_000, "w " * 33]
+)
+async def test_attack_searches_that_find_nothing_or_ask_too_much_are_refused(search: str) -> None:
+    if search in ("x " * 500, "w " * 33):
+        search = " ".join(f"w{n}" for n in range(10_000 if len(search) == 1_000 else 33))
+    with pytest.raises(Invalid, match=r"^search: "):
+        parse_search(search)
+
+
+async def test_hostile_statements_are_indexed(world: World, services: Services, admin: Principal) -> None:
+    hostile = ["\x00needle\x00", "\x1b]0;needle\x07", "needle' \\ \" \ue000", "x" * 100_000 + " needle", "🙂needle"]
+    made = [await asked(world, admin, said, at=START + timedelta(minutes=n)) for n, said in enumerate(hostile)]
+    world.recordings.stored[made[0].id].append((5.0, "i", b"\xff\xfe needle"))
+    await services.session_texts.catch_up()
+    assert await found(services, admin, "needle") == [one.id for one in reversed(made)]
+
+
+async def test_who_is_neither_admin_nor_auditor_searches_their_own(
+    world: World, services: Services, admin: Principal
+) -> None:
+    ann, bob = await world.add_user("ann"), await world.add_user("bob")
+    eve = await world.add_user("eve", "auditor")
+    own = await asked(world, ann, "select secret")
+    for _ in range(3):
+        await asked(world, bob, "select secret")
+    await services.session_texts.catch_up()
+    wanted = SessionFilter(search=parse_search("secret"))
+    for principal, count in ((ann, 1), (bob, 3), (admin, 4), (eve, 4), (await world.add_user("new"), 0)):
+        listed = await services.sessions.find(principal, wanted, Page(count=Count.CAPPED))
+        assert (len(listed.items), listed.total, listed.next) == (count, count, None)
+    assert await found(services, ann, "secret", user=bob.email) == []
+    assert await found(services, ann, "secret", user=ann.email) == [own.id]
+
+
+async def test_attack_a_search_finds_nothing_of_another_organisation(
+    world: World, services: Services, admin: Principal
+) -> None:
+    await asked(world, admin, "select secret")
+    await services.session_texts.catch_up()
+    stranger = await world.stores.sessions.find(
+        uuid4(), SessionFilter(search=parse_search("secret")), Page(count=Count.CAPPED)
+    )
+    assert (list(stranger.items), stranger.total, stranger.next) == ([], 0, None)
+
+
+async def test_filters_and_a_search_hold_together(world: World, services: Services, admin: Principal) -> None:
+    first = await asked(world, admin, "common", at=START, labels={"a": "b"}, correlation_id="c 1")
+    second = await asked(world, admin, "common", at=START + timedelta(1), connection="other", verb=Verb.EXEC)
+    await services.session_texts.catch_up()
+    assert await found(services, admin, "common", labels=[("a", "b")]) == [first.id]
+    assert await found(services, admin, "common", correlation_id="c 1") == [first.id]
+    assert await found(services, admin, "common", connection="other") == [second.id]
+    assert await found(services, admin, "common", verb=Verb.EXEC, status=SessionStatus.DONE) == [second.id]
+    assert await found(services, admin, "common", status=SessionStatus.OPEN) == []
+    assert await found(services, admin, "common", end=START) == [first.id]
+    assert await found(services, admin, "common", start=START + timedelta(hours=1)) == [second.id]
+    assert await found(services, admin, "common", min_duration=61) == []
+    assert await found(services, admin, "common", tags=[("env", None, False)]) == [second.id, first.id]
+
+
+@pytest.mark.parametrize("candidates", [2, 2_000])
+async def test_searches_page_by_position(
+    world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch, candidates: int
+) -> None:
+    """Also where each call looks at few candidates only, most of which a filter leaves out."""
+    monkeypatch.setattr(session_list, "CANDIDATES", candidates)
+    made = [
+        await asked(world, admin, "common", at=START - timedelta(days=11 * n), seconds=90 if n % 3 == 0 else 9)
+        for n in range(10)
+    ]
+    await services.session_texts.catch_up()
+    for wanted, expected in (
+        (SessionFilter(search=parse_search("common")), made),
+        (SessionFilter(search=parse_search("common"), min_duration=60), made[::3]),
+    ):
+        seen: list[UUID] = []
+        page = Page(3, count=Count.NONE)
+        while True:
+            listed = await services.sessions.find(admin, wanted, page)
+            seen += [one.id for one in listed.items]
+            if listed.next is None:
+                break
+            page = Page(3, after=listed.next, count=Count.NONE)
+        assert seen == [one.id for one in expected]
+    for page in (Page(3, 3, count=Count.NONE), Page(3)):
+        with pytest.raises(Invalid, match=r"offset|count"):
+            await services.sessions.find(admin, wanted, page)
+
+
+async def test_matches_say_when_and_what(world: World, services: Services, admin: Principal) -> None:
+    long = "select " + "x, " * 100 + "needle\n from " + "y, " * 100
+    session = await asked(world, admin, "begin", long, "NEEDLES", 'call "needle"', "needle", "needle")
+    await services.session_texts.catch_up()
+    search = parse_search("needle -absent")
+    matches = (await services.session_texts.matches([session], search))[session.id]
+    assert [match.milliseconds for match in matches] == [2000.0, 4000.0, 5000.0]
+    assert matches[0].text.startswith("…x, ")
+    assert "needle\\n from y" in matches[0].text
+    assert matches[0].text.endswith("…")
+    assert [match.text for match in matches[1:]] == ['call "needle"', "needle"]
+
+
+async def test_segments_are_taken_once_each(world: World, services: Services, admin: Principal) -> None:
+    """The archivist may be killed after any step and begin again."""
+    session = await asked(world, admin)
+    index = services.session_texts.index
+    assert await index(session.id, 1, [(1.0, "alpha")])
+    assert not await index(session.id, 1, [(1.0, "doubled")])
+    assert await index(session.id, 2, [(2.0, "beta")])
+    assert await found(services, admin, "alpha beta") == [session.id]
+    assert await found(services, admin, "doubled") == []
+    assert [one.id for one in await world.stores.session_texts.unread(9)] == [session.id]
+    assert await index(session.id, 3, [], is_last=True)
+    assert await world.stores.session_texts.unread(9) == []
+    assert not await index(uuid4(), 1, [(1.0, "of no session")])
+
+
+async def test_segments_of_a_running_session_are_found_by_how_it_ended_once_it_has(
+    world: World, services: Services, admin: Principal
+) -> None:
+    session = await asked(world, admin, seconds=None)
+    assert await services.session_texts.index(session.id, 1, [(1.0, "alpha")])
+    await services.sessions.close(session.id, reason=EndReason.KILLED, exit_code=None, metrics={}, event_size=0)
+    assert await services.session_texts.index(session.id, 2, [(2.0, "beta")], is_last=True)
+    assert await found(services, admin, "alpha", end_reason=EndReason.KILLED) == [session.id]
+
+
+async def test_a_whole_recording_takes_the_place_of_segments(
+    world: World, services: Services, admin: Principal
+) -> None:
+    session = await asked(world, admin, "alpha", "gamma")
+    await services.session_texts.index(session.id, 1, [(1.0, "alpha")])
+    assert await services.session_texts.catch_up() == 1
+    assert not await services.session_texts.index(session.id, 2, [(2.0, "beta")], is_last=True)
+    assert await found(services, admin, "alpha gamma") == [session.id]
+    assert await services.session_texts.catch_up() == 0
+
+
+async def test_of_a_large_session_the_first_text_is_kept(world: World, services: Services, admin: Principal) -> None:
+    session = await asked(world, admin, "alpha", "ä" * 700_000, "omega")
+    empty = await asked(world, admin, *[""] * 10)
+    await services.session_texts.catch_up()
+    async with world.database.statement() as connection:
+        columns = select(session_texts.c.size, session_texts.c.is_cut).where(session_texts.c.session_id == session.id)
+        row = (await connection.execute(columns)).one()
+    assert row.is_cut
+    assert 1024 * 1024 - 10 < row.size <= 1024 * 1024
+    assert await found(services, admin, "alpha") == [session.id]
+    assert await found(services, admin, "omega") == []
+    assert await services.session_texts.matches([empty], parse_search("alpha")) == {empty.id: []}
+
+
+async def test_texts_go_with_their_session(world: World, services: Services, admin: Principal) -> None:
+    session = await asked(world, admin, "alpha")
+    await services.session_texts.catch_up()
+    async with world.database.statement() as connection:
+        await connection.execute(delete(sessions).where(sessions.c.id == session.id))
+    async with world.database.statement() as connection:
+        left = select(func.count()).select_from(session_texts)
+        assert (await connection.execute(left)).scalar_one() == 0
+        if world.database.is_sqlite:
+            words = text("select count(*) from session_words where session_words match 'alpha'")
+            assert (await connection.execute(words)).scalar_one() == 0
+            await connection.execute(text("insert into session_words (session_words) values ('integrity-check')"))
+
+
+async def test_scripts_are_searchable_also_when_they_never_ran(
+    world: World, services: Services, admin: Principal
+) -> None:
+    await world.add_connection()
+    session = await services.sessions.submit(admin, "shop", "delete from pets", source="127.0.0.1")
+    assert await services.session_texts.catch_up() == 0
+    await services.sessions.kill(admin, session.id)
+    assert await services.session_texts.catch_up() == 1
+    assert await found(services, admin, "delete pets") == [session.id]
+
+
+async def test_a_recording_that_cannot_be_read_holds_up_no_other(
+    world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = await asked(world, admin, "before", script="script of it", verb=Verb.EXEC)
+    good = await asked(world, admin, "after")
+    read = world.recordings.operations
+
+    def fail(session: Session) -> Sequence[tuple[float, bytes]]:
+        if session.id == bad.id:
+            raise OSError("input/output error")
+        return list(read(session))
+
+    monkeypatch.setattr(world.recordings, "operations", fail)
+    assert await services.session_texts.catch_up() == 2
+    assert await found(services, admin, "after") == [good.id]
+    assert await found(services, admin, "script") == [bad.id]
+
+
+async def test_upkeep_reads_what_has_ended(world: World, services: Services, admin: Principal) -> None:
+    session = await asked(world, admin, "alpha")
+    task = asyncio.create_task(services.upkeep.forever(0.01))
+    try:
+        async with asyncio.timeout(5):
+            while not await found(services, admin, "alpha"):  # noqa: ASYNC110 - it is the store that changes
+                await asyncio.sleep(0.01)
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert await found(services, admin, "alpha") == [session.id]

@@ -1,0 +1,258 @@
+"""Filters of the list of sessions, paging by a position, bounded work; and how the engines go about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import Connection, event, text
+from tests.support.sessions import add_session
+from tests.support.world import START, World
+
+from postern.domain.lists import Count, Page, Position
+from postern.domain.principal import Principal
+from postern.domain.session import EndReason, SessionStatus, Verb
+from postern.domain.words import parse_search
+from postern.store.database import Database
+from postern.store.ports import SessionFilter
+from postern.store.sql import session_list
+
+
+@pytest.fixture
+async def world(database: Database) -> World:
+    return await World.make(database)
+
+
+@pytest.fixture
+async def ann(world: World) -> Principal:
+    return await world.add_user("ann")
+
+
+async def ids(world: World, wanted: SessionFilter, page: Page | None = None) -> list[UUID]:
+    found = await world.stores.sessions.find(world.org_id, wanted, page or Page())
+    return [session.id for session in found.items]
+
+
+async def test_each_filter_finds_what_it_says(world: World, ann: Principal) -> None:
+    bob = await world.add_user("bob")
+    plain = await add_session(world, ann, at=START, seconds=10)
+    key = uuid4()
+    other = await add_session(
+        world,
+        bob,
+        at=START + timedelta(hours=1),
+        seconds=90,
+        reason=EndReason.KILLED,
+        metrics={"refused": 2, "data_masking": {"total_redact_count": 3, "info_types": {"EMAIL_ADDRESS": 3}}},
+        connection="files",
+        connection_id=key,
+        connection_subtype="ssh",
+        type="application",
+        verb=Verb.EXEC,
+        correlation_id="order 7",
+        labels={"ticket": "a:b"},
+        metadata={'quo"te': "%"},
+        connection_tags={"env": "prod"},
+    )
+    running = await add_session(world, ann, at=START + timedelta(hours=2), seconds=None)
+
+    async def only(one: UUID, **wanted: Any) -> None:
+        assert await ids(world, SessionFilter(**wanted)) == [one], wanted
+
+    await only(other.id, user=bob.email)
+    await only(other.id, user=bob.subject)
+    await only(other.id, owner=bob.subject)
+    await only(other.id, connection="files")
+    await only(other.id, connection=str(key))
+    await only(other.id, subtype="ssh")
+    await only(other.id, type="application")
+    await only(other.id, verb=Verb.EXEC)
+    await only(other.id, end_reason=EndReason.KILLED)
+    await only(other.id, correlation_id="order 7")
+    await only(other.id, labels=[("ticket", "a:b")])
+    await only(other.id, metadata=[('quo"te', "%")])
+    await only(other.id, tags=[("env", "prod", True)])
+    await only(other.id, refused=True)
+    await only(other.id, masked=True)
+    await only(other.id, min_duration=90)
+    await only(plain.id, max_duration=10)
+    await only(plain.id, refused=False, status=SessionStatus.DONE)
+    await only(plain.id, masked=False, user=ann.email, status=SessionStatus.DONE)
+    await only(running.id, status=SessionStatus.OPEN)
+    await only(plain.id, end=START)
+    await only(running.id, start=START + timedelta(hours=2))
+    assert await ids(world, SessionFilter(tags=[("env", "prod", False)])) == [running.id, plain.id]
+    assert await ids(world, SessionFilter(min_duration=10, max_duration=90)) == [other.id, plain.id]
+    for nothing in (
+        {"review": "APPROVED"},
+        {"user": "%"},
+        {"connection": "sh_p"},
+        {"labels": [("ticket", "%")]},
+        {"labels": [("$", "a:b")]},
+        {"metadata": [("quo", "%")]},
+        {"user": bob.email, "connection": "shop"},
+    ):
+        assert await ids(world, SessionFilter(**nothing)) == [], nothing
+
+
+async def test_a_text_that_is_one_users_subject_and_anothers_address_means_both(world: World, ann: Principal) -> None:
+    twin = replace(await world.add_user("twin"), subject=ann.email)
+    own, twins = await add_session(world, ann, at=START), await add_session(world, twin, at=START - timedelta(1))
+    assert await ids(world, SessionFilter(user=ann.email)) == [own.id, twins.id]
+
+
+async def test_sessions_of_another_organisation_are_not_there(world: World, ann: Principal) -> None:
+    await add_session(world, ann, labels={"a": "b"}, correlation_id="x")
+    for wanted in (SessionFilter(), SessionFilter(correlation_id="x"), SessionFilter(labels=[("a", "b")])):
+        found = await world.stores.sessions.find(uuid4(), wanted, Page())
+        assert (list(found.items), found.total) == ([], 0)
+
+
+async def test_new_sessions_do_not_shift_pages_by_position(world: World, ann: Principal) -> None:
+    """With an offset the last one of a page comes again on the next."""
+    made = [await add_session(world, ann, at=START + timedelta(minutes=n // 2)) for n in range(7)]
+    expected = [one.id for one in sorted(made, key=lambda one: (one.start_date, one.id), reverse=True)]
+    seen: list[UUID] = []
+    page = Page(2)
+    while True:
+        found = await world.stores.sessions.find(world.org_id, SessionFilter(), page)
+        seen += [one.id for one in found.items]
+        await add_session(world, ann, at=START + timedelta(hours=1))
+        if found.next is None:
+            break
+        page = Page(2, after=found.next)
+    assert seen == expected
+
+
+async def test_totals(world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(5):
+        await add_session(world, ann)
+
+    async def total(count: Count, wanted: SessionFilter | None = None) -> tuple[int | None, bool]:
+        page = Page(2, count=count)
+        found = await world.stores.sessions.find(world.org_id, wanted or SessionFilter(), page)
+        return found.total, found.total_is_capped
+
+    assert await total(Count.EXACT) == (5, False)
+    assert await total(Count.NONE) == (None, False)
+    assert await total(Count.CAPPED) == (5, False)
+    monkeypatch.setattr(session_list, "COUNT_CAP", 3)
+    assert await total(Count.EXACT) == (5, False)
+    assert await total(Count.CAPPED) == (3, True)
+
+
+async def test_few_among_many_are_found_page_by_page_within_bounded_work(
+    world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page ends when as many rows were looked at as one call may, and says where to go on."""
+    monkeypatch.setattr(session_list, "LOOK_AT", 4)
+    made = [await add_session(world, ann, at=START + timedelta(minutes=n)) for n in range(10)]
+    rare = await add_session(world, ann, at=START - timedelta(1), labels={"rare": "yes"})
+    wanted = SessionFilter(labels=[("rare", "yes")])
+    sessions = world.stores.sessions
+    first = await sessions.find(world.org_id, wanted, Page(count=Count.CAPPED))
+    assert (list(first.items), first.total, first.total_is_capped) == ([], 0, True)
+    assert first.next == Position(made[6].start_date, made[6].id)
+    second = await sessions.find(world.org_id, wanted, Page(after=first.next, count=Count.NONE))
+    assert (list(second.items), second.next) == ([], Position(made[2].start_date, made[2].id))
+    third = await sessions.find(world.org_id, wanted, Page(after=second.next, count=Count.NONE))
+    assert ([one.id for one in third.items], third.next) == ([rare.id], None)
+    exact = await sessions.find(world.org_id, wanted, Page(count=Count.EXACT))
+    assert exact.total == 1
+
+
+STANDARD = {
+    "nothing": SessionFilter(),
+    "dates": SessionFilter(start=START, end=START + timedelta(days=9)),
+    "user": SessionFilter(user="ann@example.com"),
+    "owner": SessionFilter(owner="ann"),
+    "connection": SessionFilter(connection="shop"),
+    "connection's id": SessionFilter(connection=str(UUID(int=7))),
+    "type": SessionFilter(type="database"),
+    "subtype": SessionFilter(subtype="postgres"),
+    "verb": SessionFilter(verb=Verb.EXEC),
+    "status": SessionFilter(status=SessionStatus.OPEN),
+    "end reason": SessionFilter(end_reason=EndReason.KILLED),
+    "correlation id": SessionFilter(correlation_id="x"),
+    "refused": SessionFilter(refused=True),
+    "masked": SessionFilter(masked=True),
+    "several": SessionFilter(user="ann@example.com", status=SessionStatus.DONE, verb=Verb.CONNECT, type="database"),
+    "sieved": SessionFilter(labels=[("a", "b")], min_duration=5),
+}
+
+
+@pytest.mark.parametrize("after", [None, Position(START, UUID(int=1))], ids=["first", "deep"])
+@pytest.mark.parametrize("wanted", STANDARD.values(), ids=list(STANDARD))
+async def test_no_standard_filter_reads_or_sorts_the_whole_table(
+    world: World, ann: Principal, wanted: SessionFilter, after: Position | None
+) -> None:
+    await add_session(
+        world, replace(ann, subject="ann"), correlation_id="x", verb=Verb.EXEC, reason=EndReason.KILLED, seconds=9
+    )
+    page = Page(20, after=after, count=Count.CAPPED)
+    for statement in await statements_of(world, wanted, page):
+        for line in await explained(world.database, statement):
+            assert "TEMP B-TREE" not in line, (statement, line)
+            assert "Sort" not in line, (statement, line)
+            assert "Seq Scan on sessions" not in line, (statement, line)
+            assert "SCAN sessions" not in line, (statement, line)
+
+
+async def test_the_rarest_filter_leads(world: World, ann: Principal) -> None:
+    """SQLite takes any index that fits, and one value of `status` is that of nearly all rows."""
+    if not world.database.is_sqlite:
+        pytest.skip("PostgreSQL knows how rare a value is")
+    await add_session(world, ann)
+    wanted = replace(STANDARD["several"], user=ann.email)
+    *_, statement = await statements_of(world, wanted, Page(20, count=Count.NONE))
+    plan = await explained(world.database, statement)
+    assert any("ix_sessions_org_id_user_start_date_id" in line for line in plan), plan
+
+
+async def statements_of(world: World, wanted: SessionFilter, page: Page) -> list[tuple[str, Any]]:
+    """What is run for a page, with its parameters."""
+    heard: list[tuple[str, Any]] = []
+
+    def hear(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
+        if "sessions" in statement and "EXISTS" not in statement.split("FROM")[0]:
+            heard.append((statement, parameters))
+
+    engine = world.database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", hear)
+    try:
+        await world.stores.sessions.find(world.org_id, wanted, page)
+    finally:
+        event.remove(engine, "before_cursor_execute", hear)
+    return heard
+
+
+async def explained(database: Database, statement: tuple[str, Any]) -> list[str]:
+    """The plan's lines. PostgreSQL must not think that reading the whole of a small table is cheaper."""
+
+    def run(connection: Connection) -> list[str]:
+        if database.is_sqlite:
+            rows = connection.exec_driver_sql(f"explain query plan {statement[0]}", statement[1])
+            return [str(row[-1]) for row in rows]
+        connection.execute(text("set local enable_seqscan = off"))
+        connection.execute(text("set local enable_bitmapscan = off"))
+        connection.execute(text("set local enable_sort = off"))
+        rows = connection.exec_driver_sql(f"explain {statement[0]}", statement[1])
+        return [str(row[0]) for row in rows]
+
+    return await database.together(run)
+
+
+async def test_a_search_reads_no_whole_table(world: World, ann: Principal) -> None:
+    await add_session(world, ann, asked=["drop table pets"])
+    await world.services().session_texts.catch_up()
+    wanted = SessionFilter(search=parse_search("drop"), owner=ann.subject)
+    statements = await statements_of(world, wanted, Page(20, count=Count.CAPPED))
+    assert statements
+    for statement in statements:
+        for line in await explained(world.database, statement):
+            assert "Seq Scan" not in line, (statement, line)
+            assert not line.startswith("SCAN session_texts"), (statement, line)
+            assert not line.startswith("SCAN sessions"), (statement, line)

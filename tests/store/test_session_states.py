@@ -1,0 +1,196 @@
+"""No sequence of events brings a session into a state, or changes a field of it, that domain/session.py does not allow:
+Hypothesis chooses the events, the real store carries them out, and every row is compared after each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from sqlalchemy import select
+from tests.support.examples import examples
+from tests.support.world import START, World
+
+from postern.domain.command import Invocation
+from postern.domain.session import CHANGES, TRANSITIONS, EndReason, Session, SessionEvent, SessionStatus, Verb
+from postern.store.database import Database
+from postern.store.ports import Ended
+from postern.store.schema import sessions, unread_sessions
+
+T = TypeVar("T")
+Row = dict[str, Any]
+
+
+@dataclass
+class Stage:
+    """A store on an event loop of its own, since the machine's rules are no coroutines."""
+
+    url: str
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.new_event_loop)
+
+    @contextmanager
+    def opened(self) -> Iterator[World]:
+        database = Database(self.url, pool_size=2)
+        try:
+            yield self.run(World.make(database))
+        finally:
+            self.run(database.close())
+            self.loop.close()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.loop.run_until_complete(work)
+
+
+class Lives(RuleBasedStateMachine):
+    """`rows` is what every session must look like now, by the table alone."""
+
+    ids = Bundle("ids")
+    stage: Stage
+    world: World
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows: dict[UUID, Row] = {}
+        self.ends: dict[UUID, int] = {}
+        self.moment = START
+
+    @rule(target=ids, event=st.sampled_from([SessionEvent.OPENED, SessionEvent.SUBMITTED]), is_command=st.booleans())
+    def begin(self, event: SessionEvent, is_command: bool) -> UUID:
+        status = TRANSITIONS[None, event]
+        session = Session(
+            id=uuid4(),
+            org_id=self.world.org_id,
+            connection_id=uuid4(),
+            connection="shop",
+            connection_subtype="postgres",
+            connection_tags={},
+            type="database",
+            verb=Verb.EXEC if status is SessionStatus.READY else Verb.CONNECT,
+            status=status,
+            user="ann@example.com",
+            user_id="ann",
+            user_name="Ann",
+            start_date=self._now(),
+            worker=None if status is SessionStatus.READY else "w0",
+        )
+        invocation = Invocation(("-n",)) if is_command and status is SessionStatus.READY else Invocation()
+        store = self.world.stores.sessions
+        self._run(store.add(session, principal_id=uuid4(), source="::1", invocation=invocation))
+        self.rows[session.id] = self._row(session.id)
+        assert self.rows[session.id]["status"] == status
+        return session.id
+
+    @rule(key=ids, worker=st.sampled_from(["w1", "w2"]))
+    def claim(self, key: UUID, worker: str) -> None:
+        at = self._now()
+        happened = self._run(self.world.stores.sessions.claim(key, worker, at)) is not None
+        self._expect(key, SessionEvent.CLAIMED, happened, {"worker": worker, "start_date": at})
+
+    @rule(key=ids, reason=st.sampled_from(EndReason), code=st.sampled_from([None, 0, 3]), size=st.integers(0, 2**40))
+    def end(self, key: UUID, reason: EndReason, code: int | None, size: int) -> None:
+        ended = Ended(self._now(), reason, code, {"refused": size % 3}, size)
+        happened = self._run(self.world.stores.sessions.end(key, ended))
+        self._expect(key, SessionEvent.ENDED, happened, _values(ended))
+
+    @rule(key=ids, reason=st.sampled_from(EndReason))
+    def end_at_the_same_time(self, key: UUID, reason: EndReason) -> None:
+        """A worker, its supervisor and the API may all end it: one of them does."""
+        ended = Ended(self._now(), reason, 1)
+        store = self.world.stores.sessions
+
+        async def together() -> list[bool]:
+            return list(await asyncio.gather(*(store.end(key, ended) for _ in range(3))))
+
+        outcomes = self._run(together())
+        assert sum(outcomes) <= 1
+        self._expect(key, SessionEvent.ENDED, any(outcomes), _values(ended))
+
+    @rule(key=ids)
+    def withdraw(self, key: UUID) -> None:
+        ended = Ended(self._now(), EndReason.KILLED, detail="killed by ann")
+        happened = self._run(self.world.stores.sessions.end_if_ready(key, ended))
+        self._expect(key, SessionEvent.WITHDRAWN, happened, _values(ended))
+
+    @rule()
+    def end_what_is_not_there(self) -> None:
+        ended = Ended(self._now(), EndReason.KILLED)
+        store = self.world.stores.sessions
+        assert not self._run(store.end(uuid4(), ended))
+        assert not self._run(store.end_if_ready(uuid4(), ended))
+        assert self._run(store.claim(uuid4(), "w1", self._now())) is None
+
+    @invariant()
+    def every_row_is_as_the_table_says(self) -> None:
+        for key, expected in self.rows.items():
+            row = self._row(key)
+            assert row == expected
+            assert (row["end_date"] is None) == (row["status"] != SessionStatus.DONE)
+            assert self.ends.get(key, 0) == (row["status"] == SessionStatus.DONE)
+
+    def _expect(self, key: UUID, event: SessionEvent, happened: bool, values: Row) -> None:
+        """Exactly what the table allows has happened, and only the fields that it names have changed."""
+        to = TRANSITIONS.get((SessionStatus(self.rows[key]["status"]), event))
+        assert happened == (to is not None)
+        if to is None:
+            return
+        assert {"status", *values} == CHANGES[event]
+        self.rows[key] |= {"status": to, **values}
+        if to is SessionStatus.DONE:
+            self.ends[key] = self.ends.get(key, 0) + 1
+
+    def _now(self) -> datetime:
+        self.moment += timedelta(seconds=1)
+        return self.moment
+
+    def _row(self, key: UUID) -> Row:
+        async def read() -> Row:
+            async with self.world.database.statement() as connection:
+                row = await connection.execute(select(*sessions.c).where(sessions.c.id == key))
+                return dict(row.mappings().one())
+
+        return self._run(read())
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> T:
+        return self.stage.run(work)
+
+
+def _values(ended: Ended) -> Row:
+    metrics = dict(ended.metrics or {})
+    return {
+        "end_date": ended.at,
+        "end_reason": ended.reason,
+        "end_detail": ended.detail,
+        "exit_code": ended.exit_code,
+        "metrics": metrics | {"event_size": ended.event_size},
+        "event_size": ended.event_size,
+        "refused": metrics.get("refused", 0),
+        "masked": 0,
+    }
+
+
+def test_no_sequence_of_events_does_what_the_table_does_not_allow(database_url: str) -> None:
+    stage = Stage(database_url)
+    with stage.opened() as world:
+
+        class Own(Lives):
+            pass
+
+        Own.stage, Own.world = stage, world
+        run_state_machine_as_test(Own, settings=settings(max_examples=examples(15), stateful_step_count=12))
+
+        async def ended_and_unread() -> tuple[set[UUID], set[UUID]]:
+            async with world.database.statement() as connection:
+                done = select(sessions.c.id).where(sessions.c.status == SessionStatus.DONE)
+                ended = set((await connection.execute(done)).scalars())
+                return ended, set((await connection.execute(select(unread_sessions.c.session_id))).scalars())
+
+        ended, unread = stage.run(ended_and_unread())
+        assert ended
+        assert ended == unread  # none is forgotten by the search

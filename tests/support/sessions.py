@@ -1,0 +1,55 @@
+"""Ended sessions made straight in the store, for tests of lists and searches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+from tests.support.world import World
+
+from postern.domain.principal import Principal
+from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.store.ports import Ended
+
+
+async def add_session(
+    world: World,
+    owner: Principal,
+    *,
+    at: datetime | None = None,
+    seconds: float | None = 60,
+    reason: EndReason = EndReason.CLIENT_CLOSED,
+    metrics: dict[str, Any] | None = None,
+    asked: Sequence[str] = (),
+    **fields: Any,
+) -> Session:
+    """It lasted so many seconds; None leaves it open. `asked` are recorded statements, a second apart."""
+    values: dict[str, Any] = {
+        "id": uuid4(),
+        "org_id": owner.org_id,
+        "connection_id": UUID(int=7),
+        "connection": "shop",
+        "connection_subtype": "postgres",
+        "connection_tags": {},
+        "type": "database",
+        "verb": Verb.CONNECT,
+        "status": SessionStatus.OPEN,
+        "user": owner.email,
+        "user_id": owner.subject,
+        "user_name": owner.name,
+        "start_date": at or world.clock(),
+    }
+    session = Session(**(values | fields))
+    await world.stores.sessions.add(session, principal_id=owner.id, source="127.0.0.1")
+    if asked:
+        world.recordings.stored[session.id] = [(1000.0 * n, "i", text.encode()) for n, text in enumerate(asked, 1)]
+    if seconds is None:
+        return session
+    end = session.start_date + timedelta(seconds=seconds)
+    await world.stores.sessions.end(session.id, Ended(end, reason, metrics=metrics or {}))
+    found = await world.stores.sessions.get(owner.org_id, session.id)
+    assert found is not None
+    return replace(found, script=None)
