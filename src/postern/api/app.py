@@ -32,6 +32,7 @@ from postern.api.routes import (
     machines,
     organisations,
     proxy_managers,
+    reports,
     resources,
     saml,
     scripts,
@@ -61,6 +62,7 @@ _PARTS = (
     *(server_config.router, server_logs.router),
     *(credentials.router, access_rules.router, guardrails.router, sessions.router, scripts.router),
     *(login.router, device.router, saml.router, proxy_managers.router),
+    reports.router,
 )
 
 EXEC_WAIT = 50.0

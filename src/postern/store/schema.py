@@ -23,6 +23,7 @@ from sqlalchemy import (
     UniqueConstraint,
     Uuid,
     false,
+    literal_column,
 )
 
 # Constraints have names that do not depend on the engine, so that migrations can address them.
@@ -369,9 +370,54 @@ sessions = Table(
     Column("source", String(255), nullable=False),
     Column("worker", String(64)),
     Column("credential_id", Uuid),
+    Column(
+        "pending", Integer, nullable=False, server_default="1"
+    ),  # what is yet to be done about it (ports/telling.py)
     Index(None, "org_id", "start_date"),
     Index(None, "org_id", "user_id", "start_date"),
     Index(None, "status", "worker"),
+)
+Index(
+    "ix_sessions_pending",
+    sessions.c.pending,
+    sqlite_where=literal_column("pending > 0"),
+    postgresql_where=literal_column("pending > 0"),
+)
+
+_NUMBERS = (
+    *("sessions", "failed", "killed", "operations", "refused", "masked"),
+    *("transformed_bytes", "recorded_bytes", "milliseconds"),
+)
+
+# What reports add up: of the sessions that began in one quarter of an hour (`slot`: since 1970), by one user on one
+# connection. The row without information type has all numbers, the others what was masked of that type.
+session_counts = Table(
+    "session_counts",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("slot", BigInteger, primary_key=True, autoincrement=False),
+    Column("connection_id", Uuid, primary_key=True),
+    Column("principal_id", Uuid, primary_key=True),
+    Column("verb", String(16), primary_key=True),
+    Column("info_type", String(128), primary_key=True),
+    Column("connection", String(128), nullable=False),
+    Column("type", String(32), nullable=False),
+    Column("subtype", String(64), nullable=False),
+    Column("user", String(320), nullable=False),
+    *(Column(name, BigInteger, nullable=False) for name in _NUMBERS),
+    sqlite_with_rowid=False,
+)
+
+# What was masked in which session; those without have no row.
+session_maskings = Table(
+    "session_maskings",
+    metadata,
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("info_type", String(128), primary_key=True),
+    _owner(),
+    Column("slot", BigInteger, nullable=False),
+    Column("masked", BigInteger, nullable=False),
+    Index(None, "org_id", "slot"),
 )
 
 # What of recordings is in the blob store (domain.segment.Segment).

@@ -95,12 +95,14 @@ async def _serve(settings: Settings) -> None:
         await signals.start()
         control = build_control(settings, app)
         await control.start()
-        upkeep = asyncio.create_task(app.services.upkeep.forever())
+        work = (app.services.upkeep.forever(), app.services.follow_up.forever())
+        background = [asyncio.create_task(each) for each in work]
         try:
             await server.serve()
         finally:
-            upkeep.cancel()
-            await asyncio.gather(upkeep, control.stop(), return_exceptions=True)
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, control.stop(), return_exceptions=True)
             await signals.stop()
 
 

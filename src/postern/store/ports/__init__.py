@@ -55,6 +55,7 @@ from postern.store.ports.targets import (
     Standing,
     WorkerStore,
 )
+from postern.store.ports.telling import FollowUpStore, LeaseStore, ReportStore
 
 __all__ = [
     "AccessRuleStore",
@@ -73,6 +74,7 @@ __all__ = [
     "DataKeyStore",
     "Ended",
     "ErrandStore",
+    "FollowUpStore",
     "Follower",
     "Founding",
     "FoundingStore",
@@ -81,6 +83,7 @@ __all__ = [
     "IdempotencyStore",
     "Journal",
     "KeptAnswer",
+    "LeaseStore",
     "LoginStore",
     "MachineStore",
     "MasterKey",
@@ -90,6 +93,7 @@ __all__ = [
     "PrincipalFilter",
     "PrincipalStore",
     "Recordings",
+    "ReportStore",
     "ResourceStore",
     "SchemaStore",
     "SecondFactorStore",
@@ -127,6 +131,8 @@ class Stores(Protocol):
     @property
     def errands(self) -> ErrandStore: ...
     @property
+    def follow_up(self) -> FollowUpStore: ...
+    @property
     def foundings(self) -> FoundingStore: ...
     @property
     def groups(self) -> GroupStore: ...
@@ -135,6 +141,8 @@ class Stores(Protocol):
     @property
     def idempotency(self) -> IdempotencyStore: ...
     @property
+    def leases(self) -> LeaseStore: ...
+    @property
     def logins(self) -> LoginStore: ...
     @property
     def machines(self) -> MachineStore: ...
@@ -142,6 +150,8 @@ class Stores(Protocol):
     def organisations(self) -> OrganisationStore: ...
     @property
     def principals(self) -> PrincipalStore: ...
+    @property
+    def reports(self) -> ReportStore: ...
     @property
     def resources(self) -> ResourceStore: ...
     @property

@@ -12,15 +12,18 @@ from postern.store.sql.audit import SqlAudit
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
 from postern.store.sql.errands import SqlErrands
+from postern.store.sql.follow_up import SqlFollowUp
 from postern.store.sql.foundings import SqlFoundings
 from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
 from postern.store.sql.idempotency import SqlIdempotency
+from postern.store.sql.leases import SqlLeases
 from postern.store.sql.logins import SqlLogins
 from postern.store.sql.machines import SqlMachines
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
 from postern.store.sql.relay_workers import SqlRelayWorkers
+from postern.store.sql.reports import SqlReports
 from postern.store.sql.resources import SqlResources
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
@@ -41,14 +44,17 @@ class SqlStores:
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
         self.errands = SqlErrands(database)
+        self.follow_up = SqlFollowUp(database)
         self.foundings = SqlFoundings(database, encryption)
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)
         self.idempotency = SqlIdempotency(database, encryption)
+        self.leases = SqlLeases(database)
         self.logins = SqlLogins(database, encryption)
         self.machines = SqlMachines(database)
         self.organisations = SqlOrganisations(database)
         self.principals = SqlPrincipals(database)
+        self.reports = SqlReports(database)
         self.resources = SqlResources(database)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)

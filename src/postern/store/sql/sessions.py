@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Integer, bindparam, delete, insert, literal_column, select, update
 
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.lists import Listed, Page
@@ -17,6 +17,7 @@ from postern.store.batch import Batch
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import Ended, SessionFilter
+from postern.store.ports.telling import ENDED, UNCOUNTED
 from postern.store.prepared import Prepared
 from postern.store.schema import session_starts, sessions
 from postern.store.sql.rows import SESSION_COLUMNS, as_uuid, count_of, session_of
@@ -29,10 +30,11 @@ _SET = _SET.values(
         name: bindparam(f"new_{name}", type_=sessions.c[name].type)
         for name in ("status", "end_date", "end_reason", "end_detail", "exit_code", "metrics", "event_size")
     }
+    | {"pending": literal_column(f"pending | {ENDED | UNCOUNTED}", Integer)}
 )
 _END = Prepared(_SET.where(sessions.c.status != SessionStatus.DONE))
 _END_READY = _SET.where(sessions.c.status == SessionStatus.READY)
-_TAKEN = {column.name for column in sessions.c} - {"principal_id", "source", "end_reason", "end_detail"}
+_TAKEN = {column.name for column in sessions.c} - {"principal_id", "source", "end_reason", "end_detail", "pending"}
 _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
 
 
