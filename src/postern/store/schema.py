@@ -521,3 +521,54 @@ audit_log = Table(
     Column("after", JSON),
     Index(None, "org_id", "at"),
 )
+
+# Audit entries that sinks were not told of yet; written together with the entry.
+untold_entries = Table(
+    "untold_entries",
+    metadata,
+    Column("entry_id", Uuid, ForeignKey("audit_log.id", ondelete="CASCADE"), primary_key=True),
+)
+
+sinks = Table(
+    "sinks",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("name", String(128), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("address", Text, nullable=False),
+    Column("events", JSON, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("with_script", Boolean, nullable=False),
+    Column("authority", Text, nullable=False),
+    Column("secret", LargeBinary, nullable=False),  # sealed: one JSON object with the signing secrets and the headers
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    Column("failures", Integer, nullable=False, server_default="0"),
+    Column("failing_since", Utc),
+    Column("error", Text, nullable=False, server_default=""),
+    Column("next_at", Utc),
+    Column("delivered_at", Utc),
+    UniqueConstraint("org_id", "name"),
+)
+
+# Events on their way to sinks; each sink's go out in the order of their numbers.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("sink_id", Uuid, ForeignKey("sinks.id", ondelete="CASCADE"), nullable=False),
+    _owner(),
+    Column("event_id", Uuid, nullable=False),
+    Column("event", String(32), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("body", Text, nullable=False),  # JSON
+    Column("state", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("attempted_at", Utc),
+    UniqueConstraint("sink_id", "event_id"),
+    Index(None, "sink_id", "state", "number"),
+    Index(None, "state", "attempted_at"),
+    sqlite_autoincrement=True,
+)

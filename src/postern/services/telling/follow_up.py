@@ -16,11 +16,23 @@ from uuid import uuid4
 from postern.domain.principal import Principal
 from postern.domain.report import Counts, slot_of
 from postern.domain.session import EndReason
+from postern.domain.sink import EventKind, SinkOutline
 from postern.errors import Conflict, PosternError
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
-from postern.store.ports import Clock
-from postern.store.ports.telling import ENDED, UNCOUNTED, CountKey, FollowUpStore, LeaseStore, Pending, Settled
+from postern.services.telling.events import of_entry, of_session
+from postern.store.ports import AuditEntry, Clock
+from postern.store.ports.telling import (
+    ENDED,
+    OPENED,
+    UNCOUNTED,
+    CountKey,
+    FollowUpStore,
+    LeaseStore,
+    Pending,
+    Settled,
+    SinkStore,
+)
 
 log = logging.getLogger(__name__)
 
@@ -65,21 +77,32 @@ class Lease:
 
 
 class FollowUp:
-    def __init__(self, store: FollowUpStore, leases: LeaseStore, now: Clock) -> None:
+    def __init__(self, store: FollowUpStore, sinks: SinkStore, leases: LeaseStore, now: Clock) -> None:
         self._store = store
+        self._sinks = sinks
         self._turn = asyncio.Lock()
         self._lease = Lease(leases, LEASE, now)
 
     async def once(self) -> int:
         """A batch. How many were done; 0 also where another process does it. Raises Unavailable."""
         async with self._turn:
-            found = await self._store.pending(ENDED | UNCOUNTED, BATCH)
-            if not found or not await self._lease.have():
+            sinks = await self._sinks.outlines()
+            opened = OPENED if any(EventKind.SESSION_OPENED in sink.events for sink in sinks) else 0
+            scripts = any(sink.with_script for sink in sinks)
+            found = await self._store.pending(opened | ENDED | UNCOUNTED, BATCH, with_scripts=scripts)
+            untold = await self._store.untold(BATCH)
+            if not (found or untold) or not await self._lease.have():
                 return 0
-            done = await self._store.settle([Settled(one, tuple(counted(one))) for one in found])
+            await self._tell(untold, sinks)
+            settled = [Settled(one, tuple(counted(one)), tuple(of_session(one, sinks))) for one in found]
+            done = await self._store.settle(settled) if settled else 0
             if len(found) < BATCH:  # whoever waits for the lease has its turn now
                 await self._lease.release()
-            return done
+            return done + len(untold)
+
+    async def _tell(self, untold: list[AuditEntry], sinks: list[SinkOutline]) -> None:
+        if untold:
+            await self._store.tell(untold, [told for entry in untold for told in of_entry(entry, sinks)])
 
     async def forever(self, interval: float = INTERVAL) -> None:
         """Until cancelled."""

@@ -55,7 +55,7 @@ from postern.store.ports.targets import (
     Standing,
     WorkerStore,
 )
-from postern.store.ports.telling import FollowUpStore, LeaseStore, ReportStore
+from postern.store.ports.telling import DeliveryStore, FollowUpStore, LeaseStore, ReportStore, SinkStore
 
 __all__ = [
     "AccessRuleStore",
@@ -72,6 +72,7 @@ __all__ = [
     "CredentialStore",
     "DataKey",
     "DataKeyStore",
+    "DeliveryStore",
     "Ended",
     "ErrandStore",
     "FollowUpStore",
@@ -103,6 +104,7 @@ __all__ = [
     "Signals",
     "SigningKey",
     "SigningKeyStore",
+    "SinkStore",
     "Standing",
     "Stores",
     "Topic",
@@ -128,6 +130,8 @@ class Stores(Protocol):
     def connections(self) -> ConnectionStore: ...
     @property
     def credentials(self) -> CredentialStore: ...
+    @property
+    def deliveries(self) -> DeliveryStore: ...
     @property
     def errands(self) -> ErrandStore: ...
     @property
@@ -164,6 +168,8 @@ class Stores(Protocol):
     def settings(self) -> SettingStore: ...
     @property
     def signing_keys(self) -> SigningKeyStore: ...
+    @property
+    def sinks(self) -> SinkStore: ...
     @property
     def vouchers(self) -> VoucherStore: ...
     @property

@@ -11,6 +11,7 @@ from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
+from postern.store.sql.deliveries import SqlDeliveries
 from postern.store.sql.errands import SqlErrands
 from postern.store.sql.follow_up import SqlFollowUp
 from postern.store.sql.foundings import SqlFoundings
@@ -28,6 +29,7 @@ from postern.store.sql.resources import SqlResources
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.sessions import SqlSessions
+from postern.store.sql.sinks import SqlSinks
 from postern.store.sql.token_keys import SqlSigningKeys
 from postern.store.sql.vouchers import SqlVouchers
 
@@ -43,6 +45,7 @@ class SqlStores:
         self.audit = SqlAudit(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
+        self.deliveries = SqlDeliveries(database, encryption)
         self.errands = SqlErrands(database)
         self.follow_up = SqlFollowUp(database)
         self.foundings = SqlFoundings(database, encryption)
@@ -61,5 +64,6 @@ class SqlStores:
         self.sessions = SqlSessions(database, encryption)
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)
+        self.sinks = SqlSinks(database, encryption)
         self.vouchers = SqlVouchers(database, encryption)
         self.workers = SqlRelayWorkers(database)

@@ -24,9 +24,12 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.report import COUNTED, Counts
 from postern.domain.session import SessionStatus
+from postern.domain.sink import NewDelivery
 from postern.store.database import Database
+from postern.store.ports import AuditEntry
 from postern.store.ports.telling import UNCOUNTED, CountKey, Pending, Settled
-from postern.store.schema import session_counts, session_maskings, sessions
+from postern.store.schema import audit_log, session_counts, session_maskings, sessions, untold_entries
+from postern.store.sql.deliveries import add_deliveries
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 
 # In these words: they are the condition of the index.
@@ -38,8 +41,8 @@ class SqlFollowUp:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def pending(self, bits: int, most: int) -> list[Pending]:
-        wanted = select(*SESSION_COLUMNS).where(
+    async def pending(self, bits: int, most: int, *, with_scripts: bool = False) -> list[Pending]:
+        wanted = select(*SESSION_COLUMNS, *([sessions.c.script] if with_scripts else [])).where(
             _ANY, sessions.c.pending.op("&")(bits) != 0, sessions.c.status != SessionStatus.READY
         )
         async with self._database.statement() as connection:
@@ -70,6 +73,7 @@ class SqlFollowUp:
                 )
             )
             connection.execute(insert(session_maskings), maskings)
+        add_deliveries(connection, [delivery for one in kept for delivery in one.deliveries])
         return len(kept)
 
     def _add(self, connection: Connection, rows: list[dict[str, Any]]) -> None:
@@ -77,6 +81,21 @@ class SqlFollowUp:
         key = [column.name for column in session_counts.primary_key]
         sums = {name: session_counts.c[name] + made.excluded[name] for name in COUNTED}
         connection.execute(made.on_conflict_do_update(index_elements=key, set_=sums), rows)
+
+    async def untold(self, most: int) -> list[AuditEntry]:
+        wanted = select(*audit_log.c).join(untold_entries, untold_entries.c.entry_id == audit_log.c.id)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted.order_by(audit_log.c.at, audit_log.c.id).limit(most))).mappings()
+            return [AuditEntry(**row) for row in rows]
+
+    async def tell(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
+        ids = [entry.id for entry in entries]
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(untold_entries).where(untold_entries.c.entry_id.in_(ids)))
+            add_deliveries(connection, deliveries)
+
+        await self._database.together(work)
 
     async def forget_counts(self, org_id: UUID) -> None:
         async with self._database.transaction() as transaction:
