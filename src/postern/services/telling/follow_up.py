@@ -94,6 +94,7 @@ class FollowUp:
             if not (found or untold) or not await self._lease.have():
                 return 0
             await self._tell(untold, sinks)
+            found.sort(key=lambda one: one.session.end_date or one.session.start_date)
             settled = [Settled(one, tuple(counted(one)), tuple(of_session(one, sinks))) for one in found]
             done = await self._store.settle(settled) if settled else 0
             if len(found) < BATCH:  # whoever waits for the lease has its turn now
