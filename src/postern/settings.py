@@ -48,6 +48,7 @@ class Settings:
     tls_key: str = _setting("", "PEM private key of that certificate")
     tls_ca: str = _setting("", "PEM of the CA that issued it, for clients; empty when it is publicly trusted")
     provider_networks: str = _setting("", "private networks with identity providers, such as 10.0.0.0/8, with commas")
+    sink_networks: str = _setting("", "private networks with sinks, such as 10.0.0.0/8 or 127.0.0.1, with commas")
     master_key: str = _setting(
         "", "what wraps the data keys: file:PATH, env:NAME or aws-kms:KEY_ARN; keys/encryption.key when empty"
     )

@@ -40,6 +40,8 @@ SCIM_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
+SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
+
 BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/agents"): {"name": "new"},
     ("POST", "/access-rules"): {"name": "new", "groups": ["crew"]},
@@ -77,6 +79,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/serviceaccounts"): {"subject": "new", "status": "active"},
     ("PUT", "/serviceaccounts/{subject}"): {"name": "x"},
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
+    ("POST", "/sinks"): {**SINK, "name": "new"},
+    ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/users"): {"email": "new@example.com"},
     ("POST", "/users/groups"): {"name": "new"},
     ("PUT", "/users/groups/{name}"): {"name": "renamed"},
@@ -161,6 +165,9 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/proxymanager/connect"):                                      "404 404 403 404 404 403 404 404",
     ("POST", "/proxymanager/disconnect"):                                   "404 404 404 404 404 404 404 404",
     ("GET", "/proxymanager/status"):                                        "404 404 404 404 404 404 404 404",
+    ("GET", "/reports/activity"):                                           "403 403 200 200 403 200 200 200",
+    ("POST", "/reports/rebuild"):                                           "403 403 403 202 403 403 202 202",
+    ("GET", "/reports/sessions"):                                           "403 403 200 200 403 200 200 200",
     ("GET", "/resources"):                                                  "200 200 200 200 200 200 200 200",
     ("DELETE", "/resources/{nameOrID}"):                                    "403 403 403 409 403 403 409 404",
     ("GET", "/resources/{nameOrID}"):                                       "200 200 200 200 200 200 200 404",
@@ -202,6 +209,14 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
+    ("GET", "/sinks"):                                                      "403 403 200 200 403 200 200 200",
+    ("POST", "/sinks"):                                                     "403 403 403 201 403 403 201 201",
+    ("DELETE", "/sinks/{nameOrID}"):                                        "403 403 403 204 403 403 204 404",
+    ("GET", "/sinks/{nameOrID}"):                                           "403 403 200 200 403 200 200 404",
+    ("PATCH", "/sinks/{nameOrID}"):                                         "403 403 403 200 403 403 200 404",
+    ("GET", "/sinks/{nameOrID}/deliveries"):                                "403 403 200 200 403 200 200 404",
+    ("POST", "/sinks/{nameOrID}/secret"):                                   "403 403 403 200 403 403 200 404",
+    ("POST", "/sinks/{nameOrID}/test"):                                     "403 403 403 202 403 403 202 404",
     ("POST", "/users"):                                                     "403 403 403 201 403 403 201 201",
     ("GET", "/users/groups"):                                               "200 200 200 200 200 200 200 200",
     ("POST", "/users/groups"):                                              "403 403 403 201 403 403 201 201",
@@ -294,6 +309,7 @@ async def _things(api: Api) -> dict[str, str]:
         ("/machineidentities", {"name": "backup", "connection_names": ["shop"]}),
         ("/users/groups", {"name": "crew"}),
         ("/api-keys", {"name": "ci"}),
+        ("/sinks", {**SINK, "name": "siem"}),
         ("/access-rules", {"name": "for the crew", "groups": ["crew"], "connection_names": ["shop"]}),
         ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
     ):
@@ -381,6 +397,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/feature-flags/": "api-keys",
         "/machineidentities/": "backup",
         "/resources/": "shop",
+        "/sinks/": "siem",
         "/users/groups/": "crew",
     }
     name = next((value for prefix, value in names.items() if path.startswith(prefix)), "")
@@ -452,7 +469,7 @@ async def test_open_operations_give_strangers_nothing(
 
 async def test_nothing_of_another_organisation_is_listed(template: Template, tmp_path: Path) -> None:
     """Case 49: cross-scope references. What is listed elsewhere is elsewhere's own."""
-    ours = set(template.known.values()) | {"shop", "ci", "backup", "crew", "for the crew", "robot", "edge"}
+    ours = set(template.known.values()) | {"shop", "ci", "backup", "crew", "for the crew", "robot", "edge", "siem"}
     ours.add("ann@example.com")
     for operation in OPERATIONS:
         method, path = operation

@@ -92,6 +92,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "User Management",
         "Server Management",
         "Connections",
+        "Reports",
         "Agents",
         "Guard Rails",
         "Proxy Manager",

@@ -32,6 +32,7 @@ from postern.api.routes import (
     machines,
     organisations,
     proxy_managers,
+    reports,
     resources,
     saml,
     scripts,
@@ -41,6 +42,7 @@ from postern.api.routes import (
     server_logs,
     service_accounts,
     sessions,
+    sinks,
     status,
     users,
 )
@@ -61,6 +63,7 @@ _PARTS = (
     *(server_config.router, server_logs.router),
     *(credentials.router, access_rules.router, guardrails.router, sessions.router, scripts.router),
     *(login.router, device.router, saml.router, proxy_managers.router),
+    *(reports.router, sinks.router),
 )
 
 EXEC_WAIT = 50.0

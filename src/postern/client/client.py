@@ -13,6 +13,7 @@ from postern.client.resources import (
     Connections,
     Credentials,
     GuardRails,
+    Reports,
     SecondFactors,
     Sessions,
 )
@@ -31,6 +32,7 @@ class Client:
         self.connections = Connections(http)
         self.credentials = Credentials(http)
         self.guardrails = GuardRails(http)
+        self.reports = Reports(http)
         self.second_factors = SecondFactors(http)
         self.sessions = Sessions(http)
 

@@ -143,6 +143,23 @@ class GuardRails:
         self._http.call("DELETE", _path("guardrails", rule_id))
 
 
+class Reports:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def masking(self, **query: str | int | None) -> Row:
+        """As the API has them: group_by, start_date, end_date, time_zone, id, user, connection, type, verb, limit,
+        offset."""
+        return cast(Row, self._http.call("GET", "/reports/sessions", query=query))
+
+    def activity(self, **query: str | None) -> Row:
+        """by, group_by, start_date, end_date, time_zone, user, connection, type, verb."""
+        return cast(Row, self._http.call("GET", "/reports/activity", query=query))
+
+    def rebuild(self) -> None:
+        self._http.call("POST", "/reports/rebuild")
+
+
 class Sessions:
     def __init__(self, http: Http) -> None:
         self._http = http

@@ -21,12 +21,13 @@ from postern.services.server.health import Health
 from postern.services.server.machine import Machine
 from postern.services.server.organisations import Organisations
 from postern.services.targets import TargetServices, build_targets
+from postern.services.telling.bundle import TellingServices, build_telling
 from postern.services.upkeep import Upkeep
 from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
 @dataclass(frozen=True)
-class Services(ServerServices, TargetServices, RecordingServices, IdentityServices):
+class Services(ServerServices, TargetServices, RecordingServices, IdentityServices, TellingServices):
     """Flat for who uses it: `services.users`, whichever room builds it."""
 
     agent_keys: AgentKeys
@@ -68,6 +69,7 @@ def build_services(
         **vars(targets),
         **vars(recorded),
         **vars(identity),
+        **vars(build_telling(stores, now)),
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now
         ),

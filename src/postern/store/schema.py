@@ -23,6 +23,7 @@ from sqlalchemy import (
     UniqueConstraint,
     Uuid,
     false,
+    literal_column,
 )
 from sqlalchemy.dialects.postgresql import ARRAY, TSVECTOR
 
@@ -373,6 +374,8 @@ sessions = Table(
     Column("correlation_id", String(255)),
     Column("refused", Integer, nullable=False, server_default="0"),
     Column("masked", Integer, nullable=False, server_default="0"),
+    # What is yet to be done about it, as bits (ports/telling.py).
+    Column("pending", Integer, nullable=False, server_default="1"),
     Index(None, "status", "worker"),
     Index(None, "org_id", "start_date", "id"),
 )
@@ -413,6 +416,48 @@ unread_sessions = Table(
     "unread_sessions",
     metadata,
     Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+)
+Index(
+    "ix_sessions_pending",
+    sessions.c.pending,
+    sqlite_where=literal_column("pending > 0"),
+    postgresql_where=literal_column("pending > 0"),
+)
+
+_NUMBERS = (
+    *("sessions", "failed", "killed", "operations", "refused", "masked"),
+    *("transformed_bytes", "recorded_bytes", "milliseconds"),
+)
+
+# What reports add up: of the sessions that began in one quarter of an hour (`slot`: since 1970), by one user on one
+# connection. The row without information type has all numbers, the others what was masked of that type.
+session_counts = Table(
+    "session_counts",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("slot", BigInteger, primary_key=True, autoincrement=False),
+    Column("connection_id", Uuid, primary_key=True),
+    Column("principal_id", Uuid, primary_key=True),
+    Column("verb", String(16), primary_key=True),
+    Column("info_type", String(128), primary_key=True),
+    Column("connection", String(128), nullable=False),
+    Column("type", String(32), nullable=False),
+    Column("subtype", String(64), nullable=False),
+    Column("user", String(320), nullable=False),
+    *(Column(name, BigInteger, nullable=False) for name in _NUMBERS),
+    sqlite_with_rowid=False,
+)
+
+# What was masked in which session; those without have no row.
+session_maskings = Table(
+    "session_maskings",
+    metadata,
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("info_type", String(128), primary_key=True),
+    _owner(),
+    Column("slot", BigInteger, nullable=False),
+    Column("masked", BigInteger, nullable=False),
+    Index(None, "org_id", "slot"),
 )
 
 # What of recordings is in the blob store (domain.segment.Segment).
@@ -516,4 +561,55 @@ audit_log = Table(
     Column("before", JSON),  # the resource, secrets redacted
     Column("after", JSON),
     Index(None, "org_id", "at"),
+)
+
+# Audit entries that sinks were not told of yet; written together with the entry.
+untold_entries = Table(
+    "untold_entries",
+    metadata,
+    Column("entry_id", Uuid, ForeignKey("audit_log.id", ondelete="CASCADE"), primary_key=True),
+)
+
+sinks = Table(
+    "sinks",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    _owner(),
+    Column("name", String(128), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("address", Text, nullable=False),
+    Column("events", JSON, nullable=False),
+    Column("status", String(16), nullable=False),
+    Column("with_script", Boolean, nullable=False),
+    Column("authority", Text, nullable=False),
+    Column("secret", LargeBinary, nullable=False),  # sealed: one JSON object with the signing secrets and the headers
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    Column("failures", Integer, nullable=False, server_default="0"),
+    Column("failing_since", Utc),
+    Column("error", Text, nullable=False, server_default=""),
+    Column("next_at", Utc),
+    Column("delivered_at", Utc),
+    UniqueConstraint("org_id", "name"),
+)
+
+# Events on their way to sinks; each sink's go out in the order of their numbers.
+deliveries = Table(
+    "deliveries",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("sink_id", Uuid, ForeignKey("sinks.id", ondelete="CASCADE"), nullable=False),
+    _owner(),
+    Column("event_id", Uuid, nullable=False),
+    Column("event", String(32), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("body", Text, nullable=False),  # JSON
+    Column("state", String(16), nullable=False),
+    Column("attempts", Integer, nullable=False),
+    Column("error", Text, nullable=False),
+    Column("attempted_at", Utc),
+    UniqueConstraint("sink_id", "event_id"),
+    Index(None, "sink_id", "state", "number"),
+    Index(None, "state", "attempted_at"),
+    sqlite_autoincrement=True,
 )

@@ -17,12 +17,15 @@ from postern.api.app import create_app
 from postern.api.control.server import ControlServer
 from postern.api.info import ServerInfo
 from postern.domain.server import Endpoint
+from postern.integrations.identity.addresses import networks_of
+from postern.integrations.sinks.senders import Senders
 from postern.process import announce_ready
+from postern.services.telling.sending import Sending
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
-from postern.wiring.app import App, open_app
+from postern.wiring.app import App, now, open_app
 
 GRACE = 3  # seconds that requests have to end when the gateway stops
 
@@ -54,6 +57,12 @@ def build_control(settings: Settings, app: App) -> ControlServer:
         key=material.key.read_bytes(),
         tunnel_url=_tunnel_url(settings),
     )
+
+
+def build_sending(settings: Settings, app: App) -> Sending:
+    """Raises Misconfigured."""
+    networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
+    return Sending(app.stores.deliveries, app.stores.leases, Senders(socket.gethostname(), networks), now)
 
 
 def _tunnel_url(settings: Settings) -> str:
@@ -96,12 +105,15 @@ async def _serve(settings: Settings) -> None:
         await signals.start()
         control = build_control(settings, app)
         await control.start()
-        upkeep = asyncio.create_task(app.services.upkeep.forever())
+        sending = build_sending(settings, app)
+        work = (app.services.upkeep.forever(), app.services.follow_up.forever(), sending.forever())
+        background = [asyncio.create_task(each) for each in work]
         try:
             await server.serve()
         finally:
-            upkeep.cancel()
-            await asyncio.gather(upkeep, control.stop(), return_exceptions=True)
+            for task in background:
+                task.cancel()
+            await asyncio.gather(*background, control.stop(), return_exceptions=True)
             await signals.stop()
 
 

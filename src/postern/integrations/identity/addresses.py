@@ -22,12 +22,12 @@ _METADATA = frozenset(
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")  # RFC 6052
 
 
-def networks_of(text: str) -> tuple[Network, ...]:
+def networks_of(text: str, setting: str = "POSTERN_PROVIDER_NETWORKS") -> tuple[Network, ...]:
     """From a list with commas, such as `10.0.0.0/8, fd12::/16`. Raises Misconfigured."""
     try:
         return tuple(ipaddress.ip_network(part.strip()) for part in text.split(",") if part.strip())
     except ValueError as error:
-        raise Misconfigured(f"POSTERN_PROVIDER_NETWORKS: {text!r} is not a list of networks: {error}") from None
+        raise Misconfigured(f"{setting}: {text!r} is not a list of networks: {error}") from None
 
 
 def is_loopback_host(host: str) -> bool:
@@ -55,8 +55,16 @@ def checked_url(url: str, *, loopback: bool) -> SplitResult:
     return parts
 
 
-def check_address(text: str, *, loopback: bool, allowed: tuple[Network, ...]) -> None:
-    """`allowed` are private networks that are fine. Raises Unavailable."""
+def check_address(
+    text: str,
+    *,
+    loopback: bool,
+    allowed: tuple[Network, ...],
+    what: str = "the identity provider",
+    setting: str = "POSTERN_PROVIDER_NETWORKS",
+) -> None:
+    """`allowed` are private networks that are fine, and `setting` names them; `what` is at that address. Raises
+    Unavailable."""
     address = _inner(ipaddress.ip_address(text.partition("%")[0]))
     if address.is_loopback:
         fine = loopback
@@ -66,8 +74,8 @@ def check_address(text: str, *, loopback: bool, allowed: tuple[Network, ...]) ->
         fine = address.is_global or any(address in network for network in allowed)
     if not fine:
         raise Unavailable(
-            f"the identity provider has the address {address}, which is not public; if it is meant to be in a private "
-            "network, name that network in POSTERN_PROVIDER_NETWORKS"
+            f"{what} has the address {address}, which is not public; if it is meant to be in a private network, name "
+            f"that network in {setting}"
         )
 
 

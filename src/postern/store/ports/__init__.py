@@ -58,6 +58,7 @@ from postern.store.ports.targets import (
     Standing,
     WorkerStore,
 )
+from postern.store.ports.telling import DeliveryStore, FollowUpStore, ReportStore, SinkStore
 
 __all__ = [
     "AccessRuleStore",
@@ -75,8 +76,10 @@ __all__ = [
     "CredentialStore",
     "DataKey",
     "DataKeyStore",
+    "DeliveryStore",
     "Ended",
     "ErrandStore",
+    "FollowUpStore",
     "Follower",
     "Founding",
     "FoundingStore",
@@ -96,6 +99,7 @@ __all__ = [
     "PrincipalFilter",
     "PrincipalStore",
     "Recordings",
+    "ReportStore",
     "ResourceStore",
     "SchemaStore",
     "SecondFactorStore",
@@ -107,6 +111,7 @@ __all__ = [
     "Signals",
     "SigningKey",
     "SigningKeyStore",
+    "SinkStore",
     "Standing",
     "Stores",
     "Topic",
@@ -133,7 +138,11 @@ class Stores(Protocol):
     @property
     def credentials(self) -> CredentialStore: ...
     @property
+    def deliveries(self) -> DeliveryStore: ...
+    @property
     def errands(self) -> ErrandStore: ...
+    @property
+    def follow_up(self) -> FollowUpStore: ...
     @property
     def foundings(self) -> FoundingStore: ...
     @property
@@ -153,6 +162,8 @@ class Stores(Protocol):
     @property
     def principals(self) -> PrincipalStore: ...
     @property
+    def reports(self) -> ReportStore: ...
+    @property
     def resources(self) -> ResourceStore: ...
     @property
     def schema(self) -> SchemaStore: ...
@@ -168,6 +179,8 @@ class Stores(Protocol):
     def settings(self) -> SettingStore: ...
     @property
     def signing_keys(self) -> SigningKeyStore: ...
+    @property
+    def sinks(self) -> SinkStore: ...
     @property
     def vouchers(self) -> VoucherStore: ...
     @property

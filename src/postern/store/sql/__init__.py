@@ -11,7 +11,9 @@ from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
+from postern.store.sql.deliveries import SqlDeliveries
 from postern.store.sql.errands import SqlErrands
+from postern.store.sql.follow_up import SqlFollowUp
 from postern.store.sql.foundings import SqlFoundings
 from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
@@ -22,12 +24,14 @@ from postern.store.sql.machines import SqlMachines
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
 from postern.store.sql.relay_workers import SqlRelayWorkers
+from postern.store.sql.reports import SqlReports
 from postern.store.sql.resources import SqlResources
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
 from postern.store.sql.session_texts import SqlSessionTexts
 from postern.store.sql.sessions import SqlSessions
+from postern.store.sql.sinks import SqlSinks
 from postern.store.sql.token_keys import SqlSigningKeys
 from postern.store.sql.vouchers import SqlVouchers
 
@@ -43,7 +47,9 @@ class SqlStores:
         self.audit = SqlAudit(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
+        self.deliveries = SqlDeliveries(database, encryption)
         self.errands = SqlErrands(database)
+        self.follow_up = SqlFollowUp(database)
         self.foundings = SqlFoundings(database, encryption)
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)
@@ -53,6 +59,7 @@ class SqlStores:
         self.machines = SqlMachines(database)
         self.organisations = SqlOrganisations(database)
         self.principals = SqlPrincipals(database)
+        self.reports = SqlReports(database)
         self.resources = SqlResources(database)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
@@ -61,5 +68,6 @@ class SqlStores:
         self.sessions = SqlSessions(database, encryption)
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)
+        self.sinks = SqlSinks(database, encryption)
         self.vouchers = SqlVouchers(database, encryption)
         self.workers = SqlRelayWorkers(database)

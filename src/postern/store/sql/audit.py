@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, insert, select
+from sqlalchemy import ColumnElement, Connection, insert, select
 
 from postern.domain.lists import Listed, Page
 from postern.store.database import Database
 from postern.store.ports import AuditEntry, AuditFilter
-from postern.store.schema import audit_log
+from postern.store.schema import audit_log, untold_entries
 from postern.store.sql.rows import count_of
 
 _FIELDS = [column.name for column in audit_log.c]
@@ -21,9 +21,13 @@ class SqlAudit:
         self._database = database
 
     async def add(self, entry: AuditEntry) -> None:
-        async with self._database.statement() as connection:
-            values = {name: getattr(entry, name) for name in _FIELDS}
-            await connection.execute(insert(audit_log).values(values))
+        values = {name: getattr(entry, name) for name in _FIELDS}
+
+        def work(connection: Connection) -> None:
+            connection.execute(insert(audit_log).values(values))
+            connection.execute(insert(untold_entries).values(entry_id=entry.id))
+
+        await self._database.together(work)
 
     async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         conditions = _conditions(org_id, wanted)

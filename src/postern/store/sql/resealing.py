@@ -19,6 +19,7 @@ from postern.store.schema import (
     org_settings,
     second_factors,
     session_starts,
+    sinks,
     token_keys,
     users,
     vouchers,
@@ -59,6 +60,7 @@ class _Place:
 
 PLACES = (
     _Place(connections, "secret", lambda row: f"connections/{row.id}"),
+    _Place(sinks, "secret", lambda row: f"sinks/{row.id}"),
     _Place(logins, "provider_refresh", lambda row: f"logins/{row.id}"),
     _Place(second_factors, "material", lambda row: f"second_factors/{row.id}", owner="user_id"),
     _Place(org_settings, "value", lambda row: f"org_settings/{row.org_id}/{row.name}"),

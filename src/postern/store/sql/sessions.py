@@ -7,7 +7,18 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Integer,
+    bindparam,
+    delete,
+    insert,
+    literal_column,
+    or_,
+    select,
+    update,
+)
 
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.lists import Page, Stretch
@@ -17,6 +28,7 @@ from postern.store.batch import Batch
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import Ended, SessionFilter
+from postern.store.ports.telling import ENDED, UNCOUNTED
 from postern.store.prepared import Prepared
 from postern.store.schema import session_starts, sessions, unread_sessions
 from postern.store.sql.rows import session_of
@@ -27,6 +39,7 @@ _ADD = Prepared(insert(sessions))
 _SET = update(sessions).where(sessions.c.id == bindparam("session"))
 _SET = _SET.values(
     {name: bindparam(f"new_{name}", type_=sessions.c[name].type) for name in sorted(CHANGES[SessionEvent.ENDED])}
+    | {"pending": literal_column(f"pending | {ENDED | UNCOUNTED}", Integer)}
 )
 
 
@@ -39,7 +52,7 @@ _END = Prepared(_SET.where(_can(SessionEvent.ENDED)))
 _WITHDRAW = _SET.where(_can(SessionEvent.WITHDRAWN))
 _UNREAD = Prepared(insert(unread_sessions))
 _TAKEN = {column.name for column in sessions.c} - (
-    {"principal_id", "source", "end_reason", "end_detail", "refused", "masked"}
+    {"principal_id", "source", "end_reason", "end_detail", "refused", "masked", "pending"}
 )
 _MOST = 2**31 - 1
 _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")

@@ -1,0 +1,136 @@
+"""Sinks."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Annotated, Any, ClassVar
+from uuid import UUID
+
+from pydantic import Field
+
+from postern.api.schemas.common import Answer, Body
+from postern.domain.secret import Secret
+from postern.domain.sink import Delivery, DeliveryState, EventKind, Sink, SinkKind, SinkStatus
+from postern.services.telling.sinks import SinkFields
+
+_Kind = Annotated[SinkKind, Field(strict=False)]
+_Events = list[Annotated[EventKind, Field(strict=False)]]
+
+
+class SinkChange(Body):
+    """What is left out, or null, stays as it is."""
+
+    read_only: ClassVar[frozenset[str]] = frozenset(
+        {"id", "status", "header_names", "signing_secrets", "created_at", "updated_at", "delivered_at"}
+        | {"failures", "failing_since", "last_error", "next_attempt_at", "secret"}
+    )
+
+    name: str | None = None
+    kind: _Kind | None = None
+    address: str | None = Field(None, description="https://…, or syslog+tls://, syslog+tcp://, syslog+udp://HOST:PORT")
+    events: _Events | None = None
+    paused: bool | None = None
+    with_script: bool | None = Field(None, description="Whether sessions are told with their script")
+    authority: str | None = Field(None, description="PEM of the receiver's CA; empty when it is publicly trusted")
+    headers: dict[str, str] | None = Field(None, description="Sent with each request; never shown again")
+
+    def fields(self) -> SinkFields:
+        return SinkFields(
+            name=self.name,
+            kind=self.kind,
+            address=self.address,
+            events=None if self.events is None else tuple(self.events),
+            paused=self.paused,
+            with_script=self.with_script,
+            authority=self.authority,
+            headers=None if self.headers is None else {name: Secret(value) for name, value in self.headers.items()},
+        )
+
+
+class SinkRequest(SinkChange):
+    name: str
+    kind: _Kind
+    address: str
+    events: _Events
+
+
+class SinkAnswer(Answer):
+    id: UUID
+    name: str
+    kind: SinkKind
+    address: str
+    events: list[EventKind]
+    status: SinkStatus = Field(description="gone: the receiver answered that it wants no events any more")
+    paused: bool
+    with_script: bool
+    authority: str
+    header_names: list[str]
+    created_at: datetime | None
+    updated_at: datetime | None
+    delivered_at: datetime | None = Field(description="When it took an event last")
+    failures: int = Field(description="How often in a row the next event could not be delivered")
+    failing_since: datetime | None
+    last_error: str
+    next_attempt_at: datetime | None
+
+    @classmethod
+    def of(cls, sink: Sink) -> SinkAnswer:
+        return cls(**_shown(sink))
+
+
+class NewSinkAnswer(SinkAnswer):
+    secret: str | None = Field(description="What a webhook's events are signed with: shown this once")
+
+    @classmethod
+    def made(cls, sink: Sink, secret: Secret | None) -> NewSinkAnswer:
+        return cls(**_shown(sink), secret=secret.reveal() if secret else None)
+
+
+class SinkSecretAnswer(Answer):
+    secret: str = Field(description="Shown this once; the one before it signs, too, for 24 hours")
+
+
+class TestAnswer(Answer):
+    __test__ = False
+
+    number: int = Field(description="Of the delivery; the list of deliveries says how it went")
+
+
+class DeliveryAnswer(Answer):
+    number: int
+    event_id: UUID = Field(description="The same for each try, and each sink")
+    event: EventKind
+    created_at: datetime
+    state: DeliveryState
+    attempts: int
+    last_error: str
+    attempted_at: datetime | None
+    body: dict[str, Any]
+
+    @classmethod
+    def of(cls, delivery: Delivery) -> DeliveryAnswer:
+        return cls(
+            number=delivery.number,
+            event_id=delivery.event_id,
+            event=delivery.event,
+            created_at=delivery.at,
+            state=delivery.state,
+            attempts=delivery.attempts,
+            last_error=delivery.error,
+            attempted_at=delivery.attempted_at,
+            body=json.loads(delivery.body),
+        )
+
+
+def _shown(sink: Sink) -> dict[str, Any]:
+    names = ("id", "name", "kind", "address", "status", "with_script", "authority")
+    return {name: getattr(sink, name) for name in (*names, "created_at", "updated_at", "delivered_at")} | {
+        "events": list(sink.events),
+        "paused": sink.status is SinkStatus.PAUSED,
+        "header_names": sorted(sink.headers),
+        "failures": sink.trouble.failures,
+        "failing_since": sink.trouble.since,
+        "last_error": sink.trouble.error,
+        "next_attempt_at": sink.trouble.next_at,
+    }

@@ -1,0 +1,118 @@
+"""Sinks: where an organisation's events go, outside of this server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from uuid import UUID
+
+from postern.domain.secret import Secret
+
+
+class SinkKind(StrEnum):
+    WEBHOOK = "webhook"
+    SYSLOG = "syslog"
+    OTLP = "otlp"
+
+
+class EventKind(StrEnum):
+    """What is told. A session that was killed has both `session.ended` and `session.killed`."""
+
+    SESSION_OPENED = "session.opened"
+    SESSION_ENDED = "session.ended"
+    SESSION_KILLED = "session.killed"
+    SESSION_REFUSED = "session.refused"  # it has ended, and a rule refused something in it
+    AUDIT_ENTRY = "audit.entry"
+    SINK_TEST = "sink.test"  # when an administrator asks for one, whatever the sink is for
+
+
+class SinkStatus(StrEnum):
+    ACTIVE = "active"
+    PAUSED = "paused"  # by an administrator: events wait
+    GONE = "gone"  # the receiver said that there is nothing any more, and will not be asked again
+
+
+class DeliveryState(StrEnum):
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    GIVEN_UP = "given_up"
+
+
+@dataclass(frozen=True, slots=True)
+class SigningSecret:
+    """`whsec_` and Base64, as https://www.standardwebhooks.com has it. One that was replaced signs until `until`."""
+
+    value: Secret
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """Why a sink's first event waits: how often in a row it could not be delivered, since when, and when it is tried
+    again."""
+
+    failures: int = 0
+    since: datetime | None = None
+    error: str = ""
+    next_at: datetime | None = None
+
+
+NO_TROUBLE = Trouble()
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """`address` is a URL: https:, or syslog+tls:, syslog+tcp:, syslog+udp:. `headers` go with each request. `authority`
+    is the PEM of the CA that issued the receiver's certificate; empty when that is publicly trusted."""
+
+    id: UUID
+    org_id: UUID
+    name: str
+    kind: SinkKind
+    address: str
+    events: tuple[EventKind, ...]
+    status: SinkStatus = SinkStatus.ACTIVE
+    with_script: bool = False
+    authority: str = ""
+    secrets: tuple[SigningSecret, ...] = ()
+    headers: Mapping[str, Secret] = field(default_factory=dict)
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+    trouble: Trouble = NO_TROUBLE
+    delivered_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOutline:
+    """What decides whether an event is for a sink."""
+
+    id: UUID
+    org_id: UUID
+    events: frozenset[EventKind]
+    with_script: bool
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NewDelivery:
+    """An event for one sink. `event_id` is the same for each sink and each try. `body` is a JSON object."""
+
+    sink_id: UUID
+    org_id: UUID
+    event_id: UUID
+    event: EventKind
+    at: datetime
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery(NewDelivery):
+    """Deliveries of a sink go out in the order of their numbers."""
+
+    number: int
+    state: DeliveryState
+    attempts: int
+    error: str
+    attempted_at: datetime | None

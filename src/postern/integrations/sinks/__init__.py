@@ -1,0 +1,1 @@
+"""Receivers of events: webhooks, syslog servers and OpenTelemetry collectors."""

@@ -1,0 +1,92 @@
+"""OpenTelemetry logs: OTLP over HTTP as JSON (https://opentelemetry.io/docs/specs/otlp/#otlphttp)."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from postern.domain.sink import Delivery, EventKind, Sink
+from postern.domain.text import one_line
+from postern.integrations.sinks.receivers import Receivers
+
+log = logging.getLogger(__name__)
+
+_INFO, _WARN = (9, "INFO"), (13, "WARN")
+_SEVERITY = {EventKind.SESSION_KILLED: _WARN, EventKind.SESSION_REFUSED: _WARN}
+
+
+class OtlpSender:
+    """`host` is what this machine is called."""
+
+    def __init__(self, receivers: Receivers, host: str) -> None:
+        self._receivers = receivers
+        self._host = host
+
+    async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
+        """In one request."""
+        body = json.dumps(request(deliveries, self._host, now)).encode()
+        headers = {"Content-Type": "application/json", "User-Agent": "postern"}
+        answer = await self._receivers.post(sink, body, headers)
+        rejected, why = _rejected(answer)
+        if rejected:  # which the protocol forbids to send again
+            log.warning(
+                "the collector of sink %s rejected %d of %d events: %s", sink.id, rejected, len(deliveries), why
+            )
+
+
+def request(deliveries: Sequence[Delivery], host: str, now: datetime) -> dict[str, Any]:
+    """An ExportLogsServiceRequest."""
+    resource = {"attributes": _pairs({"service.name": "postern", "host.name": host})}
+    records = [_record(one, now) for one in deliveries]
+    return {
+        "resourceLogs": [{"resource": resource, "scopeLogs": [{"scope": {"name": "postern"}, "logRecords": records}]}]
+    }
+
+
+def _record(one: Delivery, now: datetime) -> dict[str, Any]:
+    number, text = _SEVERITY.get(one.event, _INFO)
+    return {
+        "timeUnixNano": _nanoseconds(one.at),
+        "observedTimeUnixNano": _nanoseconds(now),
+        "severityNumber": number,
+        "severityText": text,
+        "eventName": one.event,
+        "body": _value(json.loads(one.body)["data"]),
+        "attributes": _pairs({"event.id": str(one.event_id)}),
+    }
+
+
+def _nanoseconds(moment: datetime) -> str:
+    return str(int(moment.timestamp()) * 1_000_000_000 + moment.microsecond * 1_000)
+
+
+def _value(given: Any) -> dict[str, Any]:
+    """An AnyValue; 64-bit numbers are texts in OTLP's JSON."""
+    if given is None:
+        return {}
+    if isinstance(given, bool):
+        return {"boolValue": given}
+    if isinstance(given, int):
+        return {"intValue": str(given)} if abs(given) < 1 << 63 else {"stringValue": str(given)}
+    if isinstance(given, float):
+        return {"doubleValue": given}
+    if isinstance(given, list):
+        return {"arrayValue": {"values": [_value(one) for one in given]}}
+    if isinstance(given, dict):
+        return {"kvlistValue": {"values": _pairs(given)}}
+    return {"stringValue": str(given)}
+
+
+def _pairs(given: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"key": name, "value": _value(value)} for name, value in given.items()]
+
+
+def _rejected(answer: bytes) -> tuple[int, str]:
+    try:
+        partial = json.loads(answer or b"{}").get("partialSuccess") or {}
+        return int(partial.get("rejectedLogRecords") or 0), one_line(str(partial.get("errorMessage", "")))[:200]
+    except (ValueError, AttributeError, TypeError, RecursionError):
+        return 0, ""

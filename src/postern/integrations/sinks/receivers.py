@@ -1,0 +1,133 @@
+"""The way to receivers of events: which addresses they may have, and requests to them, bounded in time and size.
+
+Whoever administers an organisation chooses addresses that this server then talks to. None of these may reach what only
+this machine, its cloud or its network can reach, unless the settings of the machine name that network.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import ssl
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import cache
+
+import httpx
+
+from postern.domain.sink import Sink
+from postern.errors import Denied, NotFound, Unavailable
+from postern.integrations.identity.addresses import Network, check_address
+from postern.integrations.identity.fetch import Resolve, resolve
+
+LIMIT = 64 * 1024  # bytes of an answer
+DEADLINE = 10.0  # seconds for each step of a request
+SETTING = "POSTERN_SINK_NETWORKS"
+_CLIENTS = 100
+_UNWANTED = frozenset({400, 413, 415, 422})  # by which a receiver says that it cannot take this very event
+
+
+class Receivers:
+    """`allowed` are private networks in which receivers may be, loopback too."""
+
+    def __init__(self, allowed: tuple[Network, ...] = (), *, resolver: Resolve = resolve) -> None:
+        self._allowed = allowed
+        self._resolve = resolver
+        self._clients: OrderedDict[tuple[object, ...], httpx.AsyncClient] = OrderedDict()
+
+    async def address_of(self, host: str, port: int, *, private: bool = False) -> str:
+        """Where it is, checked; `private`: it must be in a network that the settings name. Raises Unavailable."""
+        try:
+            found = await self._resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise Unavailable(f"the address of {host} cannot be found: {error}") from None
+        if not found:
+            raise Unavailable(f"{host} has no address")
+        for text in found:
+            known = self._is_allowed(text)
+            if private and not known:
+                raise Unavailable(
+                    f"{host} has the address {text}; without TLS events go only into networks that {SETTING} names"
+                )
+            check_address(text, loopback=known, allowed=self._allowed, what=host, setting=SETTING)
+        return found[0]
+
+    def _is_allowed(self, text: str) -> bool:
+        address = ipaddress.ip_address(text.partition("%")[0])
+        return any(address in network for network in self._allowed)
+
+    async def post(self, sink: Sink, body: bytes, headers: Mapping[str, str]) -> bytes:
+        """What it answered, when it took it. Raises Denied when it does not want this event, NotFound when it wants
+        nothing any more, Unavailable."""
+        url = httpx.URL(sink.address)
+        host = url.host
+        address = await self.address_of(host, url.port or (443 if url.scheme == "https" else 80))
+        own = {name: value.reveal() for name, value in sink.headers.items()}
+        # The certificate must be for the name, also where the address is what is connected to.
+        request = self._client(sink).build_request(
+            "POST",
+            url.copy_with(host=address),
+            headers={**own, **headers, "Host": url.netloc.decode(), "Accept-Encoding": "identity"},
+            content=body,
+            extensions={"sni_hostname": host},
+        )
+        try:
+            answer = await self._client(sink).send(request, stream=True, follow_redirects=False)
+            try:
+                content = await _bounded(answer)
+            finally:
+                await answer.aclose()
+        except (OSError, httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
+            raise Unavailable(f"{host} cannot be reached: {str(error) or type(error).__name__}") from None
+        _check(host, answer.status_code)
+        return content
+
+    def _client(self, sink: Sink) -> httpx.AsyncClient:
+        key = (sink.id, sink.address, sink.authority)
+        if key not in self._clients:
+            self._clients[key] = httpx.AsyncClient(
+                verify=trust(sink.authority),
+                trust_env=False,
+                timeout=DEADLINE,
+                limits=httpx.Limits(max_connections=1, keepalive_expiry=30),
+            )
+            while len(self._clients) > _CLIENTS:
+                # Whoever still uses it keeps it; its connections end with it.
+                self._clients.popitem(last=False)
+        self._clients.move_to_end(key)
+        return self._clients[key]
+
+    async def close(self) -> None:
+        while self._clients:
+            await self._clients.popitem()[1].aclose()
+
+
+@cache
+def _system_trust() -> ssl.SSLContext:
+    return ssl.create_default_context()
+
+
+def trust(authority: str) -> ssl.SSLContext:
+    """The sink's own authority alone where it has one, else those of this system."""
+    return ssl.create_default_context(cadata=authority) if authority else _system_trust()
+
+
+async def _bounded(answer: httpx.Response) -> bytes:
+    """Nobody needs more of it; what a receiver sends beyond that is not read."""
+    received = bytearray()
+    async for chunk in answer.aiter_raw():
+        received += chunk
+        if len(received) >= LIMIT:
+            break
+    return bytes(received[:LIMIT])
+
+
+def _check(host: str, status: int) -> None:
+    if 200 <= status < 300:
+        return
+    if status == 410:
+        raise NotFound(f"{host} answered 410: it wants no events any more")
+    if status in _UNWANTED:
+        raise Denied(f"{host} answered {status}: it does not want this event")
+    if 300 <= status < 400:
+        raise Unavailable(f"{host} answered {status}: redirects are not followed; set the address where it leads")
+    raise Unavailable(f"{host} answered {status}")

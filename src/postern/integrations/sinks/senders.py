@@ -1,0 +1,31 @@
+"""The sender for each kind of sink."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from postern.domain.sink import Delivery, Sink, SinkKind
+from postern.integrations.identity.addresses import Network
+from postern.integrations.identity.fetch import Resolve, resolve
+from postern.integrations.sinks.otlp import OtlpSender
+from postern.integrations.sinks.receivers import Receivers
+from postern.integrations.sinks.syslog import SyslogSender
+from postern.integrations.sinks.webhook import WebhookSender
+
+
+class Senders:
+    def __init__(self, host: str, allowed: tuple[Network, ...] = (), *, resolver: Resolve = resolve) -> None:
+        self._receivers = Receivers(allowed, resolver=resolver)
+        self._by_kind: dict[SinkKind, WebhookSender | SyslogSender | OtlpSender] = {
+            SinkKind.WEBHOOK: WebhookSender(self._receivers),
+            SinkKind.SYSLOG: SyslogSender(self._receivers, host),
+            SinkKind.OTLP: OtlpSender(self._receivers, host),
+        }
+
+    async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
+        """Raises as services.telling.sending.Sender says."""
+        await self._by_kind[sink.kind].send(sink, deliveries, now)
+
+    async def close(self) -> None:
+        await self._receivers.close()

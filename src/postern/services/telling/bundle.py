@@ -1,0 +1,25 @@
+"""The services that tell what happened, built together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.services.telling.follow_up import FollowUp
+from postern.services.telling.reports import Reports
+from postern.services.telling.sinks import Sinks
+from postern.store.ports import Clock, Stores
+
+
+@dataclass(frozen=True)
+class TellingServices:
+    follow_up: FollowUp
+    reports: Reports
+    sinks: Sinks
+
+
+def build_telling(stores: Stores, now: Clock) -> TellingServices:
+    return TellingServices(
+        follow_up=FollowUp(stores.follow_up, stores.sinks, stores.leases, now),
+        reports=Reports(stores.reports, now),
+        sinks=Sinks(stores.sinks, stores.deliveries, now),
+    )

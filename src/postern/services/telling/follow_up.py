@@ -1,0 +1,196 @@
+"""What is done about sessions after they began and after they ended, behind the back of those who wait.
+
+One process at a time does it, over all machines. It can be killed at any point: what is done about a session and the
+mark that it was done are one transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+from postern.domain.principal import Principal
+from postern.domain.report import Counts, slot_of
+from postern.domain.session import EndReason
+from postern.domain.sink import EventKind, SinkOutline
+from postern.errors import Conflict, PosternError
+from postern.services.identity.users import require_admin
+from postern.services.server.trail import changed
+from postern.services.telling.events import of_entry, of_session
+from postern.store.ports import AuditEntry, Clock
+from postern.store.ports.recordings import LeaseStore
+from postern.store.ports.telling import (
+    ENDED,
+    OPENED,
+    UNCOUNTED,
+    CountKey,
+    FollowUpStore,
+    Pending,
+    Settled,
+    SinkStore,
+)
+
+log = logging.getLogger(__name__)
+
+INTERVAL = 1.0  # seconds between two looks while there is nothing to do
+LEASE = "follow-up"
+HELD = timedelta(seconds=30)
+BATCH = 500  # sessions in one transaction
+REBUILD_TRIES = 30  # to have the lease, a tenth of a second apart
+MARKED = 3_000  # sessions that are marked in one step of a rebuild
+MAX_INFO_TYPES = 64  # of one session; there are fewer detectors
+
+_FAILED = frozenset(
+    {EndReason.FAILED, EndReason.PROTOCOL_VIOLATION, EndReason.RECORDING_FAILED, EndReason.GATEWAY_CRASHED}
+)
+_KILLED = frozenset({EndReason.KILLED, EndReason.REVOKED})
+
+
+class Lease:
+    """What this process holds of a lease; renewed when half of its time is over."""
+
+    def __init__(self, store: LeaseStore, name: str, now: Clock, held: timedelta = HELD) -> None:
+        self._store = store
+        self._name = name
+        self._now = now
+        self._held = held
+        self._holder = str(uuid4())
+        self._until: datetime | None = None
+
+    async def have(self) -> bool:
+        """Whether it is ours, now and for half of its time at least."""
+        now = self._now()
+        if self._until is not None and self._until - now > self._held / 2:
+            return True
+        taken = await self._store.take(self._name, self._holder, now, self._held)
+        self._until = now + self._held if taken else None
+        return self._until is not None
+
+    async def release(self) -> None:
+        if self._until is not None:
+            self._until = None
+            await self._store.release(self._name, self._holder)
+
+
+class FollowUp:
+    def __init__(self, store: FollowUpStore, sinks: SinkStore, leases: LeaseStore, now: Clock) -> None:
+        self._store = store
+        self._sinks = sinks
+        self._turn = asyncio.Lock()
+        self._lease = Lease(leases, LEASE, now)
+
+    async def once(self) -> int:
+        """A batch. How many were done; 0 also where another process does it. Raises Unavailable."""
+        async with self._turn:
+            sinks = await self._sinks.outlines()
+            opened = OPENED if any(EventKind.SESSION_OPENED in sink.events for sink in sinks) else 0
+            scripts = any(sink.with_script for sink in sinks)
+            found = await self._store.pending(opened | ENDED | UNCOUNTED, BATCH, with_scripts=scripts)
+            untold = await self._store.untold(BATCH)
+            if not (found or untold) or not await self._lease.have():
+                return 0
+            await self._tell(untold, sinks)
+            found.sort(key=lambda one: one.session.end_date or one.session.start_date)
+            settled = [Settled(one, tuple(counted(one)), tuple(of_session(one, sinks))) for one in found]
+            done = await self._store.settle(settled) if settled else 0
+            if len(found) < BATCH:  # whoever waits for the lease has its turn now
+                await self._lease.release()
+            return done + len(untold)
+
+    async def _tell(self, untold: list[AuditEntry], sinks: list[SinkOutline]) -> None:
+        if untold:
+            await self._store.tell(untold, [told for entry in untold for told in of_entry(entry, sinks)])
+
+    async def forever(self, interval: float = INTERVAL) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                done = 0
+                try:
+                    done = await self.once()
+                except PosternError as error:  # the store does not answer: the next round does it
+                    log.warning("follow-up: %s", error)
+                except Exception:
+                    log.exception("follow-up: this round came to nothing")
+                await asyncio.sleep(0 if done else interval)
+        finally:
+            await asyncio.shield(self._lease.release())
+
+    async def rebuild(self, principal: Principal) -> None:
+        """Counts all sessions of the caller's organisation anew, within a while. Raises Denied, Conflict."""
+        require_admin(principal, "rebuild reports")
+        async with self._turn:
+            await self._wait_for_lease()
+            try:
+                # In this order: killed in between, it leaves too little, which the next rebuild makes up for.
+                await self._store.forget_counts(principal.org_id)
+                place = await self._store.count_again(principal.org_id, None, MARKED)
+                while place is not None:
+                    if not await self._lease.have():
+                        raise Conflict("this was interrupted: reports count too little until it is done again")
+                    place = await self._store.count_again(principal.org_id, place, MARKED)
+            finally:
+                await self._lease.release()
+        changed(None, {"organisation": principal.org_id})
+
+    async def _wait_for_lease(self) -> None:
+        for _ in range(REBUILD_TRIES):
+            if await self._lease.have():
+                return
+            await asyncio.sleep(0.1)
+        raise Conflict("sessions are being counted right now; try again in half a minute")
+
+
+def counted(one: Pending) -> Iterator[tuple[CountKey, Counts]]:
+    """What a session adds to the reports. Nothing while it was not to be counted."""
+    if not one.bits & UNCOUNTED:
+        return
+    session, metrics = one.session, one.session.metrics
+    masking = _mapping(metrics.get("data_masking"))
+    types = {str(name)[:128]: _number(hits) for name, hits in _mapping(masking.get("info_types")).items() if name}
+    ended = session.end_date or session.start_date
+    yield (
+        _key(one, ""),
+        Counts(
+            sessions=1,
+            failed=int(one.end_reason in _FAILED),
+            killed=int(one.end_reason in _KILLED),
+            operations=_number(metrics.get("operations")),
+            refused=_number(metrics.get("refused")),
+            masked=sum(types.values()),
+            transformed_bytes=_number(masking.get("transformed_bytes")),
+            recorded_bytes=session.event_size,
+            milliseconds=max(0, round((ended - session.start_date).total_seconds() * 1000)),
+        ),
+    )
+    for name, hits in list(types.items())[:MAX_INFO_TYPES]:
+        if hits:
+            yield _key(one, name), Counts(sessions=1, masked=hits)
+
+
+def _key(one: Pending, info_type: str) -> CountKey:
+    session = one.session
+    return CountKey(
+        session.org_id,
+        slot_of(session.start_date),
+        session.connection_id,
+        one.principal_id,
+        str(session.verb),
+        info_type,
+        session.connection,
+        session.type,
+        session.connection_subtype,
+        session.user,
+    )
+
+
+def _mapping(given: Any) -> Mapping[str, Any]:
+    return given if isinstance(given, Mapping) else {}
+
+
+def _number(given: Any) -> int:
+    return given if isinstance(given, int) and given > 0 else 0

@@ -1,0 +1,157 @@
+"""Deliveries: each sink's events go out in their order, each at least once.
+
+One process at a time sends, over all machines. A sink whose receiver does not answer waits longer each time, and holds
+up nobody else: each has a task of its own, and what it waits for has a deadline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.sink import NO_TROUBLE, Delivery, Sink, SinkKind
+from postern.domain.text import one_line
+from postern.errors import Denied, NotFound, PosternError
+from postern.services.telling.follow_up import Lease
+from postern.store.ports import Clock
+from postern.store.ports.recordings import LeaseStore
+from postern.store.ports.telling import DeliveryStore
+
+log = logging.getLogger(__name__)
+
+INTERVAL = 1.0  # seconds between two looks
+LEASE = "deliveries"
+DEADLINE = 12.0  # seconds for one try, whatever the sender does; less than half a lease
+KEPT_TRYING = timedelta(days=3)  # from the event on
+REFUSALS = 5  # tries of an event that a receiver which lives does not want
+FIRST_DELAY, LONGEST_DELAY = 5.0, 3600.0  # seconds
+MOST_WAITING = 100_000  # events of a sink
+MOST_AT_ONCE = 50  # sinks that are sent to side by side
+BOUNDED_EVERY = timedelta(minutes=10)
+DELIVERED_STAY, GIVEN_UP_STAY = timedelta(days=1), timedelta(days=30)
+_IN_A_ROW = 50  # tries with a sink as it was read
+_TOGETHER = {SinkKind.WEBHOOK: 1, SinkKind.SYSLOG: 100, SinkKind.OTLP: 100}
+
+
+class Sender(Protocol):
+    async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
+        """All of them or none, as far as can be known. Raises Denied when the receiver answers that it does not want
+        these, NotFound when it wants nothing any more, Unavailable and Invalid."""
+
+    async def close(self) -> None: ...
+
+
+class Sending:
+    def __init__(self, deliveries: DeliveryStore, leases: LeaseStore, sender: Sender, now: Clock) -> None:
+        self._deliveries = deliveries
+        self._sender = sender
+        self._now = now
+        self._lease = Lease(leases, LEASE, now)
+        self._running: dict[UUID, asyncio.Task[None]] = {}
+        self._bounded_at: datetime | None = None
+
+    async def once(self) -> None:
+        """Begins what is due, and returns; nothing where another process sends. Raises Unavailable."""
+        now = self._now()
+        due = await self._deliveries.due(now)
+        is_time = self._bounded_at is None or now - self._bounded_at >= BOUNDED_EVERY
+        if not (due or is_time) or not await self._lease.have():
+            return
+        if is_time:
+            self._bounded_at = now
+            await self._deliveries.bound(MOST_WAITING, now)
+            await self._deliveries.prune(now - DELIVERED_STAY, now - GIVEN_UP_STAY)
+        for sink in due:
+            if sink.id not in self._running and len(self._running) < MOST_AT_ONCE:
+                task = self._running[sink.id] = asyncio.create_task(self._drain(sink))
+                task.add_done_callback(lambda _, key=sink.id: self._running.pop(key, None))  # type: ignore[misc]
+
+    async def settled(self) -> None:
+        """When all that was begun has ended."""
+        while self._running:
+            await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def forever(self, interval: float = INTERVAL) -> None:
+        """Until cancelled."""
+        try:
+            while True:
+                try:
+                    await self.once()
+                except PosternError as error:
+                    log.warning("deliveries: %s", error)
+                except Exception:
+                    log.exception("deliveries: this round came to nothing")
+                await asyncio.sleep(interval)
+        finally:
+            for task in self._running.values():
+                task.cancel()
+            await asyncio.shield(self._end())
+
+    async def _end(self) -> None:
+        await self.settled()
+        await self._sender.close()
+        await self._lease.release()
+
+    async def _drain(self, sink: Sink) -> None:
+        """Until nothing waits any more, a try fails, or it is time to look whether the sink was changed."""
+        try:
+            for _ in range(_IN_A_ROW):
+                # After a failure one by one, so that an event that is not wanted is found.
+                most = 1 if sink.trouble.failures else _TOGETHER[sink.kind]
+                waiting = await self._deliveries.waiting(sink.id, most)
+                if not waiting or not await self._lease.have() or not await self._send(sink, waiting):
+                    return
+                sink = replace(sink, trouble=NO_TROUBLE)
+        except PosternError as error:
+            log.warning("deliveries to a sink: %s", error)
+        except Exception:
+            log.exception("deliveries to the sink %s stopped", sink.id)
+
+    async def _send(self, sink: Sink, waiting: Sequence[Delivery]) -> bool:
+        """Whether they were delivered."""
+        refused = False
+        try:
+            async with asyncio.timeout(DEADLINE):
+                await self._sender.send(sink, waiting, self._now())
+        except NotFound as error:
+            await self._deliveries.gone(sink.id, error.message, self._now())
+            return False
+        except TimeoutError:
+            why = f"the receiver did not answer in {DEADLINE:g} seconds"
+        except Denied as error:
+            why, refused = error.message, True
+        except PosternError as error:
+            why = error.message
+        except Exception as error:
+            log.exception("the sender failed")
+            why = f"the gateway could not send this: {type(error).__name__}"
+        else:
+            await self._deliveries.delivered(sink.id, [one.number for one in waiting], self._now())
+            return True
+        await self._failed(sink, waiting[0], one_line(why), refused=refused)
+        return False
+
+    async def _failed(self, sink: Sink, first: Delivery, why: str, *, refused: bool) -> None:
+        now, before = self._now(), sink.trouble
+        failures = before.failures + 1
+        give_up = now - first.at > KEPT_TRYING or (refused and first.attempts + 1 >= REFUSALS)
+        trouble = replace(
+            before,
+            failures=0 if give_up else failures,
+            since=None if give_up else before.since or now,
+            error=why,
+            next_at=now if give_up else now + timedelta(seconds=delay(failures)),
+        )
+        await self._deliveries.failed(sink.id, first.number, trouble, now, give_up=give_up)
+
+
+def delay(failures: int) -> float:
+    """Seconds until the next try: doubling, with jitter, up to LONGEST_DELAY."""
+    longest = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(failures - 1, 20))
+    return float(longest * random.uniform(0.5, 1.0))  # noqa: S311

@@ -1,0 +1,146 @@
+"""What is told about sessions and writes after the fact: counts for reports, events for sinks.
+
+A session's row says itself what is yet to be done about it (`pending`), so that opening and ending one writes nothing
+more than before, and nothing is forgotten when a process dies: what was done and that it was done are one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.lists import Listed, Page
+from postern.domain.report import Counts, GroupBy, Interval, Masked, ReportFilter, Span
+from postern.domain.session import Session
+from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkOutline, Trouble
+from postern.store.ports.server import AuditEntry
+
+# Bits of `sessions.pending`.
+OPENED, ENDED, UNCOUNTED = 1, 2, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """A session about which `bits` are to be done. `session` is without its script."""
+
+    session: Session
+    principal_id: UUID
+    end_reason: str | None
+    bits: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountKey:
+    org_id: UUID
+    slot: int
+    connection_id: UUID
+    principal_id: UUID
+    verb: str
+    info_type: str
+    connection: str
+    type: str
+    subtype: str
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What is done about one pending session."""
+
+    pending: Pending
+    counts: Sequence[tuple[CountKey, Counts]] = ()
+    deliveries: Sequence[NewDelivery] = ()
+
+
+class FollowUpStore(Protocol):
+    async def pending(self, bits: int, most: int, *, with_scripts: bool = False) -> list[Pending]:
+        """Sessions, of all organisations, about which any of `bits` is to be done; those that only wait to be run are
+        left out."""
+
+    async def settle(self, done: Sequence[Settled]) -> int:
+        """All of it or nothing; what somebody else has done meanwhile is left out. How many were done."""
+
+    async def untold(self, most: int) -> list[AuditEntry]:
+        """Audit entries that nobody was told of, oldest first."""
+
+    async def tell(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
+        """These entries are told by these deliveries. All or nothing."""
+
+    async def forget_counts(self, org_id: UUID) -> None: ...
+
+    async def count_again(
+        self, org_id: UUID, after: tuple[datetime, UUID] | None, most: int
+    ) -> tuple[datetime, UUID] | None:
+        """Marks the next ended sessions as not counted. Where to go on; None after the last."""
+
+
+class ReportStore(Protocol):
+    async def masked(
+        self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy, page: Page
+    ) -> tuple[Listed[Masked], int]:
+        """Most masked first; and how much was masked over all pages."""
+
+    async def counts(self, org_id: UUID, wanted: ReportFilter, span: Span) -> Counts: ...
+
+    async def activity(
+        self,
+        org_id: UUID,
+        wanted: ReportFilter,
+        span: Span,
+        interval: Interval,
+        offset: int,
+        group: GroupBy | None,
+        most: int,
+    ) -> list[tuple[int, str | None, Counts]]:
+        """By hours or days since 1970 in local time, which is `offset` seconds ahead of UTC all the while; `most` rows
+        at most."""
+
+
+class SinkStore(Protocol):
+    async def find(self, org_id: UUID, page: Page) -> Listed[Sink]:
+        """By name."""
+
+    async def get(self, org_id: UUID, name_or_id: str) -> Sink | None:
+        """A name wins over an identifier of the same spelling."""
+
+    async def add(self, sink: Sink, most: int) -> None:
+        """Raises Conflict when the name is taken, TooMany when the organisation has `most` already."""
+
+    async def update(self, sink: Sink) -> None:
+        """What an administrator sets; and trouble is forgotten. Raises Conflict, NotFound."""
+
+    async def remove(self, sink_id: UUID) -> None:
+        """With its deliveries."""
+
+    async def outlines(self) -> list[SinkOutline]:
+        """Of all organisations. One cheap statement."""
+
+
+class DeliveryStore(Protocol):
+    async def add(self, delivery: NewDelivery) -> int:
+        """Its number."""
+
+    async def find(self, sink_id: UUID, state: DeliveryState | None, page: Page) -> Listed[Delivery]:
+        """Newest first."""
+
+    async def due(self, now: datetime) -> list[Sink]:
+        """Sinks of all organisations that are active, have something waiting, and are not to be left alone yet."""
+
+    async def waiting(self, sink_id: UUID, most: int) -> list[Delivery]:
+        """The next ones, in order."""
+
+    async def delivered(self, sink_id: UUID, numbers: Sequence[int], at: datetime) -> None: ...
+
+    async def failed(self, sink_id: UUID, number: int, trouble: Trouble, at: datetime, *, give_up: bool) -> None:
+        """The first one that waits was tried in vain."""
+
+    async def gone(self, sink_id: UUID, error: str, at: datetime) -> None:
+        """The receiver wants nothing any more."""
+
+    async def bound(self, most: int, at: datetime) -> None:
+        """Gives up the oldest of sinks that have more than `most` waiting."""
+
+    async def prune(self, delivered_before: datetime, given_up_before: datetime) -> None: ...

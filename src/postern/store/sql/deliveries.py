@@ -1,0 +1,137 @@
+"""Events on their way to sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import Connection, delete, exists, func, insert, or_, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from postern.domain.lists import Listed, Page
+from postern.domain.sink import Delivery, DeliveryState, EventKind, NewDelivery, Sink, SinkStatus, Trouble
+from postern.store.database import Database
+from postern.store.encryption import Encryption
+from postern.store.schema import deliveries, sinks
+from postern.store.sql.rows import count_of
+from postern.store.sql.sinks import sink_of
+
+_TRIED = {"attempts": deliveries.c.attempts + 1}
+_MAX_ERROR = 500  # characters
+
+
+class SqlDeliveries:
+    def __init__(self, database: Database, encryption: Encryption) -> None:
+        self._database = database
+        self._encryption = encryption
+
+    async def add(self, delivery: NewDelivery) -> int:
+        made = insert(deliveries).values(_row(delivery)).returning(deliveries.c.number)
+        async with self._database.statement() as connection:
+            return int((await connection.execute(made)).scalar_one())
+
+    async def find(self, sink_id: UUID, state: DeliveryState | None, page: Page) -> Listed[Delivery]:
+        conditions = [deliveries.c.sink_id == sink_id]
+        if state is not None:
+            conditions.append(deliveries.c.state == state)
+        shown = select(*deliveries.c).where(*conditions).order_by(deliveries.c.number.desc())
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(shown.limit(page.limit).offset(page.offset))).mappings().all()
+            total = (await connection.execute(count_of(deliveries, *conditions))).scalar_one()
+        return Listed([_delivery_of(row) for row in rows], total)
+
+    async def due(self, now: datetime) -> list[Sink]:
+        waits = exists().where(deliveries.c.sink_id == sinks.c.id, deliveries.c.state == DeliveryState.WAITING)
+        is_time = or_(sinks.c.next_at.is_(None), sinks.c.next_at <= now)
+        wanted = select(*sinks.c).where(sinks.c.status == SinkStatus.ACTIVE, is_time, waits)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        return [await sink_of(row, self._encryption) for row in rows]
+
+    async def waiting(self, sink_id: UUID, most: int) -> list[Delivery]:
+        own = (deliveries.c.sink_id == sink_id, deliveries.c.state == DeliveryState.WAITING)
+        wanted = select(*deliveries.c).where(*own).order_by(deliveries.c.number).limit(most)
+        async with self._database.statement() as connection:
+            return [_delivery_of(row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def delivered(self, sink_id: UUID, numbers: Sequence[int], at: datetime) -> None:
+        done: dict[str, Any] = {"state": DeliveryState.DELIVERED, "error": "", "attempted_at": at, **_TRIED}
+        fine = {"failures": 0, "failing_since": None, "error": "", "next_at": None, "delivered_at": at}
+
+        def work(connection: Connection) -> None:
+            connection.execute(update(deliveries).where(deliveries.c.number.in_(numbers)).values(done))
+            connection.execute(update(sinks).where(sinks.c.id == sink_id).values(fine))
+
+        await self._database.together(work)
+
+    async def failed(self, sink_id: UUID, number: int, trouble: Trouble, at: datetime, *, give_up: bool) -> None:
+        error = trouble.error[:_MAX_ERROR]
+        tried: dict[str, Any] = {"error": error, "attempted_at": at, **_TRIED}
+        if give_up:
+            tried["state"] = DeliveryState.GIVEN_UP
+        told = {
+            "failures": trouble.failures,
+            "failing_since": trouble.since,
+            "error": error,
+            "next_at": trouble.next_at,
+        }
+
+        def work(connection: Connection) -> None:
+            connection.execute(update(deliveries).where(deliveries.c.number == number).values(tried))
+            connection.execute(update(sinks).where(sinks.c.id == sink_id).values(told))
+
+        await self._database.together(work)
+
+    async def gone(self, sink_id: UUID, error: str, at: datetime) -> None:
+        waiting = (deliveries.c.sink_id == sink_id, deliveries.c.state == DeliveryState.WAITING)
+        lost = {"state": DeliveryState.GIVEN_UP, "error": error[:_MAX_ERROR], "attempted_at": at}
+
+        def work(connection: Connection) -> None:
+            values = {"status": SinkStatus.GONE, "error": error[:_MAX_ERROR]}
+            connection.execute(update(sinks).where(sinks.c.id == sink_id).values(values))
+            connection.execute(update(deliveries).where(*waiting).values(lost))
+
+        await self._database.together(work)
+
+    async def bound(self, most: int, at: datetime) -> None:
+        waiting = deliveries.c.state == DeliveryState.WAITING
+        lost = {"state": DeliveryState.GIVEN_UP, "attempted_at": at, "error": f"more than {most} events were waiting"}
+        crowded = select(deliveries.c.sink_id).where(waiting).group_by(deliveries.c.sink_id).having(func.count() > most)
+        async with self._database.statement() as connection:
+            found = (await connection.execute(crowded)).scalars().all()
+        for sink_id in found:
+            own = (deliveries.c.sink_id == sink_id, waiting)
+            last = select(deliveries.c.number).where(*own).order_by(deliveries.c.number.desc()).offset(most).limit(1)
+            too_old = deliveries.c.number <= last.scalar_subquery()
+            async with self._database.statement() as connection:
+                await connection.execute(update(deliveries).where(*own, too_old).values(lost))
+
+    async def prune(self, delivered_before: datetime, given_up_before: datetime) -> None:
+        limits = {DeliveryState.DELIVERED: delivered_before, DeliveryState.GIVEN_UP: given_up_before}
+        for state, before in limits.items():
+            old = (deliveries.c.state == state, deliveries.c.attempted_at < before)
+            async with self._database.statement() as connection:
+                await connection.execute(delete(deliveries).where(*old))
+
+
+def add_deliveries(connection: Connection, new: Sequence[NewDelivery]) -> None:
+    """Part of a transaction. An event that a sink has already is left out, and so are those of a sink that is gone."""
+    if not new:
+        return
+    ids = {one.sink_id for one in new}
+    there = set(connection.execute(select(sinks.c.id).where(sinks.c.id.in_(ids))).scalars())
+    rows = [_row(one) for one in new if one.sink_id in there]
+    if rows:
+        made: Any = (sqlite.insert if connection.dialect.name == "sqlite" else postgresql.insert)(deliveries)
+        connection.execute(made.on_conflict_do_nothing(index_elements=["sink_id", "event_id"]), rows)
+
+
+def _row(new: NewDelivery) -> dict[str, Any]:
+    return asdict(new) | {"state": DeliveryState.WAITING, "attempts": 0, "error": ""}
+
+
+def _delivery_of(row: Any) -> Delivery:
+    return Delivery(**{**row, "event": EventKind(row["event"]), "state": DeliveryState(row["state"])})

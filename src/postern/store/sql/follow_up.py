@@ -1,0 +1,149 @@
+"""What is yet to be done about sessions, and that it was done."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    Boolean,
+    ColumnElement,
+    Connection,
+    Integer,
+    delete,
+    insert,
+    literal_column,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+
+from postern.domain.report import COUNTED, Counts
+from postern.domain.session import SessionStatus
+from postern.domain.sink import NewDelivery
+from postern.store.database import Database
+from postern.store.ports import AuditEntry
+from postern.store.ports.telling import UNCOUNTED, CountKey, Pending, Settled
+from postern.store.schema import audit_log, session_counts, session_maskings, sessions, untold_entries
+from postern.store.sql.deliveries import add_deliveries
+from postern.store.sql.rows import SESSION_COLUMNS, session_of
+
+# In these words: they are the condition of the index.
+_ANY: ColumnElement[bool] = literal_column("pending > 0", Boolean)
+_CHUNK = 300  # identifiers in one statement
+
+
+class SqlFollowUp:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def pending(self, bits: int, most: int, *, with_scripts: bool = False) -> list[Pending]:
+        wanted = select(*SESSION_COLUMNS, *([sessions.c.script] if with_scripts else [])).where(
+            _ANY, sessions.c.pending.op("&")(bits) != 0, sessions.c.status != SessionStatus.READY
+        )
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted.limit(most))).mappings().all()
+        return [Pending(session_of(row), row["principal_id"], row["end_reason"], row["pending"]) for row in rows]
+
+    async def settle(self, done: Sequence[Settled]) -> int:
+        return await self._database.together(lambda connection: self._settle(connection, done))
+
+    def _settle(self, connection: Connection, done: Sequence[Settled]) -> int:
+        ours = _taken(connection, done)
+        kept = [one for one in done if one.pending.session.id in ours]
+        totals: dict[CountKey, Counts] = {}
+        for one in kept:
+            for key, counts in one.counts:
+                totals[key] = totals.get(key, Counts()) + counts
+        if totals:
+            # In one order, so that two that write at once wait for each other and never in a circle.
+            rows = [
+                asdict(key) | asdict(counts) for key, counts in sorted(totals.items(), key=lambda item: repr(item[0]))
+            ]
+            self._add(connection, rows)
+        maskings = [row for one in kept for row in _maskings(one)]
+        if maskings:
+            connection.execute(
+                delete(session_maskings).where(
+                    session_maskings.c.session_id.in_({row["session_id"] for row in maskings})
+                )
+            )
+            connection.execute(insert(session_maskings), maskings)
+        add_deliveries(connection, [delivery for one in kept for delivery in one.deliveries])
+        return len(kept)
+
+    def _add(self, connection: Connection, rows: list[dict[str, Any]]) -> None:
+        made: Any = (sqlite.insert if self._database.is_sqlite else postgresql.insert)(session_counts)
+        key = [column.name for column in session_counts.primary_key]
+        sums = {name: session_counts.c[name] + made.excluded[name] for name in COUNTED}
+        connection.execute(made.on_conflict_do_update(index_elements=key, set_=sums), rows)
+
+    async def untold(self, most: int) -> list[AuditEntry]:
+        wanted = select(*audit_log.c).join(untold_entries, untold_entries.c.entry_id == audit_log.c.id)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted.order_by(audit_log.c.at, audit_log.c.id).limit(most))).mappings()
+            return [AuditEntry(**row) for row in rows]
+
+    async def tell(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
+        ids = [entry.id for entry in entries]
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(untold_entries).where(untold_entries.c.entry_id.in_(ids)))
+            add_deliveries(connection, deliveries)
+
+        await self._database.together(work)
+
+    async def forget_counts(self, org_id: UUID) -> None:
+        async with self._database.transaction() as transaction:
+            for table in (session_counts, session_maskings):
+                await transaction.execute(delete(table).where(table.c.org_id == org_id))
+
+    async def count_again(
+        self, org_id: UUID, after: tuple[datetime, UUID] | None, most: int
+    ) -> tuple[datetime, UUID] | None:
+        place = tuple_(sessions.c.start_date, sessions.c.id)
+        next_ = select(sessions.c.start_date, sessions.c.id).where(sessions.c.org_id == org_id)
+        if after is not None:
+            next_ = next_.where(place > tuple_(*after, types=[sessions.c.start_date.type, sessions.c.id.type]))
+        async with self._database.statement() as connection:
+            found = (await connection.execute(next_.order_by(sessions.c.start_date, sessions.c.id).limit(most))).all()
+        marked = literal_column(f"pending | {UNCOUNTED}", Integer)
+        for at in range(0, len(found), _CHUNK):
+            ids = [row.id for row in found[at : at + _CHUNK]]
+            ended = (sessions.c.id.in_(ids), sessions.c.status == SessionStatus.DONE)
+            async with self._database.statement() as connection:
+                await connection.execute(update(sessions).where(*ended).values(pending=marked))
+        return (found[-1].start_date, found[-1].id) if len(found) == most else None
+
+
+def _taken(connection: Connection, done: Sequence[Settled]) -> set[UUID]:
+    """Of those, the ones that are as they were read; from now on nothing is pending about them."""
+    by_bits: dict[int, list[UUID]] = {}
+    for one in done:
+        by_bits.setdefault(one.pending.bits, []).append(one.pending.session.id)
+    ours: set[UUID] = set()
+    for bits, ids in sorted(by_bits.items()):
+        for at in range(0, len(ids), _CHUNK):
+            as_read = (sessions.c.id.in_(ids[at : at + _CHUNK]), sessions.c.pending == bits)
+            taken = update(sessions).where(*as_read).values(pending=0).returning(sessions.c.id)
+            ours |= set(connection.execute(taken).scalars())
+    return ours
+
+
+def _maskings(one: Settled) -> list[dict[str, Any]]:
+    session = one.pending.session
+    return [
+        {
+            "session_id": session.id,
+            "info_type": key.info_type,
+            "org_id": session.org_id,
+            "slot": key.slot,
+            "masked": counts.masked,
+        }
+        for key, counts in one.counts
+        if key.info_type
+    ]

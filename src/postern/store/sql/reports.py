@@ -1,0 +1,106 @@
+"""Reports: sums over what was counted, never over sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, String, cast, func, literal, select
+
+from postern.domain.lists import Listed, Page
+from postern.domain.report import COUNTED, SLOT, Counts, GroupBy, Interval, Masked, ReportFilter, Span
+from postern.store.database import Database
+from postern.store.schema import session_counts, session_maskings, sessions
+
+_GROUPS: dict[GroupBy, ColumnElement[str]] = {
+    GroupBy.USER: session_counts.c.user,
+    GroupBy.CONNECTION: session_counts.c.connection,
+    GroupBy.TYPE: session_counts.c.type,
+    GroupBy.SUBTYPE: session_counts.c.subtype,
+    GroupBy.VERB: session_counts.c.verb,
+}
+_SECONDS = {Interval.HOUR: 3600, Interval.DAY: 86_400}
+# PostgreSQL adds up 64-bit numbers to decimals, which are no int in Python.
+_SUMS = [func.coalesce(func.sum(session_counts.c[name]), 0).label(name) for name in COUNTED]
+
+
+class SqlReports:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def masked(
+        self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy, page: Page
+    ) -> tuple[Listed[Masked], int]:
+        if group is GroupBy.ID or wanted.session_id is not None:
+            resource, types, hits, conditions = _by_session(org_id, wanted, span)
+            source: Any = session_maskings.join(sessions, sessions.c.id == session_maskings.c.session_id)
+            if group is not GroupBy.ID:
+                resource = _of_session(group)
+        else:
+            resource, types, hits = _GROUPS[group], session_counts.c.info_type, session_counts.c.masked
+            conditions, source = [*_conditions(org_id, wanted, span), session_counts.c.info_type != ""], session_counts
+        total = func.sum(hits)
+        lines = select(resource.label("resource"), types.label("info_type"), total.label("masked"))
+        lines = lines.select_from(source).where(*conditions).group_by(resource, types)
+        every = lines.subquery()
+        counted = select(func.count(), func.coalesce(func.sum(every.c.masked), 0)).select_from(every)
+        shown = lines.order_by(total.desc(), resource, types).limit(page.limit).offset(page.offset)
+        async with self._database.statement() as connection:
+            rows: Sequence[Any] = (await connection.execute(shown)).all()
+            sums: Sequence[Any] = (await connection.execute(counted)).one()
+        count, redacted = sums
+        return Listed([Masked(str(row[0]), row[1], int(row[2])) for row in rows], count), int(redacted)
+
+    async def counts(self, org_id: UUID, wanted: ReportFilter, span: Span) -> Counts:
+        total = select(*_SUMS).where(*_conditions(org_id, wanted, span), session_counts.c.info_type == "")
+        async with self._database.statement() as connection:
+            return _counts((await connection.execute(total)).one())
+
+    async def activity(
+        self,
+        org_id: UUID,
+        wanted: ReportFilter,
+        span: Span,
+        interval: Interval,
+        offset: int,
+        group: GroupBy | None,
+        most: int,
+    ) -> list[tuple[int, str | None, Counts]]:
+        local = session_counts.c.slot * SLOT + offset
+        number = (local // _SECONDS[interval]).label("number")
+        grouped = _GROUPS[group] if group is not None else literal("", String)
+        lines = select(number, grouped.label("grouped"), *_SUMS)
+        lines = lines.where(*_conditions(org_id, wanted, span), session_counts.c.info_type == "")
+        lines = lines.group_by("number", *([] if group is None else [grouped])).limit(most)
+        async with self._database.statement() as connection:
+            rows: Sequence[Any] = (await connection.execute(lines)).all()
+        return [(int(row[0]), None if group is None else row[1], _counts(row[2:])) for row in rows]
+
+
+def _counts(row: Sequence[Any]) -> Counts:
+    return Counts(*map(int, row))
+
+
+def _conditions(org_id: UUID, wanted: ReportFilter, span: Span) -> list[ColumnElement[bool]]:
+    table = session_counts.c
+    equal = {table.user: wanted.user, table.connection: wanted.connection, table.type: wanted.type}
+    equal[table.verb] = wanted.verb
+    found = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
+    return found + [column == value for column, value in equal.items() if value is not None]
+
+
+def _by_session(org_id: UUID, wanted: ReportFilter, span: Span) -> tuple[Any, Any, Any, list[ColumnElement[bool]]]:
+    table = session_maskings.c
+    equal = {sessions.c.user: wanted.user, sessions.c.connection: wanted.connection, sessions.c.type: wanted.type}
+    equal[sessions.c.verb] = wanted.verb
+    found = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
+    found += [column == value for column, value in equal.items() if value is not None]
+    if wanted.session_id is not None:
+        found.append(table.session_id == wanted.session_id)
+    return table.session_id, table.info_type, table.masked, found
+
+
+def _of_session(group: GroupBy) -> ColumnElement[str]:
+    name = {GroupBy.SUBTYPE: "connection_subtype"}.get(group, str(group))
+    return cast(sessions.c[name], String)
