@@ -24,9 +24,11 @@ MAY: dict[str, set[str]] = {
     "protocols": {"interception", "domain", "errors"},
     "inspection": {"interception", "domain", "errors"},
     "recording": {"interception", "domain", "errors", "store.ports"},
+    # The record format, to say where in a segment the damage is.
+    "proof": {"recording.records", "domain", "errors"},
     "relay": {"protocols", "interception", "transport", "domain", "errors", "settings"},
     "transport": {"domain", "errors", "settings"},
-    "services": {"domain", "errors", "store.ports", "settings"},
+    "services": {"proof", "domain", "errors", "store.ports", "settings"},
     "store": {"domain", "errors", "settings"},
     "integrations": {"domain", "errors", "store.ports"},
     "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",
@@ -44,7 +46,7 @@ MAY: dict[str, set[str]] = {
 }  # fmt: skip
 
 # Libraries that turn values into effects, kept out of the rooms that only turn values into values.
-PURE = {"domain", "interception", "protocols", "inspection"}
+PURE = {"domain", "interception", "protocols", "inspection", "proof"}
 EFFECTS = {"asyncio", "socket", "ssl", "time", "threading", "subprocess", "selectors", "uvloop"}
 PURE_FILES = {"relay/link.py"}
 
