@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.support.proofs import BEGIN, ORG, SECOND, Made, a_record, segment_bytes, stored, unpack
 
-from postern.domain.ledger import Fact, Kind
+from postern.domain.ledger import Fact, Kind, moment
 from postern.errors import Malformed
 from postern.proof.checkpoints import line_of, new_key, signed
 from postern.proof.copies import measure
 from postern.proof.findings import Report, What
-from postern.proof.ledger import Writer, digest_of, first_hash, moment
+from postern.proof.ledger import Writer, digest_of, first_hash
 from postern.proof.package import END, header
 from postern.proof.reading import verify_package
 from postern.proof.sessions import Listed

@@ -12,12 +12,12 @@ from uuid import UUID
 
 import zstandard
 
-from postern.domain.ledger import Checkpoint, Entry, Fact, Facts, Head, Kind, LedgerKey
+from postern.domain.ledger import Checkpoint, Entry, Fact, Facts, Head, Kind, LedgerKey, moment
 from postern.domain.segment import first_link, next_link
 from postern.interception.events import RUN, End, Operation, Shown
 from postern.proof.checkpoints import line_of, new_key, signed
 from postern.proof.copies import measure
-from postern.proof.ledger import Writer, digest_of, first_hash, moment
+from postern.proof.ledger import Writer, digest_of, first_hash
 from postern.proof.package import Manifest, segment_name
 from postern.proof.sessions import Listed, opening_of
 from postern.proof.sessions import line_of as session_line

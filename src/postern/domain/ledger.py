@@ -5,9 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from uuid import UUID
+
+from postern.domain.segment import Segment
 
 Fact = str | int | None
 
@@ -104,12 +106,24 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
-    """A session that can be closed in the ledger: `last` is c(n) of its segments, `size` their bytes as written.
-    `is_complete` is False where the ledger gave up waiting for segments that never came."""
+class Recorded:
+    """A session with the segments that are stored of it, by number. `is_recorded`: there have to be some."""
 
     facts: Facts
-    segments: int
-    last: bytes
-    size: int
-    is_complete: bool
+    segments: tuple[Segment, ...]
+    is_recorded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How far a ledger and its checkpoints have come; 0 and None where there are none."""
+
+    org_id: UUID
+    entries: int
+    checkpoint: int
+    checkpoint_at: datetime | None
+
+
+def moment(at: datetime) -> str:
+    """As it stands in a ledger: UTC, with microseconds."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

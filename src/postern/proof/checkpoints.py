@@ -17,10 +17,9 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from postern.domain.ledger import Checkpoint, Head, LedgerKey
+from postern.domain.ledger import Checkpoint, Head, LedgerKey, moment
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
-from postern.proof.ledger import moment
 
 _SIGNED = b"postern checkpoint\n"
 

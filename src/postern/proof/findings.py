@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
-from postern.proof.ledger import moment
+from postern.domain.ledger import moment
 
 MOST = 1000  # findings that are listed; all are counted
 

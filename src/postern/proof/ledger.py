@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from uuid import UUID
 
-from postern.domain.ledger import Entry, Fact, Head, Kind
+from postern.domain.ledger import Entry, Fact, Head, Kind, moment
 from postern.proof.canonical import canonical
 
 
@@ -39,11 +39,6 @@ def next_hash(before: bytes, entry: bytes) -> bytes:
 def digest_of(facts: Mapping[str, Fact]) -> str:
     """Of facts, in hexadecimal."""
     return hashlib.sha256(b"postern facts\n" + canonical(facts)).hexdigest()
-
-
-def moment(at: datetime) -> str:
-    """As it stands in an entry: UTC, with microseconds."""
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 class Writer:

@@ -24,11 +24,10 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from postern.domain.ledger import LedgerKey
+from postern.domain.ledger import LedgerKey, moment
 from postern.errors import Malformed
 from postern.proof.canonical import canonical, parse
 from postern.proof.checkpoints import sign
-from postern.proof.ledger import moment
 
 FORMAT = 1
 BLOCK = 512

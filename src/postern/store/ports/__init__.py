@@ -22,6 +22,16 @@ from postern.store.ports.identity import (
     VoucherStore,
 )
 from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey
+from postern.store.ports.ledger import (
+    Anchor,
+    CheckpointStore,
+    Copies,
+    LeaseStore,
+    LedgerKeyStore,
+    LedgerStore,
+    ProofStore,
+    WholeLedgerStore,
+)
 from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
@@ -61,13 +71,16 @@ __all__ = [
     "AccessStore",
     "AgentFilter",
     "AgentStore",
+    "Anchor",
     "ApiKeyStore",
     "AuditEntry",
     "AuditFilter",
     "AuditStore",
+    "CheckpointStore",
     "Clock",
     "ConnectionFilter",
     "ConnectionStore",
+    "Copies",
     "CredentialStore",
     "DataKey",
     "DataKeyStore",
@@ -81,6 +94,9 @@ __all__ = [
     "IdempotencyStore",
     "Journal",
     "KeptAnswer",
+    "LeaseStore",
+    "LedgerKeyStore",
+    "LedgerStore",
     "LoginStore",
     "MachineStore",
     "MasterKey",
@@ -89,6 +105,7 @@ __all__ = [
     "OrganisationStore",
     "PrincipalFilter",
     "PrincipalStore",
+    "ProofStore",
     "Recordings",
     "ResourceStore",
     "SchemaStore",
@@ -103,6 +120,7 @@ __all__ = [
     "Stores",
     "Topic",
     "VoucherStore",
+    "WholeLedgerStore",
     "WorkerStore",
 ]
 
@@ -121,6 +139,8 @@ class Stores(Protocol):
     @property
     def audit(self) -> AuditStore: ...
     @property
+    def checkpoints(self) -> CheckpointStore: ...
+    @property
     def connections(self) -> ConnectionStore: ...
     @property
     def credentials(self) -> CredentialStore: ...
@@ -134,6 +154,12 @@ class Stores(Protocol):
     def guardrails(self) -> GuardRailStore: ...
     @property
     def idempotency(self) -> IdempotencyStore: ...
+    @property
+    def leases(self) -> LeaseStore: ...
+    @property
+    def ledger(self) -> WholeLedgerStore: ...
+    @property
+    def ledger_keys(self) -> LedgerKeyStore: ...
     @property
     def logins(self) -> LoginStore: ...
     @property

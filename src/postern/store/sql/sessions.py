@@ -33,6 +33,7 @@ _SET = _SET.values(
 _END = Prepared(_SET.where(sessions.c.status != SessionStatus.DONE))
 _END_READY = _SET.where(sessions.c.status == SessionStatus.READY)
 _TAKEN = {column.name for column in sessions.c} - {"principal_id", "source", "end_reason", "end_detail"}
+_TAKEN -= {"opened_entry", "closed_entry"}
 _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
 
 

@@ -1,0 +1,1 @@
+"""Services about recordings as a whole: the ledger that proves them, its checkpoints, exports."""

@@ -1,0 +1,36 @@
+"""The services that are about recordings as a whole, built together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.services.recordings.checkpoints import Checkpoints
+from postern.services.recordings.exports import Exports
+from postern.services.recordings.keeper import Keeper
+from postern.services.recordings.ledger import Ledger
+from postern.services.recordings.verifier import Verifier
+from postern.services.server.machine import Machine
+from postern.store.ports import Clock, Stores
+
+
+@dataclass(frozen=True)
+class RecordingServices:
+    checkpoints: Checkpoints
+    exports: Exports
+    keeper: Keeper
+    ledger: Ledger
+    verifier: Verifier
+
+
+def build_recordings(stores: Stores, now: Clock, machine: Machine) -> RecordingServices:
+    ledger = Ledger(stores.ledger, now)
+    checkpoints = Checkpoints(
+        stores.checkpoints, stores.ledger_keys, ledger, machine.anchors, machine.checkpoint_interval, now
+    )
+    return RecordingServices(
+        checkpoints=checkpoints,
+        exports=Exports(stores.ledger, ledger, checkpoints, machine.copies, now),
+        keeper=Keeper(stores.leases, ledger, checkpoints, now),
+        ledger=ledger,
+        verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies),
+    )

@@ -1,0 +1,33 @@
+"""Leases: one row for each piece of work that one process at a time does."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import delete, insert, or_, update
+from sqlalchemy.exc import IntegrityError
+
+from postern.store.database import Database
+from postern.store.schema import leases
+
+
+class SqlLeases:
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def take(self, name: str, holder: str, at: datetime, lasts: timedelta) -> bool:
+        ours = or_(leases.c.holder == holder, leases.c.until <= at)
+        values = {"holder": holder, "until": at + lasts}
+        async with self._database.statement() as connection:
+            renewed = await connection.execute(update(leases).where(leases.c.name == name, ours).values(values))
+            if renewed.rowcount == 1:
+                return True
+            try:
+                await connection.execute(insert(leases).values(name=name, **values))
+            except IntegrityError:  # somebody has it
+                return False
+        return True
+
+    async def release(self, name: str, holder: str) -> None:
+        async with self._database.statement() as connection:
+            await connection.execute(delete(leases).where(leases.c.name == name, leases.c.holder == holder))
