@@ -36,10 +36,10 @@ MAY: dict[str, set[str]] = {
     "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings",
               "integrations.secrets"},
     # The control service's messages, generated: both of its ends speak them.
-    "api": {"services", "transport.control", "domain", "errors", "settings"},
+    "api": {"services", "proof.checkpoints", "transport.control", "domain", "errors", "settings"},
     "client": {"transport.control", "domain", "errors"},
     # The frames of commands: a person's terminal is one of their two ends.
-    "cli": {"client", "domain", "errors", "settings", "wiring", "transport", "process", "logs",
+    "cli": {"client", "proof", "domain", "errors", "settings", "wiring", "transport", "process", "logs",
             "protocols.terminal.messages"},
     "wiring": ROOMS | {"errors", "settings", "process", "logs"},
     "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},

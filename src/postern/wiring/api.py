@@ -95,7 +95,7 @@ async def _serve(settings: Settings) -> None:
         await signals.start()
         control = build_control(settings, app)
         await control.start()
-        upkeep = asyncio.create_task(app.services.upkeep.forever())
+        upkeep = asyncio.gather(app.services.upkeep.forever(), app.services.keeper.forever())
         try:
             await server.serve()
         finally:
