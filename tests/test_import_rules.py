@@ -25,9 +25,11 @@ MAY: dict[str, set[str]] = {
     "inspection": {"interception", "domain", "errors"},
     "recording": {"interception", "domain", "errors", "store.ports"},
     "archive": {"recording", "interception", "domain", "errors", "store.ports"},
+    # The record format, to say where in a segment the damage is.
+    "proof": {"recording.records", "domain", "errors"},
     "relay": {"protocols", "interception", "transport", "domain", "errors", "settings"},
     "transport": {"domain", "errors", "settings"},
-    "services": {"domain", "errors", "store.ports", "settings"},
+    "services": {"proof", "domain", "errors", "store.ports", "settings"},
     "store": {"domain", "errors", "settings"},
     "integrations": {"domain", "errors", "store.ports"},
     "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",
@@ -35,17 +37,17 @@ MAY: dict[str, set[str]] = {
     "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings",
               "integrations.secrets"},
     # The control service's messages, generated: both of its ends speak them.
-    "api": {"services", "transport.control", "domain", "errors", "settings"},
+    "api": {"services", "proof.checkpoints", "transport.control", "domain", "errors", "settings"},
     "client": {"transport.control", "domain", "errors"},
     # The frames of commands: a person's terminal is one of their two ends.
-    "cli": {"client", "domain", "errors", "settings", "wiring", "transport", "process", "logs",
+    "cli": {"client", "proof", "domain", "errors", "settings", "wiring", "transport", "process", "logs",
             "protocols.terminal.messages"},
     "wiring": ROOMS | {"errors", "settings", "process", "logs"},
     "testing": {"interception", "protocols", "relay", "domain", "errors", "client"},
 }  # fmt: skip
 
 # Libraries that turn values into effects, kept out of the rooms that only turn values into values.
-PURE = {"domain", "interception", "protocols", "inspection"}
+PURE = {"domain", "interception", "protocols", "inspection", "proof"}
 EFFECTS = {"asyncio", "socket", "ssl", "time", "threading", "subprocess", "selectors", "uvloop"}
 PURE_FILES = {"relay/link.py"}
 

@@ -81,6 +81,14 @@ class Settings:
     )
     recording_segment_size: int = _setting(16 * 1024 * 1024, "bytes of a recording after which its next segment begins")
     recording_sync_interval: float = _setting(0.05, "seconds between two writes of recordings to disk")
+    checkpoint_interval: float = _setting(600.0, "seconds between two signed checkpoints of the ledger, if it went on")
+    anchor_file: str = _setting("", "file that checkpoints are appended to, best on a disk of another machine")
+    anchor_webhook: str = _setting("", "https address that checkpoints are sent to")
+    anchor_webhook_secret: Secret = _setting(  # noqa: RUF009 - a Secret never changes
+        _NO_SECRET, "what they are signed with for that address (HMAC), by environment only"
+    )
+    anchor_bucket: str = _setting("", "s3://BUCKET/PREFIX with object lock, where checkpoints are kept")
+    anchor_retention: float = _setting(3650.0, "days that a checkpoint in that bucket cannot be deleted")
 
     auth_method: str = _setting("local", "how people log in until an administrator chooses: local, oidc or saml")
     auth_provider_name: str = _setting("", "what the identity provider is called where people log in")

@@ -165,6 +165,12 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/proxymanager/connect"):                                      "404 404 403 404 404 403 404 404",
     ("POST", "/proxymanager/disconnect"):                                   "404 404 404 404 404 404 404 404",
     ("GET", "/proxymanager/status"):                                        "404 404 404 404 404 404 404 404",
+    # There is nothing in the ledger here.
+    ("GET", "/recordings/checkpoints"):                                     "403 403 200 200 403 200 200 200",
+    ("POST", "/recordings/checkpoints"):                                    "403 403 403 409 403 403 409 409",
+    ("GET", "/recordings/export"):                                          "403 403 409 409 403 409 409 409",
+    ("GET", "/recordings/key"):                                             "403 403 200 200 403 200 200 200",
+    ("POST", "/recordings/key/rotate"):                                     "403 403 403 200 403 403 200 200",
     ("GET", "/reports/activity"):                                           "403 403 200 200 403 200 200 200",
     ("POST", "/reports/rebuild"):                                           "403 403 403 202 403 403 202 202",
     ("GET", "/reports/sessions"):                                           "403 403 200 200 403 200 200 200",

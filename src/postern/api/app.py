@@ -32,6 +32,7 @@ from postern.api.routes import (
     machines,
     organisations,
     proxy_managers,
+    recordings,
     reports,
     resources,
     saml,
@@ -62,6 +63,7 @@ _PARTS = (
     *(status.open_router, status.router, organisations.router, features.router, audit_logs.router),
     *(server_config.router, server_logs.router),
     *(credentials.router, access_rules.router, guardrails.router, sessions.router, scripts.router),
+    recordings.router,
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, sinks.router),
 )

@@ -35,7 +35,10 @@ COMMANDS = {
     "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
     "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
     "access": Lazy("postern.cli.commands.access:access", "Explain who may use a connection, and why."),
-    "sessions": Lazy("postern.cli.commands.sessions:sessions", "List sessions, show what happened in one, end one."),
+    "sessions": Lazy(
+        "postern.cli.commands.sessions:sessions", "List sessions, show what happened in one, end one, verify."
+    ),
+    "recordings": Lazy("postern.cli.commands.recordings:recordings", "Prove that nobody changed the record."),
     "reports": Lazy("postern.cli.commands.reports:reports", "Show what was masked, and what happened over time."),
     "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),

@@ -1,7 +1,7 @@
 """All services over one set of ports, as the composition root hands them to the API and to workers.
 
-Each room builds its own (`server/bundle.py`, `identity/bundle.py`, `targets.py`); here they are joined,
-and those are built that stand on more than one room.
+Each room builds its own (`server/bundle.py`, `identity/bundle.py`, `recordings/bundle.py`, `targets.py`); here they
+are joined, and those are built that stand on more than one room.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def build_services(
     targets = build_targets(
         stores, signals, recordings, now, server.features, server.audit, compiles=compiles, enforceable=enforceable
     )
-    recorded = build_recordings(stores, recordings)
+    recorded = build_recordings(stores, recordings, now, machine)
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     return Services(
         **vars(server),

@@ -12,6 +12,7 @@ from sqlalchemy import (
     DateTime,
     Dialect,
     ForeignKey,
+    ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
@@ -376,6 +377,10 @@ sessions = Table(
     Column("masked", Integer, nullable=False, server_default="0"),
     # What is yet to be done about it, as bits (ports/telling.py).
     Column("pending", Integer, nullable=False, server_default="1"),
+    Column("opened_entry", BigInteger),  # of the ledger
+    Column("closed_entry", BigInteger),
+    Index(None, "org_id", "start_date"),
+    Index(None, "org_id", "user_id", "start_date"),
     Index(None, "status", "worker"),
     Index(None, "org_id", "start_date", "id"),
 )
@@ -479,6 +484,71 @@ segments = Table(
     Column("stored_at", Utc, nullable=False),
     Column("damage", Text, nullable=False),
     Column("refused", Integer, nullable=False),
+)
+
+# What the ledger has still to be told of.
+for _what in ("opened", "closed"):
+    _entry = sessions.c[f"{_what}_entry"]
+    _since = sessions.c.start_date if _what == "opened" else sessions.c.end_date
+    Index(
+        f"ix_sessions_not_{_what}",
+        _since,
+        sessions.c.id,
+        sqlite_where=_entry.is_(None),
+        postgresql_where=_entry.is_(None),
+    )
+
+# What happened to sessions, in one row for each organisation (domain.ledger). Nothing refers to a session by a foreign
+# key: an entry outlives what it is about.
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Utc, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("session_id", Uuid),
+    Column("content", LargeBinary, nullable=False),
+    Column("hash", LargeBinary(32), nullable=False),
+    Index(None, "org_id", "at"),
+)
+
+ledger_keys = Table(
+    "ledger_keys",
+    metadata,
+    Column("id", String(64), primary_key=True),  # the fingerprint
+    _owner(),
+    Column("public", LargeBinary(32), nullable=False),
+    Column("private", LargeBinary, nullable=False),  # sealed
+    Column("created_at", Utc, nullable=False),
+    Column("retired_at", Utc),
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("hash", LargeBinary(32), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("key", String(64), nullable=False),
+    Column("signature", LargeBinary(64), nullable=False),
+    Column("introduces", LargeBinary(32)),
+)
+
+# Whether checkpoints have reached the anchors that were set up when they were made.
+checkpoint_anchors = Table(
+    "checkpoint_anchors",
+    metadata,
+    Column("org_id", Uuid, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("anchor", String(16), primary_key=True),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", Utc, nullable=False),
+    Column("done_at", Utc),
+    Column("error", Text, nullable=False),
+    ForeignKeyConstraint(["org_id", "number"], ["checkpoints.org_id", "checkpoints.number"], ondelete="CASCADE"),
+    Index(None, "done_at", "next_at"),
 )
 
 # Work that one process at a time does, whichever machine it is on.

@@ -106,7 +106,8 @@ async def _serve(settings: Settings) -> None:
         control = build_control(settings, app)
         await control.start()
         sending = build_sending(settings, app)
-        work = (app.services.upkeep.forever(), app.services.follow_up.forever(), sending.forever())
+        made = app.services
+        work = (made.upkeep.forever(), made.keeper.forever(), made.follow_up.forever(), sending.forever())
         background = [asyncio.create_task(each) for each in work]
         try:
             await server.serve()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from postern.domain.connection import TERMINAL
 from postern.domain.server import Endpoint, Listener, ServerConfig
@@ -18,6 +18,7 @@ from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.results import PostgresResults
 from postern.protocols.terminal.lens import TerminalLens
+from postern.recording.copies import FileCopies
 from postern.recording.library import Library
 from postern.services.bundle import Services, build_services
 from postern.services.server.machine import Machine
@@ -28,6 +29,7 @@ from postern.store.journal import FileJournal
 from postern.store.ports import Signals, Topic
 from postern.store.sql import SqlStores
 from postern.wiring import masters, paths, tls
+from postern.wiring.anchors import anchors
 from postern.wiring.archivist import trouble_with_recordings
 from postern.wiring.auth import default_auth
 from postern.wiring.blobs import stored
@@ -97,6 +99,9 @@ def machine_of(settings: Settings) -> Machine:
         certified=lambda name: tls.is_certified(settings, name),
         recordings=lambda: trouble_with_recordings(settings),
         journal=FileJournal(paths.logs_folder(settings)),
+        anchors=anchors(settings),
+        copies=FileCopies(paths.recordings_folder(settings)),
+        checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
     )
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -22,7 +23,7 @@ _INDENT = " " * 14
 @json_option
 @click.pass_context
 def sessions(ctx: click.Context, as_json: bool) -> None:
-    """List and search sessions, show what happened in one, end one.
+    """List and search sessions, show what happened in one, end one, verify an export of them.
 
     \b
     postern sessions
@@ -32,6 +33,7 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
     postern sessions show ID
     postern sessions show ID --output
     postern sessions kill ID
+    postern sessions verify EXPORT --key FILE
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_, as_json=as_json, limit=20)
@@ -209,3 +211,32 @@ def kill(session_id: str, as_json: bool) -> None:
     with client() as api:
         api.sessions.kill(session_id)
     told({"ended": session_id}, as_json, f"Ended session {session_id}.")
+
+
+@sessions.command()
+@click.argument("path", metavar="EXPORT", type=click.Path(path_type=Path))
+@click.option("--key", "keys", multiple=True, required=True, metavar="FILE", help="Public key, as it was kept (PEM).")
+@click.option("--checkpoint", "anchored", multiple=True, metavar="FILE", help="Checkpoints that an anchor kept.")
+@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json: bool) -> None:
+    """Verify an export: with the file, the public key, and nothing else.
+
+    Says what is proven, what is not, and where anything was changed, removed, added or cut off. The export is a file or
+    a folder that `postern recordings export` wrote. Exit code 1 when anything was found.
+
+    \b
+    postern sessions verify may.tar --key ledger.pem
+    postern sessions verify may.tar --key ledger.pem --checkpoint anchors.jsonl
+    """
+    # A list of sessions need not wait for what only this needs.
+    from postern.cli import proofs
+    from postern.proof.reading import verify_package
+
+    known, lines = proofs.read_keys(keys), proofs.read_anchors(anchored)
+    report = verify_package(path, known, lines, proofs.counter("MiB"))
+    if as_json:
+        click.echo(json.dumps(report.as_json(), indent=2))
+    else:
+        proofs.show(report)
+    if not report.is_good:
+        raise SystemExit(1)

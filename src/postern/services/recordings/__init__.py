@@ -1,1 +1,1 @@
-"""What is done with recordings once they are written."""
+"""Recordings once they are written: what is searched in them, the ledger that proves them, checkpoints, exports."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 from postern.domain.auth_config import AuthConfig
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.services.server.auth_settings import ProviderCheck
 from postern.services.server.server_logs import NoJournal
 from postern.store.ports import Journal
+from postern.store.ports.ledger import Anchor, Copies
 
 
 def _free(_endpoint: Endpoint) -> None:
@@ -37,6 +39,7 @@ class Machine:
     they verify it by, None for a public one. `probe` raises Conflict or Invalid when an endpoint cannot be listened on.
     `reserved` names the ports of other listeners of this gateway. `certified` says whether the server's certificate is
     good for a name. `recordings` says why this machine should be given no sessions, empty when it may; it reads files.
+    `anchors` are where checkpoints are kept outside, `copies` reads what is stored of recordings.
     """
 
     config: ServerConfig = field(default_factory=lambda: ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432))))
@@ -49,3 +52,6 @@ class Machine:
     certified: Callable[[str], bool] = _any_name
     recordings: Callable[[], str] = _well
     journal: Journal = field(default_factory=NoJournal)
+    anchors: Sequence[Anchor] = ()
+    copies: Copies | None = None
+    checkpoint_interval: timedelta = timedelta(minutes=10)

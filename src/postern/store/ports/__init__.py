@@ -22,6 +22,15 @@ from postern.store.ports.identity import (
     VoucherStore,
 )
 from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey
+from postern.store.ports.ledger import (
+    Anchor,
+    CheckpointStore,
+    Copies,
+    LedgerKeyStore,
+    LedgerStore,
+    ProofStore,
+    WholeLedgerStore,
+)
 from postern.store.ports.recordings import Blobs, LeaseStore, SegmentStore
 from postern.store.ports.server import (
     AuditEntry,
@@ -65,14 +74,17 @@ __all__ = [
     "AccessStore",
     "AgentFilter",
     "AgentStore",
+    "Anchor",
     "ApiKeyStore",
     "AuditEntry",
     "AuditFilter",
     "AuditStore",
     "Blobs",
+    "CheckpointStore",
     "Clock",
     "ConnectionFilter",
     "ConnectionStore",
+    "Copies",
     "CredentialStore",
     "DataKey",
     "DataKeyStore",
@@ -89,6 +101,8 @@ __all__ = [
     "Journal",
     "KeptAnswer",
     "LeaseStore",
+    "LedgerKeyStore",
+    "LedgerStore",
     "LoginStore",
     "MachineStore",
     "MasterKey",
@@ -98,6 +112,7 @@ __all__ = [
     "Piece",
     "PrincipalFilter",
     "PrincipalStore",
+    "ProofStore",
     "Recordings",
     "ReportStore",
     "ResourceStore",
@@ -116,6 +131,7 @@ __all__ = [
     "Stores",
     "Topic",
     "VoucherStore",
+    "WholeLedgerStore",
     "WorkerStore",
 ]
 
@@ -133,6 +149,8 @@ class Stores(Protocol):
     def api_keys(self) -> ApiKeyStore: ...
     @property
     def audit(self) -> AuditStore: ...
+    @property
+    def checkpoints(self) -> CheckpointStore: ...
     @property
     def connections(self) -> ConnectionStore: ...
     @property
@@ -153,6 +171,10 @@ class Stores(Protocol):
     def idempotency(self) -> IdempotencyStore: ...
     @property
     def leases(self) -> LeaseStore: ...
+    @property
+    def ledger(self) -> WholeLedgerStore: ...
+    @property
+    def ledger_keys(self) -> LedgerKeyStore: ...
     @property
     def logins(self) -> LoginStore: ...
     @property

@@ -9,6 +9,7 @@ from postern.store.sql.access_rules import SqlAccessRules
 from postern.store.sql.agents import SqlAgents
 from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
+from postern.store.sql.checkpoints import SqlCheckpoints, SqlLedgerKeys
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
 from postern.store.sql.deliveries import SqlDeliveries
@@ -19,6 +20,7 @@ from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
 from postern.store.sql.idempotency import SqlIdempotency
 from postern.store.sql.leases import SqlLeases
+from postern.store.sql.ledger import SqlLedger
 from postern.store.sql.logins import SqlLogins
 from postern.store.sql.machines import SqlMachines
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
@@ -45,6 +47,7 @@ class SqlStores:
         self.agents = SqlAgents(database)
         self.api_keys = SqlApiKeys(database)
         self.audit = SqlAudit(database)
+        self.checkpoints = SqlCheckpoints(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
         self.deliveries = SqlDeliveries(database, encryption)
@@ -55,6 +58,8 @@ class SqlStores:
         self.guardrails = SqlGuardRails(database)
         self.idempotency = SqlIdempotency(database, encryption)
         self.leases = SqlLeases(database)
+        self.ledger = SqlLedger(database)
+        self.ledger_keys = SqlLedgerKeys(database, encryption)
         self.logins = SqlLogins(database, encryption)
         self.machines = SqlMachines(database)
         self.organisations = SqlOrganisations(database)

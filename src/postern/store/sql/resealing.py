@@ -15,6 +15,7 @@ from postern.store.encryption.vault import DIRECT, ENVELOPE, PREFIX
 from postern.store.schema import (
     connections,
     idempotency_keys,
+    ledger_keys,
     logins,
     org_settings,
     second_factors,
@@ -69,6 +70,7 @@ PLACES = (
     ),
     _Place(vouchers, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
     _Place(session_starts, "content", lambda row: f"session_starts/{row.session_id}", server=True),
+    _Place(ledger_keys, "private", lambda row: f"ledger_keys/{row.id}"),
     _Place(token_keys, "private", lambda row: f"token_keys/{row.id}", server=True),
 )
 

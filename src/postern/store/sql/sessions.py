@@ -52,7 +52,17 @@ _END = Prepared(_SET.where(_can(SessionEvent.ENDED)))
 _WITHDRAW = _SET.where(_can(SessionEvent.WITHDRAWN))
 _UNREAD = Prepared(insert(unread_sessions))
 _TAKEN = {column.name for column in sessions.c} - (
-    {"principal_id", "source", "end_reason", "end_detail", "refused", "masked", "pending"}
+    {
+        "principal_id",
+        "source",
+        "end_reason",
+        "end_detail",
+        "refused",
+        "masked",
+        "pending",
+        "opened_entry",
+        "closed_entry",
+    }
 )
 _MOST = 2**31 - 1
 _MAPS = ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")

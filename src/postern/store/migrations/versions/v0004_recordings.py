@@ -20,6 +20,7 @@ def upgrade() -> None:
     _search()
     _reports()
     _sinks()
+    _ledger()
 
 
 def _segments() -> None:
@@ -246,3 +247,70 @@ def _sinks() -> None:
     )
     op.create_index("ix_deliveries_sink_id_state_number", "deliveries", ["sink_id", "state", "number"])
     op.create_index("ix_deliveries_state_attempted_at", "deliveries", ["state", "attempted_at"])
+
+
+def _ledger() -> None:
+    for what, since in (("opened", "start_date"), ("closed", "end_date")):
+        entry = f"{what}_entry"
+        op.add_column("sessions", sa.Column(entry, sa.BigInteger()))
+        open_ = sa.text(f"{entry} IS NULL")
+        name = f"ix_sessions_not_{what}"
+        op.create_index(name, "sessions", [since, "id"], sqlite_where=open_, postgresql_where=open_)
+    op.create_table(
+        "ledger",
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("at", _MOMENT, nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("session_id", sa.Uuid()),
+        sa.Column("content", sa.LargeBinary(), nullable=False),
+        sa.Column("hash", sa.LargeBinary(32), nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "number", name="pk_ledger"),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_ledger_org_id"),
+    )
+    op.create_index("ix_ledger_org_id_at", "ledger", ["org_id", "at"])
+    op.create_table(
+        "ledger_keys",
+        sa.Column("id", sa.String(64), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("public", sa.LargeBinary(32), nullable=False),
+        sa.Column("private", sa.LargeBinary(), nullable=False),
+        sa.Column("created_at", _MOMENT, nullable=False),
+        sa.Column("retired_at", _MOMENT),
+        sa.PrimaryKeyConstraint("id", name="pk_ledger_keys"),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_ledger_keys_org_id"),
+    )
+    _checkpoints()
+
+
+def _checkpoints() -> None:
+    op.create_table(
+        "checkpoints",
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("hash", sa.LargeBinary(32), nullable=False),
+        sa.Column("at", _MOMENT, nullable=False),
+        sa.Column("key", sa.String(64), nullable=False),
+        sa.Column("signature", sa.LargeBinary(64), nullable=False),
+        sa.Column("introduces", sa.LargeBinary(32)),
+        sa.PrimaryKeyConstraint("org_id", "number", name="pk_checkpoints"),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_checkpoints_org_id"),
+    )
+    op.create_table(
+        "checkpoint_anchors",
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("number", sa.BigInteger(), autoincrement=False, nullable=False),
+        sa.Column("anchor", sa.String(16), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("next_at", _MOMENT, nullable=False),
+        sa.Column("done_at", _MOMENT),
+        sa.Column("error", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("org_id", "number", "anchor", name="pk_checkpoint_anchors"),
+        sa.ForeignKeyConstraint(
+            ["org_id", "number"],
+            ["checkpoints.org_id", "checkpoints.number"],
+            name="fk_checkpoint_anchors_org_id_number",
+            ondelete="CASCADE",
+        ),
+    )
+    op.create_index("ix_checkpoint_anchors_done_at_next_at", "checkpoint_anchors", ["done_at", "next_at"])

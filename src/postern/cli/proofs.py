@@ -1,0 +1,90 @@
+"""What the commands that verify share: keys and anchors that were kept, and the report for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from postern.cli.output import fields, local_time
+from postern.domain.ledger import moment
+from postern.domain.text import one_line
+from postern.errors import Invalid, Malformed
+from postern.proof.checkpoints import read_pem
+from postern.proof.findings import Report
+
+_EVERY = 4 * 1024 * 1024  # bytes between two words on progress
+
+
+def read_keys(files: tuple[str, ...]) -> list[bytes]:
+    """Raises Invalid."""
+    found: list[bytes] = []
+    for file in files:
+        try:
+            found += read_pem(_content(file))
+        except Malformed as error:
+            raise Invalid(f"{file}: {error.message}") from None
+    return found
+
+
+def read_anchors(files: tuple[str, ...]) -> list[bytes]:
+    """Their lines. Raises Invalid."""
+    return [line for file in files for line in _content(file).splitlines() if line.strip()]
+
+
+def _content(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise Invalid(f"{file} cannot be read: {error.strerror}") from None
+
+
+def counter(word: str, every: int = _EVERY, unit: int = 1024 * 1024) -> Callable[[int], None]:
+    """Says on a terminal how far it has come."""
+    done, told = 0, 0
+
+    def count(more: int) -> None:
+        nonlocal done, told
+        done += more
+        if sys.stderr.isatty() and done - told >= every:
+            told = done
+            click.echo(f"\r{done // unit} {word}", err=True, nl=False)
+
+    return count
+
+
+def show(report: Report) -> None:
+    since, until = (one and local_time(moment(one)) for one in (report.since, report.until))
+    proven_at = local_time(moment(report.proven_at)) if report.proven_at else None
+    fields(
+        [
+            ("organisation", report.organisation),
+            ("sessions from", since or "the first"),
+            ("sessions until", until or "the last"),
+            ("proven up to", f"entry {report.proven_to}, signed {proven_at}" if proven_at else "nothing"),
+            ("checkpoints", f"{report.checkpoints} trusted, {report.anchored} more from anchors"),
+            ("sessions proven", f"{report.sessions_proven}, in {report.segments_proven} segments"),
+            ("bytes proven", report.bytes_proven),
+        ]
+    )
+    for line in (*_not_proven(report), *report.notes):
+        click.echo(f"not proven: {one_line(line)}")
+    for finding in report.findings:
+        click.echo(f"FOUND {finding.what}: {one_line(finding.message)}")
+    if report.count > len(report.findings):
+        click.echo(f"and {report.count - len(report.findings)} more findings")
+    click.echo("Nothing was changed." if report.is_good else f"{report.count} findings: the record is not as it was.")
+
+
+def _not_proven(report: Report) -> list[str]:
+    counted = [
+        (report.sessions_open, "sessions are not closed in the ledger: how they began is proven, what they did is not"),
+        (report.sessions_pending, "sessions are younger than the newest checkpoint"),
+        (report.sessions_incomplete, "sessions were closed without all of their segments, which never came"),
+        (report.sessions_purged, "sessions were purged, and the ledger says so"),
+        (report.segments_unproven, "segments are of sessions that are not closed, or were not looked at"),
+        (report.after_checkpoint, "entries of the ledger are younger than the newest checkpoint"),
+    ]
+    return [f"{count} {text}" for count, text in counted if count]

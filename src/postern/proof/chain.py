@@ -1,0 +1,181 @@
+"""Part of a verification: the ledger, entry by entry, against its checkpoints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postern.domain.ledger import Checkpoint, Fact, Kind
+from postern.errors import Malformed
+from postern.proof.canonical import parse
+from postern.proof.findings import Report, What
+from postern.proof.ledger import digest_of, first_hash, next_hash
+
+
+class Stated:
+    """What the ledger says of one session."""
+
+    __slots__ = (
+        *("_closing", "_opening", "closed_entry", "is_complete", "is_purged", "is_recording_purged", "last"),
+        *("opened_entry", "purged_entry", "segments", "size", "started"),
+    )
+
+    def __init__(self) -> None:
+        self.opened_entry = self.closed_entry = self.purged_entry = 0
+        self.started: datetime | None = None
+        self._opening = self._closing = ""
+        self.segments = self.size = 0
+        self.last = b""
+        self.is_complete = True
+        self.is_purged = self.is_recording_purged = False
+
+    def open(self, number: int, values: Mapping[str, Any]) -> None:
+        self.started, self._opening = datetime.fromisoformat(values["started"]), values["facts"]
+        self.opened_entry = number
+
+    def close(self, number: int, values: Mapping[str, Any]) -> None:
+        self._closing, self.is_complete = values["facts"], values["complete"]
+        self.segments, self.size, self.last = values["segments"], values["size"], bytes.fromhex(values["last"])
+        self.closed_entry = number
+
+    def opens(self, opening: Mapping[str, Fact]) -> bool:
+        return digest_of(opening) == self._opening
+
+    def closes(self, closing: Mapping[str, Fact] | None) -> bool:
+        return closing is not None and digest_of(closing) == self._closing
+
+
+class LedgerCheck:
+    """Feed it entries in order. `number` is the last one."""
+
+    def __init__(
+        self, org_id: UUID, first: int, before: bytes, checkpoints: Mapping[int, Checkpoint], report: Report
+    ) -> None:
+        self.org_id = org_id
+        self.sessions: dict[UUID, Stated] = {}
+        self.number = first - 1
+        self._first = first
+        self._hash = first_hash(org_id) if first == 1 else before
+        self._checkpoints = checkpoints
+        self._report = report
+        self._proven = 0
+        self._before = first - 1  # where the interval began that the next checkpoint closes
+        self._doubtful: list[tuple[int, int]] = []  # entries (first, last) that no checkpoint speaks for
+        self._at: datetime | None = None
+        self._first_at: datetime | None = None
+        self._broken = False  # since the last checkpoint: it cannot fit, and why has been said
+        self._compare()
+
+    def add(self, digest: bytes, content: bytes) -> None:
+        """`digest` is h(n) as it is listed."""
+        values = self._read(content)
+        if values is None:
+            return
+        number = values["number"]
+        if number <= self.number:
+            what, word = (
+                (What.DOUBLED, "there twice") if number == self.number else (What.REORDERED, "not in its place")
+            )
+            self._report.add(what, f"the entry {number} of the ledger is {word}", entry=number)
+            self._broken = True
+            return
+        if number > self.number + 1:
+            self._missing(self.number + 1, number - 1)
+        elif next_hash(self._hash, content) != digest:
+            self._report.add(What.CHANGED, f"the entry {number} of the ledger, or its hash, was changed", entry=number)
+            self._broken = True
+        self.number, self._hash = number, digest
+        self._report.entries += 1
+        self._keep(number, values)
+        self._compare()
+
+    def finish(self, since: datetime | None, last: int = 0) -> None:
+        """`since` is where the sessions begin that must all be there, `last` an entry that is said to be."""
+        newest = max(self._checkpoints, default=0)
+        if max(newest, last) > self.number:
+            who = f"a checkpoint proves {newest}" if newest > self.number else f"there were {last}"
+            message = f"the ledger ends with entry {self.number}, and {who}: its tail was cut off"
+            self._report.add(What.TRUNCATED, message, entry=self.number + 1)
+        early = self._first > 1 and (since is None or self._first_at is None or self._first_at >= since)
+        if early:
+            message = f"the ledger begins with entry {self._first}, too late for the sessions that were asked for"
+            self._report.add(What.MISSING, message, entry=self._first - 1)
+        self._report.proven_to = self._proven
+        if self._proven:
+            self._report.proven_at = self._checkpoints[self._proven].at
+        self._report.after_checkpoint = max(0, self.number - max(self._proven, self._first - 1))
+        for key, one in self.sessions.items():
+            if one.closed_entry and not one.opened_entry and self._first == 1:
+                message = f"the ledger closes the session {key} and never opened it"
+                self._report.add(What.MISSING, message, session=key, entry=one.closed_entry)
+
+    def proves(self, number: int) -> bool:
+        """Whether a trusted checkpoint that fits covers that entry."""
+        doubted = any(first <= number <= last for first, last in self._doubtful)
+        return 0 < number <= self._proven and not doubted
+
+    def _compare(self) -> None:
+        checkpoint = self._checkpoints.get(self.number)
+        if checkpoint is None:
+            return
+        fits = checkpoint.hash == self._hash
+        if not fits and not self._broken:
+            message = f"the ledger up to entry {self.number} is not the one that was signed: it was written anew"
+            self._report.add(What.REWRITTEN, message, entry=self.number)
+        if fits and not self._broken:
+            self._proven = self.number
+        else:
+            self._doubtful.append((self._before + 1, self.number))
+        # What follows is judged by what was signed.
+        self._hash, self._broken, self._before = checkpoint.hash, False, self.number
+
+    def _read(self, content: bytes) -> dict[str, Any] | None:
+        try:
+            values = parse(content)
+            if type(values.get("number")) is not int:
+                raise Malformed("it has no number")
+            return values
+        except Malformed as error:
+            number = self.number + 1
+            self._report.add(What.UNREADABLE, f"the entry {number} of the ledger: {error.message}", entry=number)
+            self._broken = True
+            return None
+
+    def _missing(self, first: int, last: int) -> None:
+        many = (
+            f"the entries {first} to {last} of the ledger are"
+            if last > first
+            else f"the entry {first} of the ledger is"
+        )
+        self._report.add(What.MISSING, f"{many} missing", entry=first)
+        self._broken = True
+
+    def _keep(self, number: int, values: dict[str, Any]) -> None:
+        try:
+            at = datetime.fromisoformat(values["at"])
+            kind = Kind(values["kind"])
+            if self._at is not None and at < self._at:
+                raise ValueError("time goes back")
+            self._at, self._first_at = at, self._first_at or at
+            if kind is not Kind.KEY:
+                self._state(number, kind, UUID(values["session"]), values)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            message = f"the entry {number} of the ledger says what no ledger says"
+            self._report.add(What.UNREADABLE, message, entry=number)
+
+    def _state(self, number: int, kind: Kind, key: UUID, values: dict[str, Any]) -> None:
+        if kind in (Kind.HELD, Kind.RELEASED):
+            return
+        one = self.sessions.setdefault(key, Stated())
+        if (kind is Kind.OPENED and one.opened_entry) or (kind is Kind.CLOSED and one.closed_entry):
+            message = f"the session {key} is {kind.value} twice in the ledger"
+            self._report.add(What.DOUBLED, message, session=key, entry=number)
+        elif kind is Kind.OPENED:
+            one.open(number, values)
+        elif kind is Kind.CLOSED:
+            one.close(number, values)
+        elif kind is Kind.PURGED:
+            one.is_purged = one.is_purged or values["what"] == "session"
+            one.is_recording_purged, one.purged_entry = True, number

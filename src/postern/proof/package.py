@@ -1,0 +1,179 @@
+"""The form of an export: a tar, or a folder with the same files.
+
+    manifest.json                        whose, from when to when, which part of the ledger
+    checkpoints-000001.jsonl …           one checkpoint a line
+    ledger-000001.jsonl …                one entry a line, behind its hash in hexadecimal and a blank
+    sessions-000001.jsonl …              one session a line: its facts, its metadata, the list of its segments
+    segments/<session>.<number>.rec      as they were written, or .rec.zst as they were stored
+    seal.json                            signature over all the others
+
+In this order, and within a group by name, which is the order of a folder's names as well. Members are cut so that none
+has to be longer than what fits in memory, and the tar is written without knowing how long it will be. Its headers hold
+nothing but name and size: a reader knows every byte of them, so nothing can be changed there either.
+
+    seal     "postern export\\n" and canonical JSON of organisation, at, key and digest, signed (Ed25519)
+    digest   SHA-256 over, for each member: length of name (4 bytes), name, size (8 bytes), SHA-256 of its content
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tarfile
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from postern.domain.ledger import LedgerKey, moment
+from postern.errors import Malformed
+from postern.proof.canonical import canonical, parse
+from postern.proof.checkpoints import sign
+
+FORMAT = 1
+BLOCK = 512
+END = b"\0" * 2 * BLOCK
+MANIFEST, SEAL = "manifest.json", "seal.json"
+GROUPS = ("manifest", "checkpoints", "ledger", "sessions", "segments", "seal")
+_SEALED = b"postern export\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """`before` is h(first - 1). `last` is the ledger's newest entry when the export began."""
+
+    org_id: UUID
+    since: datetime | None
+    until: datetime | None
+    first: int
+    before: bytes
+    last: int
+    at: datetime
+
+    def line(self) -> bytes:
+        return canonical(
+            {
+                "format": FORMAT,
+                "organisation": str(self.org_id),
+                "since": moment(self.since) if self.since else None,
+                "until": moment(self.until) if self.until else None,
+                "first": self.first,
+                "before": self.before.hex(),
+                "last": self.last,
+                "at": moment(self.at),
+            }
+        )
+
+
+def read_manifest(data: bytes) -> Manifest:
+    """Raises Malformed."""
+    values = parse(data)
+    if values.get("format") != FORMAT:
+        raise Malformed(f"its format is {values.get('format')}, and this version reads {FORMAT}")
+    try:
+        found = Manifest(
+            UUID(values["organisation"]),
+            datetime.fromisoformat(values["since"]) if values["since"] else None,
+            datetime.fromisoformat(values["until"]) if values["until"] else None,
+            values["first"],
+            bytes.fromhex(values["before"]),
+            values["last"],
+            datetime.fromisoformat(values["at"]),
+        )
+        same = found.line() == data and found.first > 0 and len(found.before) == hashlib.sha256().digest_size
+    except (ValueError, KeyError, TypeError):
+        same = False
+    if not same:
+        raise Malformed("it is not the manifest of an export")
+    return found
+
+
+def part_name(group: str, number: int) -> str:
+    return f"{group}-{number:06}.jsonl"
+
+
+def segment_name(session_id: UUID, number: int, suffix: str) -> str:
+    return f"segments/{session_id}.{number:06}{suffix}"
+
+
+def read_segment_name(name: str) -> tuple[UUID, int] | None:
+    """(session, number); None where it is not the name of a segment, to the letter."""
+    folder, _, rest = name.partition("/")
+    session, _, tail = rest.partition(".")
+    number, _, suffix = tail.partition(".")
+    try:
+        found = UUID(session), int(number)
+    except ValueError:
+        return None
+    same = segment_name(*found, f".{suffix}") == name and suffix in ("rec", "rec.zst")
+    return found if folder == "segments" and same else None
+
+
+def group_of(name: str) -> str:
+    """Empty for a name that no export has."""
+    if name in (MANIFEST, SEAL):
+        return name.removesuffix(".json")
+    if read_segment_name(name):
+        return "segments"
+    group, _, number = name.removesuffix(".jsonl").rpartition("-")
+    known = group in GROUPS[1:4] and number.isdecimal() and name == part_name(group, int(number))
+    return group if known else ""
+
+
+def header(name: str, size: int) -> bytes:
+    """The one block that a tar has before a member."""
+    one = tarfile.TarInfo(name)
+    one.size, one.mode = size, 0o600
+    return one.tobuf(tarfile.USTAR_FORMAT)
+
+
+def padding(size: int) -> bytes:
+    return b"\0" * (-size % BLOCK)
+
+
+class Digest:
+    """Of all members, in their order."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, name: str, size: int, content: bytes) -> None:
+        """`content` is the SHA-256 of it."""
+        encoded = name.encode()
+        self._hash.update(len(encoded).to_bytes(4, "big") + encoded + size.to_bytes(8, "big") + content)
+
+    def digest(self) -> bytes:
+        return self._hash.digest()
+
+
+def sealed(key: LedgerKey, at: datetime, digest: bytes) -> bytes:
+    """The content of `seal.json`."""
+    content = _seal_content(key.org_id, moment(at), key.id, digest)
+    return canonical({**content, "signature": sign(key, _SEALED + canonical(content)).hex()})
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    org_id: UUID
+    key: str
+    digest: bytes
+    signature: bytes
+    data: bytes  # that is signed
+
+
+def read_seal(data: bytes) -> Seal:
+    """Raises Malformed."""
+    values = parse(data)
+    try:
+        org_id, digest = UUID(values["organisation"]), bytes.fromhex(values["digest"])
+        content = _seal_content(org_id, values["at"], values["key"], digest)
+        signature = bytes.fromhex(values["signature"])
+        same = canonical({**content, "signature": signature.hex()}) == data
+    except (ValueError, KeyError, TypeError):
+        same = False
+    if not same:
+        raise Malformed("it is not the seal of an export")
+    return Seal(org_id, values["key"], digest, signature, _SEALED + canonical(content))
+
+
+def _seal_content(org_id: UUID, at: str, key: str, digest: bytes) -> dict[str, Any]:
+    return {"organisation": str(org_id), "at": at, "key": key, "digest": digest.hex()}

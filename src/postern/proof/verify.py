@@ -1,0 +1,156 @@
+"""Verification: a pure function over iterators, whoever reads them from where.
+
+The checkpoints first, since they say which hashes have to come; then the ledger, which says what sessions there have
+to be; then the sessions, whose lists say what segments; then the segments. What is held in memory is some hundred
+bytes for each session, and forty for each segment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from postern.errors import Malformed
+from postern.proof.chain import LedgerCheck, Stated
+from postern.proof.findings import Report, What
+from postern.proof.recordings import SegmentCheck
+from postern.proof.sessions import Told
+from postern.proof.signatures import SignatureCheck
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose ledger, and which part of it: from entry `first` on, `before` being h(first - 1); `last` must be there. The
+    sessions are those that began from `since` to `until`, both included; None is without bound. `with_segments`: the
+    recordings themselves are looked at, not only what is listed of them. `is_live`: sessions may have come since."""
+
+    org_id: UUID
+    first: int
+    before: bytes
+    since: datetime | None = None
+    until: datetime | None = None
+    last: int = 0
+    with_segments: bool = True
+    is_live: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A segment that was read: `problem` says why not, where it could not be. `locate` looks for the first byte range
+    that is damaged, by the records' own checksums; it is called before the next one is asked for."""
+
+    session_id: UUID
+    number: int
+    size: int
+    digest: bytes
+    problem: str = ""
+    locate: Callable[[], tuple[int, int] | None] = lambda: None
+
+
+def verify(
+    scope: Scope,
+    checkpoints: Iterable[bytes],
+    entries: Iterable[tuple[bytes, bytes]],
+    sessions: Iterable[Told],
+    segments: Iterable[Copy],
+    signatures: SignatureCheck,
+    anchors: Iterable[bytes] = (),
+) -> Report:
+    """`checkpoints` and `anchors` are lines, `entries` (hash, content), sessions and segments in the order of their ids
+    and numbers. `signatures` knows the keys that the one who asks has kept, and has the report, to which readers of the
+    iterators may add as well."""
+    report = signatures.report
+    report.organisation, report.since, report.until = scope.org_id, scope.since, scope.until
+    for line in checkpoints:
+        signatures.add(line)
+    for line in anchors:
+        signatures.add_anchored(line)
+    ledger = LedgerCheck(scope.org_id, scope.first, scope.before, signatures.finish(), report)
+    for digest, content in entries:
+        ledger.add(digest, content)
+    ledger.finish(scope.since, scope.last)
+    recordings = SegmentCheck(report, with_segments=scope.with_segments)
+    wanted = {key: one for key, one in ledger.sessions.items() if _is_within(scope, one)}
+    _check_sessions(scope, wanted, ledger, sessions, recordings, report)
+    for copy in segments:
+        recordings.add(copy.session_id, copy.number, copy.size, copy.digest, copy.problem, copy.locate)
+    recordings.finish()
+    return report
+
+
+def _is_within(scope: Scope, one: Stated) -> bool:
+    if one.started is None:  # it was opened before the part of the ledger that is here
+        return False
+    return (scope.since is None or one.started >= scope.since) and (scope.until is None or one.started <= scope.until)
+
+
+def _check_sessions(
+    scope: Scope,
+    wanted: dict[UUID, Stated],
+    ledger: LedgerCheck,
+    sessions: Iterable[Told],
+    recordings: SegmentCheck,
+    report: Report,
+) -> None:
+    seen: set[UUID] = set()
+    last: UUID | None = None
+    for told in sessions:
+        key = told.session_id
+        if key in seen:
+            report.add(What.DOUBLED, f"the session {key} is there twice", session=key)
+            continue
+        if last is not None and key.bytes < last.bytes:
+            report.add(What.REORDERED, f"the session {key} is not in its place", session=key)
+        last = key
+        seen.add(key)
+        stated = wanted.get(key)
+        if stated is not None:
+            _check_session(told, stated, ledger, recordings, report)
+        elif told.entry is None and scope.is_live:
+            report.sessions_pending += 1
+            recordings.leave(key)
+        elif scope.is_live and told.entry is not None and told.entry > ledger.number:
+            report.sessions_pending += 1  # it came while the ledger was read
+            recordings.leave(key)
+        else:
+            why = "is outside of what was exported" if key in ledger.sessions else "is not in the ledger"
+            report.add(What.FOREIGN, f"the session {key} is there and {why}", session=key, entry=told.entry)
+            recordings.leave(key)
+    for key, stated in wanted.items():
+        if key not in seen and not stated.is_purged:
+            message = f"the session {key} was removed: the ledger says it was opened"
+            report.add(What.MISSING, message, session=key, entry=stated.opened_entry)
+        elif key not in seen:
+            report.sessions_purged += 1
+            if not ledger.proves(stated.purged_entry):
+                number = stated.purged_entry
+                report.notes.append(f"the session {key} is gone; the entry {number} says it was purged, unsigned yet")
+
+
+def _check_session(told: Told, stated: Stated, ledger: LedgerCheck, recordings: SegmentCheck, report: Report) -> None:
+    key = told.session_id
+    good = True
+    try:
+        if not stated.opens(told.opening):
+            what = "who, where, when or what was asked is not what it was when the session was opened"
+            report.add(What.CHANGED, f"the session {key}: {what}", session=key, entry=stated.opened_entry)
+            good = False
+        if stated.closed_entry and not stated.closes(told.closing):
+            what = "when and how it ended is not what it was when the session was closed"
+            report.add(What.CHANGED, f"the session {key}: {what}", session=key, entry=stated.closed_entry)
+            good = False
+    except Malformed as error:
+        report.add(What.CHANGED, f"the session {key} has facts that nobody wrote: {error.message}", session=key)
+        good = False
+    proven = recordings.expect(ledger.org_id, told, stated, is_proven=ledger.proves(stated.closed_entry))
+    if stated.closed_entry and not ledger.proves(stated.closed_entry):
+        report.sessions_pending += 1
+    elif not stated.closed_entry and ledger.proves(stated.opened_entry):
+        report.sessions_open += 1
+    elif not stated.closed_entry:
+        report.sessions_pending += 1
+    elif good and proven:
+        report.sessions_proven += 1
+        report.sessions_incomplete += not stated.is_complete

@@ -1,0 +1,151 @@
+"""Checkpoints: signed at an interval and on demand, and brought to the anchors."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+from postern.domain.ledger import AnchorState, Checkpoint, Kind, LedgerKey
+from postern.domain.lists import Listed, Page
+from postern.domain.principal import Principal
+from postern.errors import Conflict, Denied, PosternError, Unavailable
+from postern.proof.checkpoints import line_of, new_key, signed
+from postern.proof.ledger import Writer
+from postern.services.recordings.ledger import Ledger
+from postern.services.server.trail import changed
+from postern.store.ports import Clock
+from postern.store.ports.ledger import Anchor, CheckpointStore, LedgerKeyStore
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 50  # checkpoints that are brought to anchors in one round
+PATIENCE = 15.0  # seconds that who asks for a checkpoint waits for anchors
+_TRIES = 20
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(seconds=10), timedelta(hours=1)
+
+
+class Checkpoints:
+    def __init__(
+        self,
+        store: CheckpointStore,
+        keys: LedgerKeyStore,
+        ledger: Ledger,
+        anchors: Sequence[Anchor],
+        interval: timedelta,
+        now: Clock,
+    ) -> None:
+        self._store = store
+        self._keys = keys
+        self._ledger = ledger
+        self._anchors = {anchor.name: anchor for anchor in anchors}
+        self._interval = interval
+        self._now = now
+        self._shown: set[str] = set()
+
+    async def find(self, principal: Principal, page: Page) -> Listed[tuple[Checkpoint, list[AnchorState]]]:
+        """Newest first, each with its anchors. Raises Denied."""
+        require_all(principal)
+        return await self._store.find(principal.org_id, page)
+
+    async def keys(self, principal: Principal) -> list[LedgerKey]:
+        """Newest first. Raises Denied."""
+        require_all(principal)
+        await self.signing(principal.org_id)
+        return await self._keys.all(principal.org_id)
+
+    async def make(self, principal: Principal) -> Checkpoint:
+        """Over all that is in the ledger now, brought to the anchors at once. Raises Denied, Conflict when there is
+        nothing in the ledger."""
+        _require_admin(principal)
+        await self._ledger.write()
+        made = await self.sign(principal.org_id)
+        if made is None:
+            raise Conflict("there is nothing in the ledger yet; a checkpoint is made after the first session")
+        changed(None, {"number": made.number, "hash": made.hash.hex(), "key": made.key})
+        try:
+            async with asyncio.timeout(PATIENCE):
+                await self.bring()
+        except TimeoutError:
+            log.warning("an anchor takes its time; the next round goes on")
+        return made
+
+    async def rotate(self, principal: Principal) -> LedgerKey:
+        """Another key signs from now on; the one before introduces it. Raises Denied, Unavailable."""
+        _require_admin(principal)
+        old = await self.signing(principal.org_id)
+        for _ in range(_TRIES):
+            now = self._now()
+            new = new_key(principal.org_id, now)
+            writer = Writer(principal.org_id, await self._ledger.head(principal.org_id))
+            entry = writer.add(Kind.KEY, now, None, introduces=new.id)
+            checkpoint = signed(old, writer.head, now, new.public)
+            if await self._keys.rotate(new, entry, checkpoint, list(self._anchors)):
+                changed({"key": old.id}, {"key": new.id})
+                return new
+        raise Unavailable("the ledger is written by many at once; try again")
+
+    async def sign(self, org_id: UUID) -> Checkpoint | None:
+        """A checkpoint of the newest entry: the one there is, or a new one. None when there is no entry."""
+        head = await self._ledger.head(org_id)
+        newest = await self._store.newest(org_id)
+        if newest is not None and newest.number >= head.number:
+            return newest
+        if head.number == 0:
+            return None
+        made = signed(await self.signing(org_id), head, self._now())
+        if not await self._store.add(made, list(self._anchors)):
+            return await self._store.newest(org_id)
+        return made
+
+    async def sign_due(self) -> int:
+        """For every organisation whose ledger went on since a checkpoint that is older than the interval."""
+        made = 0
+        before = self._now() - self._interval
+        for standing in await self._store.standings():
+            is_old = standing.checkpoint_at is None or standing.checkpoint_at <= before
+            if standing.entries > standing.checkpoint and is_old:
+                made += await self.sign(standing.org_id) is not None
+        return made
+
+    async def bring(self) -> None:
+        """To the anchors, what is due; one that fails is tried again later, and says why meanwhile."""
+        for checkpoint, state in await self._store.waiting(self._now(), AT_ONCE):
+            anchor = self._anchors.get(state.anchor)
+            attempts = state.attempts + 1
+            try:
+                if anchor is None:
+                    raise Unavailable("this anchor is not set up any more")
+                await anchor.put(checkpoint, line_of(checkpoint))
+                now = self._now()
+                tried = replace(state, attempts=attempts, done_at=now, error="")
+            except PosternError as error:
+                now = self._now()
+                tried = replace(state, attempts=attempts, error=error.message)
+                log.warning("checkpoint %s did not reach the anchor %s: %s", checkpoint.number, state.anchor, error)
+            await self._store.mark(tried, now + min(_FIRST_PAUSE * 2 ** min(attempts - 1, 20), _LONGEST_PAUSE))
+
+    async def signing(self, org_id: UUID) -> LedgerKey:
+        """The key that signs now; it is made when it is needed first."""
+        found = await self._keys.all(org_id)
+        if not found:
+            await self._keys.add_first(new_key(org_id, self._now()))
+            found = await self._keys.all(org_id)
+        if found[0].id not in self._shown:
+            self._shown.add(found[0].id)
+            log.info("the ledger of organisation %s is signed by the key %s", org_id, found[0].id)
+        return found[0]
+
+
+def require_all(principal: Principal) -> None:
+    """Raises Denied."""
+    if not principal.sees_all:
+        raise Denied("only administrators and auditors may see the ledger and what proves it")
+
+
+def _require_admin(principal: Principal) -> None:
+    if not principal.is_admin:
+        raise Denied("only administrators may make checkpoints and change the key that signs them")

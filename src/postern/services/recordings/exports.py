@@ -1,0 +1,134 @@
+"""Exports for auditors: a part of the ledger with all that it binds, as one tar, in constant memory."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import tempfile
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import IO
+from uuid import UUID
+
+from postern.domain.ledger import LedgerKey, Recorded
+from postern.domain.principal import Principal
+from postern.domain.segment import Segment
+from postern.errors import Conflict, Invalid, NotFound
+from postern.proof.checkpoints import line_of
+from postern.proof.ledger import first_hash
+from postern.proof.package import Manifest, segment_name
+from postern.proof.sessions import Listed
+from postern.proof.sessions import line_of as session_line
+from postern.proof.writing import PackageWriter
+from postern.services.recordings.checkpoints import Checkpoints, require_all
+from postern.services.recordings.ledger import Ledger
+from postern.store.ports import Clock
+from postern.store.ports.ledger import Copies, ProofStore
+
+log = logging.getLogger(__name__)
+
+ENTRIES, SESSIONS, CHECKPOINTS = 2000, 200, 1000  # read at a time
+_PIECE = 256 * 1024
+_IN_MEMORY = 4 * 1024 * 1024  # bytes of a segment that are not put into a file first
+
+
+class Exports:
+    def __init__(
+        self, store: ProofStore, ledger: Ledger, checkpoints: Checkpoints, copies: Copies | None, now: Clock
+    ) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._checkpoints = checkpoints
+        self._copies = copies
+        self._now = now
+
+    async def begin(self, principal: Principal, since: datetime | None, until: datetime | None) -> AsyncIterator[bytes]:
+        """The sessions that began from `since` to `until`, both included, with the part of the ledger that proves them.
+        It begins with a checkpoint, so that all that can be proven is. Raises Denied, Invalid, and Conflict when there
+        is nothing in the ledger."""
+        require_all(principal)
+        if since is not None and until is not None and since > until:
+            raise Invalid("until: must not be before since", field="until")
+        org_id = principal.org_id
+        await self._ledger.write()
+        if await self._checkpoints.sign(org_id) is None:
+            raise Conflict(
+                "there is nothing in the ledger yet; a gateway tells it of sessions a moment after they begin"
+            )
+        key = await self._checkpoints.signing(org_id)
+        head = await self._ledger.head(org_id)
+        # One entry from before shows that nothing of the time was left out.
+        first = 1 if since is None else max(1, await self._store.entry_before(org_id, since))
+        previous = await self._store.entries(org_id, first - 1, first - 1)
+        before = previous[0].hash if previous else first_hash(org_id)
+        manifest = Manifest(org_id, since, until, first, before, head.number, self._now())
+        return self._stream(manifest, key)
+
+    async def _stream(self, manifest: Manifest, key: LedgerKey) -> AsyncIterator[bytes]:
+        writer = PackageWriter(manifest, key)
+        yield writer.begin()
+        async for data in self._lines(manifest, writer):
+            if data:
+                yield data
+        yield writer.flush()
+        async for recorded in self._sessions(manifest):
+            for segment in recorded.segments:
+                async for data in self._segment(segment, writer):
+                    yield data
+        yield writer.end(self._now())
+
+    async def _lines(self, manifest: Manifest, writer: PackageWriter) -> AsyncIterator[bytes]:
+        org_id, number = manifest.org_id, 0
+        while checkpoints := await self._store.checkpoints(org_id, number, CHECKPOINTS):
+            number = checkpoints[-1].number
+            for one in checkpoints:
+                # Older ones are needed where they hand over to another key; younger ones speak of what is not here.
+                if one.number <= manifest.last and (one.number >= manifest.first or one.introduces):
+                    yield writer.line("checkpoints", line_of(one))
+        for first in range(manifest.first, manifest.last + 1, ENTRIES):
+            for entry in await self._store.entries(org_id, first, min(first + ENTRIES - 1, manifest.last)):
+                yield writer.line("ledger", entry.hash.hex().encode() + b" " + entry.content)
+        async for recorded in self._sessions(manifest):
+            listed = [Listed(one.number, one.size, one.digest) for one in recorded.segments]
+            yield writer.line("sessions", session_line(recorded.facts, listed))
+
+    async def _sessions(self, manifest: Manifest) -> AsyncIterator[Recorded]:
+        """Those of the part of the ledger that is exported: what was opened since is left for the next export."""
+        after: UUID | None = None
+        while found := await self._store.recorded(
+            manifest.org_id, after, SESSIONS, since=manifest.since, until=manifest.until
+        ):
+            after = found[-1].facts.session_id
+            for recorded in found:
+                entry = recorded.facts.opened_entry
+                if entry is not None and entry <= manifest.last:
+                    yield recorded
+
+    async def _segment(self, segment: Segment, writer: PackageWriter) -> AsyncIterator[bytes]:
+        """One that cannot be read is left out, and missed by who verifies: an export is what there is."""
+        if self._copies is None:
+            return
+        with tempfile.SpooledTemporaryFile(_IN_MEMORY) as kept:
+            try:
+                size, digest = await asyncio.to_thread(_keep, self._copies, segment, kept)
+            except NotFound as error:
+                log.warning("the export goes on without a segment: %s", error.message)
+                return
+            suffix = ".rec.zst" if segment.place.endswith(".zst") else ".rec"
+            name = segment_name(segment.session_id, segment.number, suffix)
+            before, behind = writer.stream(name, size, digest)
+            yield before
+            while data := await asyncio.to_thread(kept.read, _PIECE):
+                yield data
+            yield behind
+
+
+def _keep(copies: Copies, segment: Segment, kept: IO[bytes]) -> tuple[int, bytes]:
+    digest = hashlib.sha256()
+    for piece in copies.read(segment):
+        kept.write(piece)
+        digest.update(piece)
+    size = kept.tell()
+    kept.seek(0)
+    return size, digest.digest()

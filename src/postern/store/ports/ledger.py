@@ -1,0 +1,111 @@
+"""What proof needs from the outside: the ledger's tables, what is stored of segments, anchors, and a lease."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.ledger import AnchorState, Checkpoint, Entry, Facts, Head, LedgerKey, Recorded, Standing
+from postern.domain.lists import Listed, Page
+from postern.domain.segment import Segment
+
+
+class LedgerStore(Protocol):
+    """Of the writer."""
+
+    async def head(self, org_id: UUID) -> Head | None:
+        """None where there is no entry yet."""
+
+    async def unopened(self, limit: int) -> list[Facts]:
+        """Sessions of any organisation that were opened and of which the ledger does not know, oldest first."""
+
+    async def unclosed(self, limit: int, *, damaged_before: datetime, lost_before: datetime) -> list[Recorded]:
+        """Sessions that are done, that the ledger knows as opened and not as closed, and whose segments are all stored;
+        with those that ended before `lost_before`, and those that ended before `damaged_before` whose last segment is
+        damaged, whatever is stored of them. In the order of their ends."""
+
+    async def append(self, entries: Sequence[Entry]) -> bool:
+        """Of one organisation, in one transaction, with the marks on their sessions. False, and nothing was done, when
+        another writer came first."""
+
+
+class ProofStore(Protocol):
+    """Of who reads the ledger."""
+
+    async def entry_before(self, org_id: UUID, at: datetime) -> int:
+        """The newest entry that is older than `at`; 0 when there is none."""
+
+    async def entries(self, org_id: UUID, first: int, last: int) -> list[Entry]:
+        """By number."""
+
+    async def entries_after(self, org_id: UUID, after: int, limit: int) -> list[Entry]:
+        """By number, from behind `after`, whatever is missing between."""
+
+    async def recorded(
+        self,
+        org_id: UUID,
+        after: UUID | None,
+        limit: int,
+        *,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> list[Recorded]:
+        """Sessions that were opened, by id, from behind `after`."""
+
+    async def checkpoints(self, org_id: UUID, after: int, limit: int) -> list[Checkpoint]:
+        """By number, from behind `after`."""
+
+
+class WholeLedgerStore(LedgerStore, ProofStore, Protocol):
+    """For who writes and who reads."""
+
+
+class CheckpointStore(Protocol):
+    async def standings(self) -> list[Standing]:
+        """Of all organisations. One statement."""
+
+    async def newest(self, org_id: UUID) -> Checkpoint | None: ...
+
+    async def find(self, org_id: UUID, page: Page) -> Listed[tuple[Checkpoint, list[AnchorState]]]:
+        """Newest first."""
+
+    async def add(self, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
+        """With the anchors that it has to reach. False when its entry has one already."""
+
+    async def waiting(self, at: datetime, limit: int) -> list[tuple[Checkpoint, AnchorState]]:
+        """What has to be anchored by then, oldest first."""
+
+    async def mark(self, state: AnchorState, next_at: datetime) -> None:
+        """What came of a try."""
+
+
+class LedgerKeyStore(Protocol):
+    async def all(self, org_id: UUID) -> list[LedgerKey]:
+        """Newest first; the one that signs is not retired."""
+
+    async def add_first(self, key: LedgerKey) -> None:
+        """Does nothing when the organisation has one."""
+
+    async def rotate(self, key: LedgerKey, entry: Entry, checkpoint: Checkpoint, anchors: Sequence[str]) -> bool:
+        """Adds the key with the entry and the checkpoint that introduce it, and retires the one before, all in one
+        transaction. False, and nothing was done, when another writer came first."""
+
+
+class Copies(Protocol):
+    """What is stored of segments."""
+
+    def read(self, segment: Segment) -> Iterator[bytes]:
+        """The bytes as they are stored, in pieces. Blocks: call it from a thread. Raises NotFound, Unavailable."""
+
+
+class Anchor(Protocol):
+    """A place outside where checkpoints are kept, so that nobody inside can take them back."""
+
+    @property
+    def name(self) -> str:
+        """At most 16 characters; the same at every start."""
+
+    async def put(self, checkpoint: Checkpoint, line: bytes) -> None:
+        """`line` is the checkpoint as files have it. Safe to repeat. Raises Unavailable, with the reason."""

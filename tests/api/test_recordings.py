@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.api.conftest import Api, make_api, message
+from tests.support.recorded import HeldAnchor, Records
+from tests.support.world import MACHINE
+
+from postern.proof.checkpoints import read_pem
+from postern.proof.reading import verify_package
+from postern.recording.copies import FileCopies
+from postern.store.database import Database
+
+
+@pytest.fixture
+async def anchor() -> HeldAnchor:
+    return HeldAnchor()
+
+
+@pytest.fixture
+async def proving(sqlite_database: Database, tmp_path: Path, anchor: HeldAnchor) -> tuple[Api, Records]:
+    machine = replace(MACHINE, copies=FileCopies(tmp_path), anchors=(anchor,))
+    api = await make_api(sqlite_database, machine=machine)
+    return api, Records(api.world, tmp_path, api.users["ann"], await api.world.add_connection())
+
+
+async def test_checkpoints_are_made_and_listed_with_their_anchors(
+    proving: tuple[Api, Records], anchor: HeldAnchor
+) -> None:
+    api, records = proving
+    assert "nothing in the ledger" in message(await api.as_admin.post("/recordings/checkpoints"), 409)
+    await records.recorded()
+    anchor.away = True
+    made = await api.as_admin.post("/recordings/checkpoints")
+    assert made.status_code == 201, made.text
+    listed = (await api.as_auditor.get("/recordings/checkpoints")).json()
+    [one] = listed["data"]
+    assert one["number"] == made.json()["number"] == 2
+    assert one["anchors"] == [{"anchor": "held", "reached_at": None, "attempts": 1, "error": "the anchor is away"}]
+    entries = (await api.as_admin.get("/audit/logs")).json()["data"]
+    assert entries[0]["after"]["number"] == 2
+
+
+async def test_an_export_streams_and_is_verified_by_the_key_of_before(
+    proving: tuple[Api, Records], tmp_path: Path
+) -> None:
+    api, records = proving
+    await records.recorded(3)
+    keys = (await api.as_auditor.get("/recordings/key")).json()["keys"]
+    public = read_pem(keys[0]["public_key"].encode())
+    assert (await api.as_admin.post("/recordings/key/rotate")).status_code == 200
+    await records.recorded(1)
+    answer = await api.as_auditor.get("/recordings/export")
+    assert answer.headers["content-type"] == "application/x-tar"
+    path = tmp_path / "export.tar"
+    path.write_bytes(answer.content)
+    report = verify_package(path, public)
+    assert report.is_good, report.findings
+    assert (report.sessions_proven, report.segments_proven, report.checkpoints) == (2, 4, 2)
+    bad = await api.as_auditor.get("/recordings/export?since=2030-01-02T00:00:00Z&until=2030-01-01T00:00:00Z")
+    assert "until" in message(bad, 422)

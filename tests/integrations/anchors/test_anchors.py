@@ -1,0 +1,174 @@
+"""Anchors, each against the real thing: a disk, an HTTP server, and S3 as moto plays it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx
+import pytest
+from botocore.exceptions import ClientError
+from moto.server import ThreadedMotoServer
+from tests.support.proofs import BEGIN, ORG
+
+from postern.domain.ledger import Checkpoint, Head
+from postern.domain.secret import Secret
+from postern.errors import Misconfigured, Unavailable
+from postern.integrations.anchors.bucket import BucketAnchor
+from postern.integrations.anchors.file import FileAnchor
+from postern.integrations.anchors.webhook import WebhookAnchor
+from postern.proof.checkpoints import line_of, new_key, read_line, signed
+from postern.settings import load
+from postern.wiring.anchors import anchors
+
+KEY = new_key(ORG, BEGIN)
+SECRET = Secret("both ends know it")
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def checkpoint(number: int = 1) -> Checkpoint:
+    return signed(KEY, Head(number, bytes(32)), BEGIN)
+
+
+async def test_a_file_gets_a_line_for_each(tmp_path: Path) -> None:
+    anchor = FileAnchor(tmp_path / "anchors.jsonl")
+    for number in (1, 2):
+        await anchor.put(checkpoint(number), line_of(checkpoint(number)))
+    lines = (tmp_path / "anchors.jsonl").read_bytes().splitlines()
+    assert [read_line(line) for line in lines] == [checkpoint(1), checkpoint(2)]
+
+
+async def test_a_disk_that_is_full_or_gone_is_unavailable_with_the_reason(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="No such file"):
+        await FileAnchor(tmp_path / "away" / "x").put(checkpoint(), b"{}")
+    with pytest.raises(Unavailable, match="No space left"):
+        await FileAnchor(Path("/dev/full")).put(checkpoint(), b"{}")
+
+
+class Receiver(HTTPServer):
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.status = 204
+        self.heard: list[tuple[dict[str, str], bytes]] = []
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        assert isinstance(self.server, Receiver)
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        self.server.heard.append((headers, self.rfile.read(int(headers["content-length"]))))
+        self.send_response(self.server.status)
+        if self.server.status == 302:
+            self.send_header("Location", "http://127.0.0.1:1/")
+        self.end_headers()
+
+    def log_message(self, *given: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    server = Receiver()
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+async def test_a_webhook_gets_the_line_signed_by_the_shared_secret(receiver: Receiver) -> None:
+    anchor = WebhookAnchor(f"http://127.0.0.1:{receiver.server_port}/anchors", SECRET, now)
+    line = line_of(checkpoint(7))
+    await anchor.put(checkpoint(7), line)
+    [(headers, body)] = receiver.heard
+    assert body == line
+    text = f"{headers['webhook-id']}.{headers['webhook-timestamp']}.".encode() + body
+    expected = hmac.new(SECRET.reveal().encode(), text, hashlib.sha256).digest()
+    assert headers["webhook-signature"] == "v1," + base64.b64encode(expected).decode()
+    assert headers["webhook-id"] == f"checkpoint-{ORG}-7"
+
+
+@pytest.mark.parametrize("status", [302, 400, 500])
+async def test_a_webhook_that_does_not_take_it_is_unavailable(receiver: Receiver, status: int) -> None:
+    receiver.status = status
+    anchor = WebhookAnchor(f"http://127.0.0.1:{receiver.server_port}/", SECRET, now)
+    with pytest.raises(Unavailable, match=str(status)):
+        await anchor.put(checkpoint(), b"{}")
+
+
+async def test_a_webhook_that_nobody_listens_at_is_unavailable() -> None:
+    with pytest.raises(Unavailable, match="cannot be reached"):
+        await WebhookAnchor("http://127.0.0.1:1/", SECRET, now).put(checkpoint(), b"{}")
+
+
+def test_a_webhook_in_the_clear_or_without_a_secret_is_refused() -> None:
+    with pytest.raises(Misconfigured, match="https"):
+        WebhookAnchor("http://example.com/", SECRET, now)
+    with pytest.raises(Misconfigured, match="SECRET"):
+        WebhookAnchor("https://example.com/", Secret(""), now)
+
+
+@pytest.fixture
+def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    url = f"http://{host}:{port}"
+    httpx.post(f"{url}/moto-api/reset").raise_for_status()
+    for name, value in {
+        "AWS_ENDPOINT_URL_S3": url,
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_DEFAULT_REGION": "us-east-1",
+    }.items():
+        monkeypatch.setenv(name, value)
+    yield boto3.client("s3")
+    server.stop()
+
+
+async def test_a_checkpoint_in_a_bucket_is_locked(s3: Any) -> None:
+    s3.create_bucket(Bucket="anchors", ObjectLockEnabledForBucket=True)
+    anchor = BucketAnchor("s3://anchors/postern", timedelta(days=30), now)
+    await anchor.put(checkpoint(3), line_of(checkpoint(3)))
+    key = f"postern/{ORG}/000000000003.json"
+    kept = s3.get_object(Bucket="anchors", Key=key)
+    assert read_line(kept["Body"].read().rstrip(b"\n")) == checkpoint(3)
+    assert kept["ObjectLockMode"] == "COMPLIANCE"
+    assert kept["ObjectLockRetainUntilDate"] - now() > timedelta(days=29)
+    with pytest.raises(ClientError, match="AccessDenied"):
+        s3.delete_object(Bucket="anchors", Key=key, VersionId=kept["VersionId"])
+
+
+async def test_a_bucket_that_is_gone_or_does_not_lock_is_unavailable(s3: Any) -> None:
+    with pytest.raises(Unavailable, match="NoSuchBucket"):
+        await BucketAnchor("s3://nowhere", timedelta(days=1), now).put(checkpoint(), b"{}")
+    s3.create_bucket(Bucket="plain")
+    with pytest.raises(Unavailable, match="InvalidRequest"):
+        await BucketAnchor("s3://plain", timedelta(days=1), now).put(checkpoint(), b"{}")
+
+
+def test_what_is_set_up_is_what_is_there(tmp_path: Path, s3: Any) -> None:
+    environ = {
+        "POSTERN_HOME": str(tmp_path),
+        "POSTERN_ANCHOR_FILE": str(tmp_path / "anchors.jsonl"),
+        "POSTERN_ANCHOR_WEBHOOK": "https://example.com/anchors",
+        "POSTERN_ANCHOR_WEBHOOK_SECRET": "x",
+        "POSTERN_ANCHOR_BUCKET": "s3://anchors",
+    }
+    assert [one.name for one in anchors(load(environ))] == ["file", "webhook", "bucket"]
+    assert anchors(load({"POSTERN_HOME": str(tmp_path)})) == ()
+    for name, value in (("FILE", str(tmp_path / "away" / "x")), ("BUCKET", "gs://x")):
+        with pytest.raises(Misconfigured, match=name):
+            anchors(load(environ | {f"POSTERN_ANCHOR_{name}": value}))

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.errors import Malformed
+from postern.proof.canonical import LARGEST, canonical, parse
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-LARGEST, LARGEST) | TEXTS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+)
+
+
+def test_strings_are_written_as_the_rfc_has_them() -> None:
+    """RFC 8785, 3.2.2 and 3.2.3: the examples of its text."""
+    text = "\u20ac$\u000f\u000aA'\u0042\u0022\u005c\\\"\u002f"
+    assert canonical({"string": text, "literals": [None, True, False]}) == (
+        b'{"literals":[null,true,false],"string":"\xe2\x82\xac$\\u000f\\nA\'B\\"\\\\\\\\\\"/"}'
+    )
+
+
+def test_names_are_sorted_by_utf_16_units() -> None:
+    names = ["\u20ac", "\r", "\ufb33", "1", "\U0001f600", "\u0080", "\u00f6"]
+    expected = ["\r", "1", "\u0080", "\u00f6", "\u20ac", "\U0001f600", "\ufb33"]
+    assert list(parse(canonical(dict.fromkeys(names, 1)))) == expected
+
+
+@pytest.mark.parametrize(
+    "value", [1.5, LARGEST + 1, -LARGEST - 1, "\ud800", float("nan"), {1: 2}, b"x", [[1.0]], {"\udfff": 1}]
+)
+def test_what_writers_write_differently_has_no_canonical_form(value: Any) -> None:
+    with pytest.raises(Malformed):
+        canonical({"a": value})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b'{"b":1,"a":2}',
+        b'{"a":1,"a":1}',
+        b'{"a": 1}',
+        b'{"a":1}\n',
+        b'{"a":1.0}',
+        b'{"a":1e3}',
+        b'{"a":-0}',
+        b'{"a":"\\u0041"}',
+        b'{"a":NaN}',
+        b'"a"',
+        b"[]",
+        b"",
+        b"\xff",
+        b"[" * 100_000,
+        b'{"a":"\\ud800"}',
+    ],
+)
+def test_what_is_not_canonical_to_the_byte_is_refused(data: bytes) -> None:
+    with pytest.raises(Malformed):
+        parse(data)
+
+
+@given(st.dictionaries(TEXTS, VALUES))
+def test_what_is_written_is_read_again(value: dict[str, Any]) -> None:
+    assert parse(canonical(value)) == value

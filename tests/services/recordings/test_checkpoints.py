@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+from tests.support.recorded import Records
+
+from postern.domain.lists import Page
+from postern.domain.principal import Principal
+from postern.errors import Conflict, Denied, Misconfigured
+from postern.proof.checkpoints import Trust, is_good, new_key, read_line
+from postern.services.recordings.keeper import LASTS
+
+
+def auditor(records: Records) -> Principal:
+    return replace(records.user, groups=frozenset({"auditor"}))
+
+
+async def test_a_checkpoint_on_demand_covers_everything_and_reaches_the_anchor(records: Records) -> None:
+    services = records.services()
+    with pytest.raises(Conflict, match="nothing in the ledger"):
+        await services.checkpoints.make(records.user)
+    await records.recorded()
+    made = await services.checkpoints.make(records.user)
+    [key] = await services.checkpoints.keys(auditor(records))
+    assert made.number == 2
+    assert is_good(made, key.public)
+    assert [read_line(line) for line in records.anchor.lines] == [made]
+    assert await services.checkpoints.make(records.user) == made
+    listed = await services.checkpoints.find(auditor(records), Page())
+    [(checkpoint, [state])] = listed.items
+    assert (checkpoint, state.anchor, state.error) == (made, "held", "")
+    assert state.done_at is not None
+
+
+async def test_who_may(records: Records) -> None:
+    services = records.services()
+    nobody = replace(records.user, groups=frozenset())
+    for call in (
+        services.checkpoints.make(nobody),
+        services.checkpoints.make(auditor(records)),
+        services.checkpoints.rotate(auditor(records)),
+        services.checkpoints.keys(nobody),
+        services.checkpoints.find(nobody, Page()),
+        services.exports.begin(nobody, None, None),
+    ):
+        with pytest.raises(Denied):
+            await call
+
+
+async def test_one_is_made_at_an_interval_when_there_is_something_new(records: Records) -> None:
+    services, clock = records.services(), records.world.clock
+    keeper = services.keeper
+    await keeper.once()
+    assert await records.world.stores.checkpoints.newest(records.world.org_id) is None
+    await records.open()
+    await keeper.once()
+    await records.open()
+    await keeper.once()
+    assert len(records.anchor.lines) == 1
+    clock.forward(minutes=10)
+    await keeper.once()
+    await keeper.once()
+    clock.forward(minutes=10)
+    await keeper.once()
+    assert [read_line(line).number for line in records.anchor.lines] == [1, 2]
+
+
+async def test_an_anchor_that_is_away_is_tried_again_and_shown(records: Records) -> None:
+    services, clock = records.services(), records.world.clock
+    records.anchor.away = True
+    await records.open()
+    await services.keeper.once()
+    await services.keeper.once()  # too early for another try
+    listed = await services.checkpoints.find(records.user, Page())
+    [(_, [state])] = listed.items
+    assert (state.attempts, state.done_at, state.error) == (1, None, "the anchor is away")
+    clock.forward(seconds=11)
+    await services.keeper.once()
+    records.anchor.away = False
+    clock.forward(hours=1)
+    await services.keeper.once()
+    listed = await services.checkpoints.find(records.user, Page())
+    [(_, [state])] = listed.items
+    assert (state.attempts, state.error) == (3, "")
+    assert len(records.anchor.lines) == 1
+
+
+async def test_an_anchor_that_is_set_up_no_more_is_shown(records: Records) -> None:
+    await records.open()
+    await records.services().ledger.write()
+    records.anchor.away = True
+    await records.services().checkpoints.make(records.user)
+    without = records.world.services()
+    records.world.clock.forward(hours=2)
+    await without.checkpoints.bring()
+    [(_, [state])] = (await without.checkpoints.find(records.user, Page())).items
+    assert "not set up" in state.error
+
+
+async def test_another_key_is_introduced_by_the_one_before(records: Records) -> None:
+    services = records.services()
+    await records.open()
+    await services.checkpoints.make(records.user)
+    old = await services.checkpoints.signing(records.world.org_id)
+    new = await services.checkpoints.rotate(records.user)
+    assert await services.checkpoints.signing(records.world.org_id) == new
+    await records.open()
+    await services.checkpoints.make(records.user)
+    checkpoints = await records.world.stores.ledger.checkpoints(records.world.org_id, 0, 10)
+    assert [one.number for one in checkpoints] == [1, 2, 3]
+    assert [one.key for one in checkpoints] == [old.id, old.id, new.id]
+    trust = Trust([old.public])
+    assert [trust.refusal(one) for one in checkpoints] == ["", "", ""]
+    kept = await services.checkpoints.keys(records.user)
+    assert [(one.id, one.retired_at is None) for one in kept] == [(new.id, True), (old.id, False)]
+
+
+async def test_the_private_key_is_not_in_the_store_as_it_is(records: Records) -> None:
+    services = records.services()
+    key = await services.checkpoints.signing(records.world.org_id)
+    async with records.world.database.statement() as connection:
+        row = (await connection.execute(text("select private, public from ledger_keys"))).one()
+    assert key.private not in bytes(row.private)
+    assert bytes(row.public) == key.public
+
+
+async def test_a_public_key_that_was_exchanged_in_the_store_is_refused(records: Records) -> None:
+    services = records.services()
+    await services.checkpoints.signing(records.world.org_id)
+    other = new_key(records.world.org_id, records.world.clock())
+    await records.sql("update ledger_keys set public = :public, id = :id", public=other.public, id=other.id)
+    with pytest.raises(Misconfigured):
+        await services.verifier.verify(records.world.org_id)
+    await records.sql("delete from ledger_keys")
+    await services.checkpoints.signing(records.world.org_id)
+    await records.sql("update ledger_keys set public = :public", public=other.public)
+    with pytest.raises(Misconfigured, match="was changed"):
+        await services.verifier.verify(records.world.org_id)
+
+
+async def test_of_many_who_make_the_first_key_one_wins(records: Records) -> None:
+    made = await asyncio.gather(*(records.services().checkpoints.signing(records.world.org_id) for _ in range(5)))
+    assert len({one.id for one in made}) == 1
+
+
+async def test_one_process_at_a_time_keeps_the_ledger(records: Records) -> None:
+    first, second = records.services().keeper, records.services().keeper
+    assert await first.once()
+    assert not await second.once()
+    records.world.clock.now += LASTS
+    assert await second.once()  # the first one was killed
+    assert not await first.once()
+    await second.stop()
+    assert await first.once()
+
+
+async def test_the_keeper_goes_on_until_it_is_cancelled_and_gives_the_lease_back(records: Records) -> None:
+    keeper = records.services().keeper
+    await records.recorded()
+    task = asyncio.create_task(keeper.forever(0.01))
+    async with asyncio.timeout(10):
+        await records.anchor.reached.wait()
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert await records.services().keeper.once()
+    assert timedelta(0) < LASTS

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+from tests.support.recorded import Records
+
+from postern.errors import Conflict, Invalid
+from postern.proof.findings import Report, What
+from postern.proof.reading import verify_package
+from postern.services.bundle import Services
+
+
+async def exported(
+    records: Records, services: Services, tmp_path: Path, since: datetime | None = None, until: datetime | None = None
+) -> Path:
+    path = tmp_path / "export.tar"
+    pieces = [piece async for piece in await services.exports.begin(records.user, since, until)]
+    path.write_bytes(b"".join(pieces))
+    return path
+
+
+async def proven(records: Records, services: Services, path: Path) -> Report:
+    keys = [key.public for key in await services.checkpoints.keys(records.user)]
+    return verify_package(path, keys)
+
+
+async def test_an_export_is_verified_with_nothing_but_the_key(records: Records, tmp_path: Path) -> None:
+    services = records.services()
+    with pytest.raises(Conflict):
+        await services.exports.begin(records.user, None, None)
+    for count in (0, 1, 3):
+        await records.recorded(count, script="select 'ä'")
+    await records.open()
+    report = await proven(records, services, await exported(records, services, tmp_path))
+    assert report.is_good, report.findings
+    assert (report.sessions_proven, report.sessions_open, report.segments_proven) == (3, 1, 4)
+    assert report.after_checkpoint == 0
+
+
+async def test_an_export_of_a_time_has_the_sessions_of_that_time(records: Records, tmp_path: Path) -> None:
+    services, clock = records.services(), records.world.clock
+    starts = []
+    for _ in range(5):
+        clock.forward(hours=1)
+        starts.append(clock.now)
+        await records.recorded(1)
+        await services.checkpoints.make(records.user)
+    await services.checkpoints.rotate(records.user)
+    half = timedelta(minutes=30)
+    for since, until, count in (
+        (starts[1] - half, starts[2] + half, 2),
+        (starts[4] - half, None, 1),
+        (None, starts[0] + half, 1),
+        (starts[4] + half, None, 0),
+    ):
+        report = await proven(records, services, await exported(records, services, tmp_path, since, until))
+        assert report.is_good, report.findings
+        assert report.sessions_proven == count
+    oldest = (await services.checkpoints.keys(records.user))[-1].public
+    path = await exported(records, services, tmp_path, starts[4] - half)
+    assert verify_package(path, [oldest]).is_good
+    with pytest.raises(Invalid):
+        await services.exports.begin(records.user, starts[1], starts[0])
+
+
+async def test_sessions_that_begin_while_it_is_written_are_left_for_the_next_one(
+    records: Records, tmp_path: Path
+) -> None:
+    services = records.services()
+    await records.recorded(1)
+    pieces = await services.exports.begin(records.user, None, None)
+    await records.recorded(1)
+    await services.checkpoints.make(records.user)
+    path = tmp_path / "export.tar"
+    path.write_bytes(b"".join([piece async for piece in pieces]))
+    report = await proven(records, services, path)
+    assert report.is_good, report.findings
+    assert report.sessions_proven == 1
+
+
+async def test_what_was_changed_in_the_store_is_found_in_the_export(records: Records, tmp_path: Path) -> None:
+    services = records.services()
+    sessions: list[UUID] = [await records.recorded(2) for _ in range(3)]
+    await services.checkpoints.make(records.user)
+    gone = sessions[1].hex if records.world.database.is_sqlite else sessions[1]
+    await records.sql("delete from sessions where id = :id", id=gone)
+    (records.folder / f"{sessions[0]}.000002.rec.zst").unlink()
+    report = await proven(records, services, await exported(records, services, tmp_path))
+    found = {(one.what, one.session, one.segment) for one in report.findings}
+    assert found == {(What.MISSING, sessions[1], None), (What.MISSING, sessions[0], 2)}

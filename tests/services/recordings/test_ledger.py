@@ -1,0 +1,188 @@
+"""The writer of the ledger, on both engines."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from tests.support.recorded import Records
+from tests.support.world import World
+
+from postern.domain.ledger import Entry, Kind
+from postern.domain.session import SessionStatus
+from postern.errors import Unavailable
+from postern.proof.ledger import first_hash, next_hash
+from postern.services.recordings.ledger import DAMAGED_AFTER, LOST_AFTER, Ledger
+from postern.store.sql.ledger import SqlLedger
+
+
+async def told(world: World) -> list[dict[str, Any]]:
+    """All entries, after checking that they are chained."""
+    before, found = first_hash(world.org_id), []
+    for number, entry in enumerate(await world.stores.ledger.entries(world.org_id, 1, 10**9), 1):
+        before = next_hash(before, entry.content)
+        assert (entry.number, entry.hash) == (number, before)
+        found.append(json.loads(entry.content))
+    return found
+
+
+def kinds(entries: Sequence[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(one["kind"], one["session"]) for one in entries]
+
+
+async def test_sessions_are_told_when_they_are_opened_and_when_all_of_them_is_stored(records: Records) -> None:
+    ledger = records.services().ledger
+    first, second = await records.open(), await records.open()
+    waiting = await records.open(status=SessionStatus.READY, script="select 1")
+    assert await ledger.write() == 2
+    await records.end(first)
+    assert await ledger.write() == 0  # its segments are not stored
+    await records.store(first, 2, numbers=[2])
+    assert await ledger.write() == 0  # one is missing
+    await records.sql("delete from segments")
+    await records.store(first, 2)
+    assert await ledger.write() == 1
+    entries = await told(records.world)
+    assert kinds(entries) == [("opened", str(first)), ("opened", str(second)), ("closed", str(first))]
+    closed = entries[-1]
+    assert (closed["segments"], closed["complete"], closed["reason"]) == (2, True, "client_closed")
+    assert str(waiting) not in str(entries)
+    assert await ledger.write() == 0
+
+
+async def test_no_name_of_anybody_is_in_the_ledger(records: Records) -> None:
+    await records.recorded()
+    await records.services().ledger.write()
+    text = json.dumps(await told(records.world))
+    for name in (records.user.email, records.user.name, records.user.subject, records.connection.name, "192.0.2.7"):
+        assert name not in text
+
+
+async def test_a_session_without_any_recording_is_closed_with_no_segments(records: Records) -> None:
+    session = await records.recorded(0)
+    await records.services().ledger.write()
+    entries = await told(records.world)
+    assert kinds(entries) == [("opened", str(session)), ("closed", str(session))]
+    assert (entries[1]["segments"], entries[1]["size"], entries[1]["complete"]) == (0, 0, True)
+
+
+async def test_a_script_that_was_killed_before_it_ran_is_told_as_well(records: Records) -> None:
+    session = await records.open(status=SessionStatus.READY, script="select 1")
+    await records.end(session, size=0)
+    await records.services().ledger.write()
+    assert kinds(await told(records.world)) == [("opened", str(session)), ("closed", str(session))]
+
+
+async def test_what_never_comes_is_given_up_and_said_to_be_incomplete(records: Records) -> None:
+    ledger, clock = records.services().ledger, records.world.clock
+    lost, damaged = await records.open(), await records.open()
+    await records.store(lost, 3, numbers=[1, 3])
+    await records.store(damaged, 2, is_last=False, damage="it ends early")
+    for session in (lost, damaged):
+        await records.end(session)
+    assert await ledger.write() == 2
+    clock.now += DAMAGED_AFTER
+    assert await ledger.write() == 1
+    clock.now += LOST_AFTER
+    assert await ledger.write() == 1
+    closed = {one["session"]: one for one in await told(records.world) if one["kind"] == "closed"}
+    assert [closed[str(one)]["complete"] for one in (damaged, lost)] == [False, False]
+    assert [closed[str(one)]["segments"] for one in (damaged, lost)] == [2, 2]
+
+
+async def test_those_that_wait_do_not_hold_up_the_others(records: Records) -> None:
+    for _ in range(3):
+        await records.end(await records.open())  # of which nothing is stored
+    done = await records.recorded()
+    ledger = records.services().ledger
+    await ledger.write(batch=2)
+    assert ("closed", str(done)) in kinds(await told(records.world))
+
+
+async def test_a_round_is_bounded_and_the_next_one_goes_on(records: Records) -> None:
+    sessions = [await records.recorded(1) for _ in range(5)]
+    ledger = records.services().ledger
+    assert await ledger.write(batch=2, batches=1) == 4
+    assert await ledger.write(batch=2, batches=1) == 4
+    assert await ledger.write(batch=2) == 2
+    entries = kinds(await told(records.world))
+    assert [key for kind, key in entries if kind == "opened"] == list(map(str, sessions))
+    assert [key for kind, key in entries if kind == "closed"] == list(map(str, sessions))
+
+
+async def test_moments_never_go_back_though_clocks_do(records: Records) -> None:
+    ledger, clock = records.services().ledger, records.world.clock
+    await records.recorded()
+    await ledger.write()
+    clock.forward(seconds=-100)
+    await records.recorded()
+    await ledger.write()
+    moments = [one["at"] for one in await told(records.world)]
+    assert moments == sorted(moments)
+
+
+async def test_writers_at_the_same_moment_tell_everything_once(records: Records) -> None:
+    sessions = [await records.recorded(1) for _ in range(30)]
+    writers = [Ledger(SqlLedger(records.world.database), records.world.clock) for _ in range(4)]
+
+    async def write(ledger: Ledger) -> None:
+        for _ in range(40):
+            await ledger.write(batch=3, batches=2)
+
+    notes = [writers[0].note(records.world.org_id, Kind.HELD, one, by="nobody") for one in sessions[:5]]
+    await asyncio.gather(*map(write, writers), *notes)
+    entries = kinds(await told(records.world))
+    assert len(entries) == len(set(entries)) == 65
+
+
+async def test_an_entry_by_itself_is_numbered_like_all_others(records: Records) -> None:
+    ledger = records.services().ledger
+    session = await records.recorded()
+    await ledger.write()
+    number = await ledger.note(records.world.org_id, Kind.PURGED, session, what="recording", reason="retention")
+    assert number == 3
+    assert (await told(records.world))[2]["what"] == "recording"
+
+
+async def test_who_is_never_first_says_so(records: Records) -> None:
+    class Busy(SqlLedger):
+        async def append(self, entries: Sequence[Entry]) -> bool:
+            return False
+
+    ledger = Ledger(Busy(records.world.database), records.world.clock)
+    with pytest.raises(Unavailable, match="try again"):
+        await ledger.note(records.world.org_id, Kind.HELD, uuid4(), by="x")
+
+
+async def test_each_organisation_has_a_ledger_of_its_own(records: Records) -> None:
+    other = UUID(int=77)
+    await records.sql(
+        "insert into orgs (id, name, created_at) values (:id, 'other', :at)",
+        id=records.key_of(other) if records.world.database.is_sqlite else other,
+        at=records.world.clock() if not records.world.database.is_sqlite else "2026-01-01 00:00:00.000000",
+    )
+    first = await records.recorded(0)
+    records.world.org_id, kept = other, records.world.org_id
+    second = await records.recorded(0)
+    await records.services().ledger.write()
+    assert {key for _, key in kinds(await told(records.world))} == {str(second)}
+    records.world.org_id = kept
+    assert {key for _, key in kinds(await told(records.world))} == {str(first)}
+
+
+async def test_an_appended_batch_is_whole_or_not_there(records: Records) -> None:
+    """As after a crash in the middle: the second entry's number is taken."""
+    first, second = await records.open(), await records.open()
+    ledger = records.services().ledger
+    await ledger.write()
+    store = SqlLedger(records.world.database)
+    [one, two] = await store.entries(records.world.org_id, 1, 2)
+    again = [Entry(one.org_id, 3, one.at, Kind.CLOSED, first, b"{}", one.hash), two]
+    assert not await store.append(again)
+    assert len(await told(records.world)) == 2
+    assert [one.facts.closed_entry for one in await store.recorded(one.org_id, None, 5)] == [None, None]
+    assert second

@@ -1,0 +1,192 @@
+"""Attacks on the store by hand, in SQL: each is found, and what nobody touched is proven."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+from tests.support.recorded import Records
+
+from postern.domain.ledger import Kind
+from postern.proof.findings import Report, What
+from postern.services.bundle import Services
+
+
+async def a_record(records: Records) -> tuple[Services, list[UUID]]:
+    """Three sessions under two checkpoints, and one that is open."""
+    services = records.services()
+    sessions = [await records.recorded(2)]
+    await services.checkpoints.make(records.user)
+    sessions.append(await records.recorded(3, script="select name from people"))
+    sessions.append(await records.recorded(0))
+    await records.open()
+    await services.checkpoints.make(records.user)
+    return services, sessions
+
+
+async def verified(records: Records, services: Services) -> Report:
+    return await services.verifier.verify(records.world.org_id)
+
+
+def kinds(report: Report) -> set[What]:
+    return {one.what for one in report.findings}
+
+
+async def test_what_nobody_touched_is_proven(records: Records) -> None:
+    services, _ = await a_record(records)
+    report = await verified(records, services)
+    assert report.is_good, report.findings
+    assert (report.sessions_proven, report.sessions_open, report.segments_proven) == (3, 1, 5)
+    quick = await services.verifier.verify(records.world.org_id, with_segments=False)
+    assert quick.is_good, quick.findings
+    assert (quick.sessions_proven, quick.segments_proven, quick.segments_unproven) == (3, 0, 5)
+
+
+async def test_sessions_that_came_since_are_no_finding(records: Records) -> None:
+    services, _ = await a_record(records)
+    await records.open(script="select 2")
+    await records.recorded(1)
+    report = await verified(records, services)
+    assert report.is_good, report.findings
+    assert report.sessions_pending == 2
+    await services.ledger.write()
+    report = await verified(records, services)
+    assert report.is_good, report.findings
+    assert (report.sessions_pending, report.after_checkpoint) == (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("user", "somebody@example.com"),
+        ("user_id", "somebody"),
+        ("user_name", "Somebody"),
+        ("connection", "other"),
+        ("connection_subtype", "mysql"),
+        ("type", "custom"),
+        ("verb", "connect"),
+        ("source", "198.51.100.1"),
+        ("script", "select 1"),
+        ("exit_code", 7),
+        ("end_reason", "killed"),
+        ("end_detail", "it was somebody else"),
+    ],
+)
+async def test_a_fact_of_a_closed_session_that_was_edited_by_hand_is_found(
+    records: Records, name: str, value: object
+) -> None:
+    services, [_, second, _] = await a_record(records)
+    statement = f'update sessions set "{name}" = :value where id = :id'
+    assert await records.sql(statement, value=value, id=_key(records, second)) == 1
+    report = await verified(records, services)
+    assert kinds(report) == {What.CHANGED}
+    assert {one.session for one in report.findings} == {second}
+    assert report.sessions_proven == 2
+
+
+@pytest.mark.parametrize("name", ["start_date", "end_date"])
+async def test_a_moment_that_was_edited_by_hand_is_found(records: Records, name: str) -> None:
+    services, [first, *_] = await a_record(records)
+    moved = "datetime({}, '+1 second')" if records.world.database.is_sqlite else "{} + interval '1 second'"
+    statement = f"update sessions set {name} = {moved.format(name)} where id = :id"
+    assert await records.sql(statement, id=_key(records, first)) == 1
+    assert kinds(await verified(records, services)) == {What.CHANGED}
+
+
+async def test_a_session_that_was_deleted_by_hand_is_found(records: Records) -> None:
+    services, [_, second, _] = await a_record(records)
+    await records.sql("delete from sessions where id = :id", id=_key(records, second))
+    report = await verified(records, services)
+    assert [(one.what, one.session) for one in report.findings] == [(What.MISSING, second)]
+
+
+async def test_a_session_that_was_made_to_look_new_is_found(records: Records) -> None:
+    """So that the writer tells it once more, with what it is now."""
+    services, [_, second, _] = await a_record(records)
+    await records.sql(
+        "update sessions set opened_entry = null, closed_entry = null, user_name = 'x' where id = :id",
+        id=_key(records, second),
+    )
+    await services.checkpoints.make(records.user)
+    report = await verified(records, services)
+    assert {What.DOUBLED, What.CHANGED} <= kinds(report)
+    assert second in {one.session for one in report.findings}
+
+
+async def test_a_session_that_was_invented_with_an_entry_of_another_is_found(records: Records) -> None:
+    services, _ = await a_record(records)
+    invented = await records.recorded(0)
+    await records.sql(
+        "update sessions set opened_entry = 3, closed_entry = 5 where id = :id", id=_key(records, invented)
+    )
+    report = await verified(records, services)
+    assert [(one.what, one.session) for one in report.findings] == [(What.FOREIGN, invented)]
+
+
+@pytest.mark.parametrize(("number", "what"), [(1, What.MISSING), (4, What.MISSING), (7, What.TRUNCATED)])
+async def test_an_entry_that_was_deleted_by_hand_is_found(records: Records, number: int, what: What) -> None:
+    services, _ = await a_record(records)
+    await records.sql("delete from ledger where number = :number", number=number)
+    report = await verified(records, services)
+    assert what in kinds(report)
+    assert number in {one.entry for one in report.findings}
+
+
+async def test_an_entry_that_was_edited_by_hand_is_found(records: Records) -> None:
+    services, _ = await a_record(records)
+    [entry] = await records.world.stores.ledger.entries(records.world.org_id, 3, 3)
+    changed = entry.content.replace(b'"segments":2', b'"segments":1').replace(b"opened", b"closed")
+    await records.sql("update ledger set content = :content where number = 3", content=changed)
+    report = await verified(records, services)
+    assert What.CHANGED in kinds(report)
+    assert 3 in {one.entry for one in report.findings}
+
+
+async def test_a_segment_whose_row_was_deleted_is_found(records: Records) -> None:
+    services, [_, second, _] = await a_record(records)
+    await records.sql("delete from segments where session_id = :id and number = 2", id=_key(records, second))
+    report = await verified(records, services)
+    assert [(one.what, one.session, one.segment) for one in report.findings] == [(What.MISSING, second, 2)]
+
+
+async def test_a_segment_whose_row_and_bytes_were_changed_together_is_found(records: Records) -> None:
+    services, [first, *_] = await a_record(records)
+    file = records.folder / f"{first}.000001.rec.zst"
+    file.write_bytes(file.read_bytes()[:-1])
+    report = await verified(records, services)
+    assert [(one.what, one.session, one.segment) for one in report.findings] == [(What.UNREADABLE, first, 1)]
+    file.unlink()
+    assert kinds(await verified(records, services)) == {What.UNREADABLE}
+    statement = "update segments set digest = :digest where session_id = :id and number = 1"
+    await records.sql(statement, digest=b"\1" * 32, id=_key(records, first))
+    assert What.CHANGED in kinds(await services.verifier.verify(records.world.org_id, with_segments=False))
+
+
+async def test_a_history_that_begins_anew_is_found_by_the_key_that_was_kept(records: Records) -> None:
+    services, _ = await a_record(records)
+    kept = (await services.checkpoints.signing(records.world.org_id)).public
+    anchors = list(records.anchor.lines)
+    for table in ("checkpoint_anchors", "checkpoints", "ledger_keys", "ledger"):
+        await records.sql(f"delete from {table}")
+    await records.sql("update sessions set user_name = 'x', opened_entry = null, closed_entry = null")
+    await records.services().checkpoints.make(records.user)
+    assert (await verified(records, services)).is_good  # of itself it is a history like any other
+    report = await services.verifier.verify(records.world.org_id, keys=[kept], anchors=anchors)
+    assert {What.FORGED, What.REWRITTEN} & kinds(report)
+
+
+async def test_what_is_purged_is_told_and_is_no_finding(records: Records) -> None:
+    services, [_, second, third] = await a_record(records)
+    org_id = records.world.org_id
+    await services.ledger.note(org_id, Kind.PURGED, second, what="recording", reason="retention")
+    await services.ledger.note(org_id, Kind.PURGED, third, what="session", reason="retention")
+    await records.sql("delete from segments where session_id = :id", id=_key(records, second))
+    await records.sql("delete from sessions where id = :id", id=_key(records, third))
+    await services.checkpoints.make(records.user)
+    report = await verified(records, services)
+    assert report.is_good, report.findings
+    assert report.sessions_purged == 1
+
+
+def _key(records: Records, session: UUID) -> object:
+    return session.hex if records.world.database.is_sqlite else session
