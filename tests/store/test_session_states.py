@@ -48,6 +48,10 @@ class Stage:
         return self.loop.run_until_complete(work)
 
 
+# What others note on the row: the reports and the ledger.
+FOLLOWED_UP = {"pending", "opened_entry", "closed_entry"}
+
+
 class Lives(RuleBasedStateMachine):
     """`rows` is what every session must look like now, by the table alone."""
 
@@ -153,7 +157,7 @@ class Lives(RuleBasedStateMachine):
         async def read() -> Row:
             async with self.world.database.statement() as connection:
                 row = await connection.execute(select(*sessions.c).where(sessions.c.id == key))
-                return dict(row.mappings().one())
+                return {name: value for name, value in row.mappings().one().items() if name not in FOLLOWED_UP}
 
         return self._run(read())
 
