@@ -379,8 +379,6 @@ sessions = Table(
     Column("pending", Integer, nullable=False, server_default="1"),
     Column("opened_entry", BigInteger),  # of the ledger
     Column("closed_entry", BigInteger),
-    Index(None, "org_id", "start_date"),
-    Index(None, "org_id", "user_id", "start_date"),
     Index(None, "status", "worker"),
     Index(None, "org_id", "start_date", "id"),
 )
