@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from itertools import pairwise
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -49,7 +50,7 @@ def run(arrivals: list[list[int]], *, patient: bool) -> list[Segment]:
 @given(st.permutations(range(1, 7)), st.lists(st.integers(0, 6), max_size=4))
 def test_in_whichever_order_they_come_the_chain_is_whole(order: list[int], cuts: list[int]) -> None:
     bounds = [0, *sorted(cuts), 6]
-    rows = run([list(order[a:b]) for a, b in zip(bounds, bounds[1:], strict=False)], patient=True)
+    rows = run([list(order[a:b]) for a, b in pairwise(bounds)], patient=True)
     assert [row.number for row in rows] == [1, 2, 3, 4, 5, 6]
     assert not any(row.damage for row in rows)
     link = first_link(ORG, SESSION)
