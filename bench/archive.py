@@ -30,7 +30,7 @@ from postern.recording.segments import MOST
 from postern.recording.spool import Spool
 from postern.store.database import Database
 
-SEGMENTS, SESSIONS, SHORT = 6, 300, 40  # full ones; short sessions, and exchanges in each
+SEGMENTS, SESSIONS, SHORT = 6, 300, 10_000  # full ones; short sessions, and the bytes of each
 _SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = {}"
 
 
@@ -68,7 +68,7 @@ def texts(chance: random.Random) -> Iterator[Event]:
 
 
 def write(made: Made, number: int, events: Iterator[Event], *, most: int, last: bool) -> int:
-    """One sealed segment; answers its bytes of traffic: statements and what was shown."""
+    """One sealed segment of at most `most` bytes; answers its bytes of traffic: statements and what was shown."""
     spool = Spool.create(spool_path(made.home, "w1", made.id, number), made.header(number))
     traffic = count = 0
     for event in events:
@@ -76,7 +76,7 @@ def write(made: Made, number: int, events: Iterator[Event], *, most: int, last: 
         traffic += len(event.data) if isinstance(event, Shown) else 0
         count += isinstance(event, Completed)
         spool.append(encode(event, count * 500))
-        if spool.size >= most or count >= most:
+        if spool.size >= most:
             break
     spool.append(encode(End("", goes_on=not last), count * 500))
     spool.close()
@@ -108,7 +108,7 @@ async def run(folder: Path) -> None:
     for name, events in (("queries", queries), ("texts", texts)):
         for kind, sessions, segments, most in (
             ("full segments", 1, SEGMENTS, MOST),
-            ("short sessions", SESSIONS, 1, SHORT if name == "queries" else 60_000),
+            ("short sessions", SESSIONS, 1, SHORT),
         ):
             home = folder / f"{name}-{sessions}"
             database = Database(f"sqlite:///{home / 'postern.db'}")

@@ -20,7 +20,17 @@ _START = "postern gateway"
 FEW = 2 << 30  # free bytes that are worth a warning
 _BEHIND = 600.0  # seconds that a sealed segment may wait for the archivist
 _MOST_SHOWN = 5
-_PRIVATE = ("keys", "tls/ca.key", "tls/server.key", "postern.db", "first-run.json", "run", "spool")
+_PRIVATE = (
+    "keys",
+    "tls/ca.key",
+    "tls/server.key",
+    "postern.db",
+    "first-run.json",
+    "run",
+    "spool",
+    "sealed",
+    "recordings",
+)
 
 
 def checks(settings: Settings) -> dict[str, Check]:
