@@ -79,7 +79,7 @@ def _session(
         EndReason.KILLED if chance.random() < 0.001 else EndReason.COMPLETED if is_exec else EndReason.CLIENT_CLOSED
     )
     session = Session(
-        id=UUID(int=chance.getrandbits(128), version=4),
+        id=UUID(int=0xFFFF << 112 | chance.getrandbits(112), version=4),  # copies begin with their number
         org_id=org_id,
         connection_id=UUID(int=connection + 1),
         connection=f"connection-{connection:03}",
@@ -175,7 +175,7 @@ def _copy_in_sqlite(file: sqlite3.Connection, number: int) -> None:
             ", ".join(changed.get(name, f'"{name}"') for name in names),
         )
         newest = START - timedelta(days=DAYS)
-        since: Any = newest.strftime("%Y-%m-%d") if table == "sessions" else place_of(newest, UUID(int=0))
+        since: Any = newest.strftime("%Y-%m-%d %H:%M:%S") if table == "sessions" else place_of(newest, UUID(int=0))
         file.execute(f"insert into {table} ({listed}) select {values} from {table} where {only}", [since])
 
 
