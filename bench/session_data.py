@@ -1,4 +1,5 @@
-"""Many sessions that look like real ones, written in bulk."""
+"""Many sessions that look like real ones, written in bulk: three weeks of them, and those again for each three weeks
+before, by the engine itself."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ from postern.domain.words import folded
 from postern.store.schema import session_texts, sessions
 from postern.store.sql.session_search import keys_of, place_of
 
-USERS, CONNECTIONS, DAYS, BATCH = 500, 200, 3 * 365, 2_000
+USERS, CONNECTIONS, DAYS, COPIES, BATCH = 500, 200, 21, 50, 2_000
 COMMON, RARE, PHRASE = "select", "xylophone", "customers where country"
 _TABLES = [f"table_{number}" for number in range(60)] + ["customers", "orders", "invoices", "payments"]
 _SHAPES = [
@@ -44,7 +45,7 @@ class User:
 async def fill(world: World, count: int) -> list[User]:
     """Answers the users, the busiest first. Indexes are made when all is there, which is many times faster."""
     users = [User(await world.add_user(f"user-{number:03}")) for number in range(USERS)]
-    made = _sessions(world.org_id, users, count)
+    made = _sessions(world.org_id, users, count // COPIES)
     if world.database.is_sqlite:
         with sqlite3.connect(str(world.database.engine.sync_engine.url.database)) as file:
             _into_sqlite(file, made)
@@ -78,7 +79,7 @@ def _session(
         EndReason.KILLED if chance.random() < 0.001 else EndReason.COMPLETED if is_exec else EndReason.CLIENT_CLOSED
     )
     session = Session(
-        id=UUID(int=chance.getrandbits(128), version=4),
+        id=UUID(int=0xFFFF << 112 | chance.getrandbits(112), version=4),  # copies begin with their number
         org_id=org_id,
         connection_id=UUID(int=connection + 1),
         connection=f"connection-{connection:03}",
@@ -147,10 +148,35 @@ def _into_sqlite(file: sqlite3.Connection, made: Iterator[Made]) -> None:
             places = ", ".join("?" * len(values[0]))
             every = [[_in_sqlite(value) for value in one.values()] for one in values]
             file.executemany(f"insert into {table} ({names}) values ({places})", every)
+    for number in range(1, COPIES):
+        _copy_in_sqlite(file, number)
     file.execute("insert into session_words (session_words) values ('rebuild')")
     for _, _, statement in apart:
         file.execute(statement)
     file.commit()
+
+
+def _copy_in_sqlite(file: sqlite3.Connection, number: int) -> None:
+    """The sessions that ended, three weeks times `number` earlier. Their weeks are no key that FTS5 is asked for."""
+    back = f"strftime('%Y-%m-%d %H:%M:%f000', {{0}}, '-{DAYS * number} days')"
+    key = f"'{number:04x}' || substr({{0}}, 5)"
+    changed = {
+        "id": key.format("id"),
+        "session_id": key.format("session_id"),
+        "start_date": back.format("start_date"),
+        "end_date": back.format("end_date"),
+        "place": f"place - ({DAYS * number * 86_400_000} << 20)",
+        "correlation_id": f"correlation_id || '-{number}'",
+    }
+    for table, only in (("sessions", "status = 'done' and start_date >= ?"), ("session_texts", "place >= ?")):
+        names = [row[1] for row in file.execute(f"pragma table_info({table})")]
+        listed, values = (
+            ", ".join(f'"{name}"' for name in names),
+            ", ".join(changed.get(name, f'"{name}"') for name in names),
+        )
+        newest = START - timedelta(days=DAYS)
+        since: Any = newest.strftime("%Y-%m-%d %H:%M:%S") if table == "sessions" else place_of(newest, UUID(int=0))
+        file.execute(f"insert into {table} ({listed}) select {values} from {table} where {only}", [since])
 
 
 def _in_sqlite(value: Any) -> Any:
@@ -170,9 +196,37 @@ def _into_postgres(server: psycopg.Connection, made: Iterator[Made]) -> None:
         server.execute(f'drop index "{name}"')
     server.execute("set maintenance_work_mem = '512MB'")
     _copy(server, made)
+    _copy_in_postgres(server)
     for _, statement in apart:
         server.execute(statement)
     server.execute("vacuum analyze")
+
+
+def _copy_in_postgres(server: psycopg.Connection) -> None:
+    """As `_copy_in_sqlite`, with the keys of the weeks in which the copies began."""
+    key = "overlay({0}::text placing lpad(to_hex(number), 4, '0') from 1 for 4)::uuid"
+    place = f"place - ((number::bigint * {DAYS * 86_400_000}) << 20)"
+    weeks = f"select 'w' || l || 'x' || ((({place}) >> 20) / 604800000 >> 2 * l) from generate_series(0, 5) l"
+    changed = {
+        "id": key.format("id"),
+        "session_id": key.format("session_id"),
+        "start_date": f"start_date - number * interval '{DAYS} days'",
+        "end_date": f"end_date - number * interval '{DAYS} days'",
+        "place": place,
+        "correlation_id": "correlation_id || '-' || number",
+        "keys": f"array(select one from unnest(keys) one where one not like 'w_x%') || array({weeks})",
+    }
+    for table, only in (("sessions", "where status = 'done'"), ("session_texts", "")):
+        names = [
+            row[0]
+            for row in server.execute(
+                "select attname from pg_attribute where attrelid = %s::regclass and attnum > 0 order by attnum", [table]
+            )
+        ]
+        listed = ", ".join(f'"{name}"' for name in names)
+        values = ", ".join(changed.get(name, f'"{name}"') for name in names)
+        source = f"{table}, generate_series(1, {COPIES - 1}) number {only}"
+        server.execute(f"insert into {table} ({listed}) select {values} from {source}")
 
 
 def _copy(connection: psycopg.Connection, made: Iterator[Made]) -> None:

@@ -4,9 +4,9 @@
     python -m bench.sessions --sessions 1000000      # some 2 GB of disk for each engine
     python -m bench.sessions --engine sqlite
 
-Sessions of 500 users on 200 connections over three years, five statements each, some of everything that is filtered by.
-Each page is asked for again and again: of the services, which is what the store takes, and of the API, in this process.
-Every time is measured by itself; the first two of each are left out.
+Sessions of 500 users on 200 connections over nearly three years, five statements each, some of everything that is
+filtered by. Each page is asked for again and again: of the services, which is what the store takes, and of the API, in
+this process. Every time is measured by itself; the first two of each are left out.
 """
 
 from __future__ import annotations

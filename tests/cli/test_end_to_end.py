@@ -126,6 +126,17 @@ def test_sessions_show_what_happened(gateway: Gateway) -> None:
     assert "42\n" in gateway.run("sessions", "show", session["id"], "--output").stdout
 
 
+def test_what_was_asked_is_found_soon_after_a_session_ended(gateway: Gateway) -> None:
+    with psycopg.connect(uri(gateway), autocommit=True) as connection:
+        connection.execute("select 'xylophone' as instrument")
+    session = newest_session(gateway, verb="connect")
+    end = time.monotonic() + 20
+    while session["id"] not in (shown := gateway.run("sessions", "search", "instrument", "xylo*").stdout):
+        assert time.monotonic() < end, shown
+        time.sleep(0.5)
+    assert "select 'xylophone' as instrument" in shown
+
+
 def test_a_connection_is_tested_and_looked_into(gateway: Gateway) -> None:
     done = gateway.run("connections", "test", "shop-demo")
     assert (done.returncode, done.stdout.startswith("shop-demo works")) == (0, True), done.stderr

@@ -18,7 +18,7 @@ from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.words import parse_search
 from postern.errors import Invalid
 from postern.services.bundle import Services
-from postern.store.ports import SessionFilter
+from postern.store.ports import Piece, SessionFilter
 from postern.store.schema import session_texts, sessions
 from postern.store.sql import session_list
 
@@ -250,6 +250,40 @@ async def test_segments_of_a_running_session_are_found_by_how_it_ended_once_it_h
     await services.sessions.close(session.id, reason=EndReason.KILLED, exit_code=None, metrics={}, event_size=0)
     assert await services.session_texts.index(session.id, 2, [(2.0, "beta")], is_last=True)
     assert await found(services, admin, "alpha", end_reason=EndReason.KILLED) == [session.id]
+
+
+async def test_several_who_index_the_same_do_so_once(world: World, services: Services, admin: Principal) -> None:
+    """Each process of the API catches up by itself."""
+    session = await asked(world, admin, "alpha")
+    await asyncio.gather(*(services.session_texts.catch_up() for _ in range(4)))
+    assert await found(services, admin, "alpha") == [session.id]
+    index = services.session_texts.index
+    other = await asked(world, admin)
+    assert sum(await asyncio.gather(*(index(other.id, 1, [(1.0, "beta")]) for _ in range(4)))) == 1
+
+
+async def test_a_text_that_the_store_does_not_take_holds_up_no_other(
+    world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = await asked(world, admin, "bad"), await asked(world, admin, "good")
+    store = world.stores.session_texts
+    index = store.index
+
+    async def fail(session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> bool:
+        if session_id == bad.id and pieces:
+            raise ValueError("not a text")
+        return await index(session_id, segment, pieces, is_last=is_last)
+
+    monkeypatch.setattr(store, "index", fail)
+    assert await services.session_texts.catch_up() == 2
+    assert await store.unread(9) == []
+    assert await found(services, admin, "good") == [good.id]
+
+
+async def test_a_mebibyte_of_different_words_is_searchable(world: World, services: Services, admin: Principal) -> None:
+    session = await asked(world, admin, " ".join(f"{n:06x}ä" for n in range(200_000)))
+    await services.session_texts.catch_up()
+    assert await found(services, admin, "000007ä") == [session.id]
 
 
 async def test_a_whole_recording_takes_the_place_of_segments(

@@ -38,7 +38,13 @@ class SessionTexts:
         done, begin = 0, time.monotonic()
         for session in await self._store.unread(ROUND):
             pieces = await asyncio.to_thread(self._read, session)
-            await self._store.index(session.id, WHOLE, pieces, is_last=True)
+            try:
+                await self._store.index(session.id, WHOLE, pieces, is_last=True)
+            except PosternError:
+                raise
+            except Exception:  # one that no engine takes must not come again and again, before all others
+                log.exception("session %s cannot be made searchable", session.id)
+                await self._store.index(session.id, WHOLE, [], is_last=True)
             done += 1
             if time.monotonic() - begin > PATIENCE:
                 break

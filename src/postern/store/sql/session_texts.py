@@ -18,6 +18,7 @@ from postern.store.sql.rows import session_of
 from postern.store.sql.session_search import keys_of, place_of
 
 MAX_TEXT = 1024 * 1024  # bytes of one session
+MAX_WORDS = 1_000_000  # bytes of different words
 _NEIGHBOURS = 16  # places that are tried where another session has the first one
 WHOLE = 0  # the number that stands for all segments
 
@@ -49,7 +50,9 @@ class SqlSessionTexts:
 
 
 def _index(connection: Connection, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> bool:
-    row = connection.execute(select(*sessions.c).where(sessions.c.id == session_id)).mappings().one_or_none()
+    # Locked, so that two who index the same session do so one after the other.
+    wanted = select(*sessions.c).where(sessions.c.id == session_id).with_for_update()
+    row = connection.execute(wanted).mappings().one_or_none()
     if row is None:
         return False
     held = connection.execute(select(*session_texts.c).where(session_texts.c.session_id == session_id))
@@ -99,9 +102,22 @@ def _values(connection: Connection, pieces: list[Piece]) -> dict[str, Any]:
         "size": sum(len(said.encode("utf-8", "replace")) for _, said in pieces),
     }
     if connection.dialect.name != "sqlite":
-        words = sorted(set(found.split()))
+        words = _some(found.split())
         values["words"] = text("array_to_tsvector(cast(:words as text[]))").bindparams(words=words)
     return values
+
+
+def _some(words: Sequence[str]) -> list[str]:
+    """Each once, as many of the first as a tsvector holds (https://postgresql.org/docs/current/textsearch-limitations)."""
+    kept: dict[str, None] = {}
+    size = 0
+    for word in words:
+        if word not in kept:
+            size += len(word.encode())
+            if size > MAX_WORDS:
+                break
+            kept[word] = None
+    return sorted(kept)
 
 
 def _keys(connection: Connection, session: Session, refused: int, masked: int) -> Any:
