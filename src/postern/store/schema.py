@@ -372,6 +372,7 @@ sessions = Table(
     Column("credential_id", Uuid),
     Column("opened_entry", BigInteger),  # of the ledger
     Column("closed_entry", BigInteger),
+    Index(None, "org_id", "id"),
     Index(None, "org_id", "start_date"),
     Index(None, "org_id", "user_id", "start_date"),
     Index(None, "status", "worker"),

@@ -28,7 +28,7 @@ from postern.store.ports.ledger import Copies, ProofStore
 
 log = logging.getLogger(__name__)
 
-ENTRIES, SESSIONS, CHECKPOINTS = 2000, 200, 1000  # read at a time
+ENTRIES, SESSIONS, CHECKPOINTS = 2000, 500, 1000  # read at a time
 _PIECE = 256 * 1024
 _IN_MEMORY = 4 * 1024 * 1024  # bytes of a segment that are not put into a file first
 
