@@ -46,7 +46,9 @@ async def tell(folder: Path, count: int) -> tuple[float, float]:
     for _ in range(count):
         one = replace(template, id=uuid4(), start_date=world.clock(), end_date=world.clock(), status=SessionStatus.DONE)
         row = {column.name: getattr(one, column.name, None) for column in sessions.c}
-        maps: dict[str, dict[str, str]] = {name: {} for name in ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")}
+        maps: dict[str, dict[str, str]] = {
+            name: {} for name in ("connection_tags", "integrations_metadata", "labels", "metadata", "metrics")
+        }
         rows.append(
             {**row, **maps, "principal_id": one.id, "source": "::1", "end_reason": "client_closed", "event_size": 1}
         )

@@ -93,6 +93,7 @@ async def _serve(settings: Settings) -> None:
         gc.collect()
         gc.freeze()
         await signals.start()
+        app.services.checkpoints.anchors()  # what is wrong with them is told before anybody is served
         control = build_control(settings, app)
         await control.start()
         upkeep = asyncio.gather(app.services.upkeep.forever(), app.services.keeper.forever())

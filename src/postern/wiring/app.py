@@ -93,7 +93,7 @@ def machine_of(settings: Settings) -> Machine:
         reserved=reserved,
         certified=lambda name: tls.is_certified(settings, name),
         journal=FileJournal(paths.logs_folder(settings)),
-        anchors=anchors(settings),
+        anchors=lambda: anchors(settings),
         copies=FileCopies(paths.recordings_folder(settings)),
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
     )
