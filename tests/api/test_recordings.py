@@ -21,7 +21,7 @@ async def anchor() -> HeldAnchor:
 
 @pytest.fixture
 async def proving(sqlite_database: Database, tmp_path: Path, anchor: HeldAnchor) -> tuple[Api, Records]:
-    machine = replace(MACHINE, copies=FileCopies(tmp_path), anchors=(anchor,))
+    machine = replace(MACHINE, copies=FileCopies(tmp_path), anchors=lambda: (anchor,))
     api = await make_api(sqlite_database, machine=machine)
     return api, Records(api.world, tmp_path, api.users["ann"], await api.world.add_connection())
 

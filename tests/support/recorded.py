@@ -60,7 +60,7 @@ class Records:
         return cls(world, folder, user, await world.add_connection())
 
     def machine(self) -> Machine:
-        return replace(MACHINE, copies=FileCopies(self.folder), anchors=(self.anchor,))
+        return replace(MACHINE, copies=FileCopies(self.folder), anchors=lambda: (self.anchor,))
 
     def services(self) -> Services:
         return self.world.services(self.machine())

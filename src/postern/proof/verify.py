@@ -71,7 +71,7 @@ def verify(
     for digest, content in entries:
         ledger.add(digest, content)
     ledger.finish(scope.since, scope.last)
-    recordings = SegmentCheck(report, with_segments=scope.with_segments)
+    recordings = SegmentCheck(report, with_segments=scope.with_segments, is_live=scope.is_live)
     wanted = {key: one for key, one in ledger.sessions.items() if _is_within(scope, one)}
     _check_sessions(scope, wanted, ledger, sessions, recordings, report)
     for copy in segments:

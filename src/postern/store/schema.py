@@ -379,6 +379,7 @@ sessions = Table(
     Column("pending", Integer, nullable=False, server_default="1"),
     Column("opened_entry", BigInteger),  # of the ledger
     Column("closed_entry", BigInteger),
+    Index(None, "org_id", "id"),
     Index(None, "status", "worker"),
     Index(None, "org_id", "start_date", "id"),
 )

@@ -103,6 +103,7 @@ async def _serve(settings: Settings) -> None:
         gc.collect()
         gc.freeze()
         await signals.start()
+        app.services.checkpoints.anchors()  # what is wrong with them is told before anybody is served
         control = build_control(settings, app)
         await control.start()
         sending = build_sending(settings, app)

@@ -99,7 +99,7 @@ def machine_of(settings: Settings) -> Machine:
         certified=lambda name: tls.is_certified(settings, name),
         recordings=lambda: trouble_with_recordings(settings),
         journal=FileJournal(paths.logs_folder(settings)),
-        anchors=anchors(settings),
+        anchors=lambda: anchors(settings),
         copies=FileCopies(paths.recordings_folder(settings)),
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
     )

@@ -81,6 +81,29 @@ async def test_sessions_that_begin_while_it_is_written_are_left_for_the_next_one
     assert report.sessions_proven == 1
 
 
+async def test_segments_that_are_stored_while_it_is_written_are_left_for_the_next_one(
+    records: Records, tmp_path: Path
+) -> None:
+    services = records.services()
+    await records.recorded(1)
+    going_on = await records.open()
+    await records.store(going_on, 3, numbers=[1])
+    pieces, found = await services.exports.begin(records.user, None, None), []
+    async for piece in pieces:
+        found.append(piece)
+        if b"sessions-000001" in piece:  # the lists are out, the segments come now
+            await records.store(going_on, 3, numbers=[2, 3])
+            await records.end(going_on)
+            await services.checkpoints.make(records.user)
+    path = tmp_path / "export.tar"
+    path.write_bytes(b"".join(found))
+    report = await proven(records, services, path)
+    assert report.is_good, report.findings
+    assert (report.sessions_proven, report.sessions_open, report.segments_proven) == (1, 1, 1)
+    report = await proven(records, services, await exported(records, services, tmp_path))
+    assert (report.sessions_proven, report.segments_proven) == (2, 4)
+
+
 async def test_what_was_changed_in_the_store_is_found_in_the_export(records: Records, tmp_path: Path) -> None:
     services = records.services()
     sessions: list[UUID] = [await records.recorded(2) for _ in range(3)]

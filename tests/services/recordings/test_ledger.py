@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import event
 from tests.support.recorded import Records
 from tests.support.world import World
 
@@ -172,6 +174,30 @@ async def test_each_organisation_has_a_ledger_of_its_own(records: Records) -> No
     assert {key for _, key in kinds(await told(records.world))} == {str(second)}
     records.world.org_id = kept
     assert {key for _, key in kinds(await told(records.world))} == {str(first)}
+
+
+async def test_what_a_round_looks_for_is_found_by_indices_of_what_is_left(records: Records) -> None:
+    """A ledger that knows a million sessions is written in rounds of a few seconds: none looks at all of them."""
+    if not records.world.database.is_sqlite:
+        pytest.skip("PostgreSQL decides by statistics")
+    now = records.world.clock()
+    heard: list[str] = []
+
+    def hear(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
+        heard.append(statement)
+
+    engine = records.world.database.engine.sync_engine
+    event.listen(engine, "before_cursor_execute", hear)
+    store = records.world.stores.ledger
+    await store.unopened(5)
+    await store.unclosed(5, damaged_before=now, lost_before=now)
+    await store.recorded(records.world.org_id, uuid4(), 5)
+    event.remove(engine, "before_cursor_execute", hear)
+    expected = ["ix_sessions_not_opened", "ix_sessions_not_closed", "ix_sessions_org_id_id"]
+    with sqlite3.connect(str(engine.url.database)) as connection:
+        for statement, index in zip(heard, expected, strict=True):
+            plan = connection.execute("explain query plan " + statement, ["x"] * statement.count("?")).fetchall()
+            assert index in plan[0][3], plan
 
 
 async def test_an_appended_batch_is_whole_or_not_there(records: Records) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+from typing import Any
 from uuid import UUID
 
 import pytest
 from tests.support.recorded import Records
 
-from postern.domain.ledger import Kind
+from postern.domain.ledger import Kind, Recorded
 from postern.proof.findings import Report, What
+from postern.recording.copies import FileCopies
 from postern.services.bundle import Services
+from postern.services.recordings.verifier import Verifier
+from postern.store.sql.ledger import SqlLedger
 
 
 async def a_record(records: Records) -> tuple[Services, list[UUID]]:
@@ -173,6 +178,40 @@ async def test_a_history_that_begins_anew_is_found_by_the_key_that_was_kept(reco
     assert (await verified(records, services)).is_good  # of itself it is a history like any other
     report = await services.verifier.verify(records.world.org_id, keys=[kept], anchors=anchors)
     assert {What.FORGED, What.REWRITTEN} & kinds(report)
+
+
+class Moving(SqlLedger):
+    """Something happens between the pass over the sessions and that over their segments."""
+
+    def __init__(self, records: Records, happens: Callable[[], Awaitable[object]]) -> None:
+        super().__init__(records.world.database)
+        self._happens = happens
+        self._passes = 0
+
+    async def recorded(self, org_id: UUID, after: UUID | None, limit: int, **more: Any) -> list[Recorded]:
+        self._passes += after is None
+        if self._passes == 2 and after is None:
+            await self._happens()
+        return await super().recorded(org_id, after, limit, **more)
+
+
+async def test_what_happens_meanwhile_is_no_finding(records: Records) -> None:
+    _, [_, second, third] = await a_record(records)
+    services, org_id = records.services(), records.world.org_id
+    going_on = await records.open()
+    await records.store(going_on, 3, numbers=[1])
+
+    async def happens() -> None:
+        await records.store(going_on, 3, numbers=[2, 3])
+        await records.recorded(2)
+        for session, what in ((second, "recording"), (third, "session")):
+            await services.ledger.note(org_id, Kind.PURGED, session, what=what, reason="retention")
+        await records.sql("delete from segments where session_id = :id", id=_key(records, second))
+        await records.sql("delete from sessions where id = :id", id=_key(records, third))
+
+    store = Moving(records, happens)
+    report = await Verifier(store, records.world.stores.ledger_keys, FileCopies(records.folder)).verify(org_id)
+    assert report.is_good, report.findings
 
 
 async def test_what_is_purged_is_told_and_is_no_finding(records: Records) -> None:

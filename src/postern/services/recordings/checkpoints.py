@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
@@ -34,17 +34,25 @@ class Checkpoints:
         store: CheckpointStore,
         keys: LedgerKeyStore,
         ledger: Ledger,
-        anchors: Sequence[Anchor],
+        set_up: Callable[[], Sequence[Anchor]],
         interval: timedelta,
         now: Clock,
     ) -> None:
+        """`set_up` makes the anchors; it is called by the process that needs them, once."""
         self._store = store
         self._keys = keys
         self._ledger = ledger
-        self._anchors = {anchor.name: anchor for anchor in anchors}
+        self._set_up = set_up
+        self._made: dict[str, Anchor] | None = None
         self._interval = interval
         self._now = now
         self._shown: set[str] = set()
+
+    def anchors(self) -> dict[str, Anchor]:
+        """By name. Raises Misconfigured."""
+        if self._made is None:
+            self._made = {anchor.name: anchor for anchor in self._set_up()}
+        return self._made
 
     async def find(self, principal: Principal, page: Page) -> Listed[tuple[Checkpoint, list[AnchorState]]]:
         """Newest first, each with its anchors. Raises Denied."""
@@ -83,7 +91,7 @@ class Checkpoints:
             writer = Writer(principal.org_id, await self._ledger.head(principal.org_id))
             entry = writer.add(Kind.KEY, now, None, introduces=new.id)
             checkpoint = signed(old, writer.head, now, new.public)
-            if await self._keys.rotate(new, entry, checkpoint, list(self._anchors)):
+            if await self._keys.rotate(new, entry, checkpoint, list(self.anchors())):
                 changed({"key": old.id}, {"key": new.id})
                 return new
         raise Unavailable("the ledger is written by many at once; try again")
@@ -97,7 +105,7 @@ class Checkpoints:
         if head.number == 0:
             return None
         made = signed(await self.signing(org_id), head, self._now())
-        if not await self._store.add(made, list(self._anchors)):
+        if not await self._store.add(made, list(self.anchors())):
             return await self._store.newest(org_id)
         return made
 
@@ -113,8 +121,9 @@ class Checkpoints:
 
     async def bring(self) -> None:
         """To the anchors, what is due; one that fails is tried again later, and says why meanwhile."""
+        anchors = self.anchors()
         for checkpoint, state in await self._store.waiting(self._now(), AT_ONCE):
-            anchor = self._anchors.get(state.anchor)
+            anchor = anchors.get(state.anchor)
             attempts = state.attempts + 1
             try:
                 if anchor is None:

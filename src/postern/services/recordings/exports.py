@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import logging
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
 from typing import IO
 from uuid import UUID
@@ -28,7 +28,7 @@ from postern.store.ports.ledger import Copies, ProofStore
 
 log = logging.getLogger(__name__)
 
-ENTRIES, SESSIONS, CHECKPOINTS = 2000, 200, 1000  # read at a time
+ENTRIES, SESSIONS, CHECKPOINTS = 2000, 500, 1000  # read at a time
 _PIECE = 256 * 1024
 _IN_MEMORY = 4 * 1024 * 1024  # bytes of a segment that are not put into a file first
 
@@ -73,7 +73,7 @@ class Exports:
                 yield data
         yield writer.flush()
         async for recorded in self._sessions(manifest):
-            for segment in recorded.segments:
+            for segment in _final(recorded, manifest):
                 async for data in self._segment(segment, writer):
                     yield data
         yield writer.end(self._now())
@@ -90,7 +90,7 @@ class Exports:
             for entry in await self._store.entries(org_id, first, min(first + ENTRIES - 1, manifest.last)):
                 yield writer.line("ledger", entry.hash.hex().encode() + b" " + entry.content)
         async for recorded in self._sessions(manifest):
-            listed = [Listed(one.number, one.size, one.digest) for one in recorded.segments]
+            listed = [Listed(one.number, one.size, one.digest) for one in _final(recorded, manifest)]
             yield writer.line("sessions", session_line(recorded.facts, listed))
 
     async def _sessions(self, manifest: Manifest) -> AsyncIterator[Recorded]:
@@ -122,6 +122,13 @@ class Exports:
             while data := await asyncio.to_thread(kept.read, _PIECE):
                 yield data
             yield behind
+
+
+def _final(recorded: Recorded, manifest: Manifest) -> Sequence[Segment]:
+    """Its segments, once the ledger has closed it: of a session that goes on there may be more the next time we look,
+    and none of them is proven."""
+    entry = recorded.facts.closed_entry
+    return recorded.segments if entry is not None and entry <= manifest.last else ()
 
 
 def _keep(copies: Copies, segment: Segment, kept: IO[bytes]) -> tuple[int, bytes]:

@@ -21,6 +21,7 @@ from postern.store.ports.ledger import Copies, LedgerKeyStore, ProofStore
 
 T = TypeVar("T")
 
+_GONE = (What.MISSING, What.UNREADABLE)
 ENTRIES, SESSIONS, CHECKPOINTS = 5000, 500, 1000  # read at a time
 
 
@@ -124,7 +125,7 @@ class Verifier:
 
     async def _excuse(self, org_id: UUID, last: int, report: Report) -> None:
         """What was purged while we were at it is not missing: the entry came before the row went."""
-        missing = {one.session for one in report.findings if one.what is What.MISSING and one.session is not None}
+        missing = {one.session for one in report.findings if one.what in _GONE and one.session is not None}
         if not missing:
             return
         purged = {
@@ -134,7 +135,7 @@ class Verifier:
             return
 
         def is_excused(one: Finding) -> bool:
-            return one.what is What.MISSING and one.session in purged
+            return one.what in _GONE and one.session in purged
 
         report.count -= sum(is_excused(one) for one in report.findings)
         report.findings[:] = [one for one in report.findings if not is_excused(one)]

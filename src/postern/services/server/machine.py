@@ -31,6 +31,11 @@ def _public() -> None:
     """The certificate is one that everybody trusts."""
 
 
+def _nowhere() -> Sequence[Anchor]:
+    """Checkpoints are kept in the store only."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """`config` and `auth` are what the environment says, and hold where nothing is stored.
@@ -39,7 +44,8 @@ class Machine:
     they verify it by, None for a public one. `probe` raises Conflict or Invalid when an endpoint cannot be listened on.
     `reserved` names the ports of other listeners of this gateway. `certified` says whether the server's certificate is
     good for a name. `recordings` says why this machine should be given no sessions, empty when it may; it reads files.
-    `anchors` are where checkpoints are kept outside, `copies` reads what is stored of recordings.
+    `anchors` makes those where checkpoints are kept outside, and raises Misconfigured; `copies` reads what is stored of
+    recordings.
     """
 
     config: ServerConfig = field(default_factory=lambda: ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432))))
@@ -52,6 +58,6 @@ class Machine:
     certified: Callable[[str], bool] = _any_name
     recordings: Callable[[], str] = _well
     journal: Journal = field(default_factory=NoJournal)
-    anchors: Sequence[Anchor] = ()
+    anchors: Callable[[], Sequence[Anchor]] = _nowhere
     copies: Copies | None = None
     checkpoint_interval: timedelta = timedelta(minutes=10)

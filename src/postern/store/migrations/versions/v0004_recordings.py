@@ -256,6 +256,7 @@ def _ledger() -> None:
         open_ = sa.text(f"{entry} IS NULL")
         name = f"ix_sessions_not_{what}"
         op.create_index(name, "sessions", [since, "id"], sqlite_where=open_, postgresql_where=open_)
+    op.create_index("ix_sessions_org_id_id", "sessions", ["org_id", "id"])
     op.create_table(
         "ledger",
         sa.Column("org_id", sa.Uuid(), nullable=False),
