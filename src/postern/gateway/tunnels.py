@@ -35,6 +35,11 @@ class Tunnels:
     def agents(self) -> list[Agent]:
         return list(self._agents.values())
 
+    @property
+    def streams(self) -> int:
+        """Over all tunnels."""
+        return sum(mux.streams for known in self._instances.values() for mux in known.values())
+
     def add(self, agent: Agent, instance: str, mux: Mux) -> None:
         """It is forgotten by itself when it is lost. An instance too many is closed at once."""
         agent_id = agent.id

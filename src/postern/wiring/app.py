@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +30,7 @@ from postern.store.ports import Signals, Topic
 from postern.store.sql import SqlStores
 from postern.wiring import masters, paths, tls
 from postern.wiring.auth import default_auth
+from postern.wiring.metrics import gathered
 from postern.wiring.providers import Providers
 
 ENFORCEABLE = frozenset({"postgres", TERMINAL})  # the protocols that have a relay
@@ -91,6 +93,7 @@ def machine_of(settings: Settings) -> Machine:
         reserved=reserved,
         certified=lambda name: tls.is_certified(settings, name),
         journal=FileJournal(paths.logs_folder(settings)),
+        metrics=functools.partial(gathered, settings.home),
     )
 
 

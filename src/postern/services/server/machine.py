@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from postern.domain.auth_config import AuthConfig
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.services.server.auth_settings import ProviderCheck
+from postern.services.server.metrics import Gather, nothing
 from postern.services.server.server_logs import NoJournal
 from postern.store.ports import Journal
 
@@ -31,7 +32,7 @@ class Machine:
     `control` is where agents and command lines find the control service; `authority` gives the DER form of the CA that
     they verify it by, None for a public one. `probe` raises Conflict or Invalid when an endpoint cannot be listened on.
     `reserved` names the ports of other listeners of this gateway. `certified` says whether the server's certificate is
-    good for a name.
+    good for a name. `metrics` gathers those of all processes.
     """
 
     config: ServerConfig = field(default_factory=lambda: ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432))))
@@ -43,3 +44,4 @@ class Machine:
     reserved: Mapping[int, str] = field(default_factory=dict)
     certified: Callable[[str], bool] = _any_name
     journal: Journal = field(default_factory=NoJournal)
+    metrics: Gather = nothing
