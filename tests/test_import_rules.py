@@ -19,6 +19,7 @@ MAY: dict[str, set[str]] = {
     "settings": {"domain", "errors"},
     "process": set(),
     "logs": {"domain", "errors"},
+    "metrics": {"domain", "errors"},
     "demo": {"domain", "errors", "settings", "process"},
     "interception": {"domain", "errors"},
     "protocols": {"interception", "domain", "errors"},

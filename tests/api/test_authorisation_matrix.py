@@ -157,6 +157,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PUT", "/machineidentities/{name}"):                                   "403 403 403 200 403 403 200 404",
     ("GET", "/machineidentities/{name}/credentials"):                       "403 403 200 200 403 200 200 404",
     ("POST", "/machineidentities/{name}/credentials/{connection}/rotate"):  "403 403 403 200 403 403 200 404",
+    ("GET", "/metrics"):                                                    "403 403 200 200 403 200 200 403",
     ("GET", "/orgs"):                                                       "200 200 200 200 200 200 200 200",
     ("POST", "/orgs"):                                                      "403 403 403 201 403 403 201 403",
     ("PUT", "/orgs/features"):                                              "403 403 403 204 403 403 204 204",

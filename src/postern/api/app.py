@@ -30,6 +30,7 @@ from postern.api.routes import (
     login,
     logins,
     machines,
+    metrics,
     organisations,
     proxy_managers,
     recordings,
@@ -65,7 +66,7 @@ _PARTS = (
     *(credentials.router, access_rules.router, guardrails.router, sessions.router, scripts.router),
     recordings.router,
     *(login.router, device.router, saml.router, proxy_managers.router),
-    *(reports.router, sinks.router),
+    *(reports.router, sinks.router, metrics.router),
 )
 
 EXEC_WAIT = 50.0

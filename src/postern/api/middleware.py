@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 log = logging.getLogger("postern.api")
 
 MAX_BODY = 4 * 1024 * 1024  # bytes
+_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -55,6 +56,7 @@ class Envelope:
             log.exception("request %s failed", exchange.id)
             await exchange.answer(500, f"something went wrong here; the gateway's log says more under {exchange.id}")
         finally:
+            exchange.count()
             exchange.log()
 
 
@@ -100,6 +102,16 @@ class _Exchange:
             headers.append((b"connection", b"close"))
         await self.send({"type": "http.response.start", "status": status, "headers": headers})
         await self.send({"type": "http.response.body", "body": body})
+
+    def count(self) -> None:
+        """By the route as it is described, never by the path: whoever asks for odd ones makes no new series."""
+        meters = getattr(self._scope["app"].state, "meters", None)
+        if meters is None:
+            return
+        route = getattr(self._scope.get("route"), "path", "none")
+        method = self._scope["method"] if self._scope["method"] in _METHODS else "other"
+        meters.count("postern_api_requests", method, route, str(self._status or "none"))
+        meters.observe("postern_api_request_seconds", time.perf_counter() - self._started, method)
 
     def log(self) -> None:
         """The path without its query, which may hold what people searched for."""

@@ -49,6 +49,13 @@ class SessionRecording(Protocol):
         one: `soon`."""
 
 
+Count = Callable[..., None]  # (metric, *labels, by=…), see metrics.meters.Meters.count
+
+
+def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
+    """Where nobody watches."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What the composition root hands in, so that this room knows no interceptor and no file."""
@@ -56,6 +63,7 @@ class Parts:
     pipeline: Callable[[Permit, SessionView], Pipeline]
     recording: Callable[[UUID, Permit, datetime], SessionRecording]
     wire: Callable[[Permit, Start, Mapping[str, str]], Wire]  # with what the target said at login
+    count: Count = _uncounted
 
 
 @dataclass(slots=True)
@@ -128,6 +136,7 @@ class Engine:
 
     async def never_ran(self, session_id: UUID, reason: EndReason, exit_code: int | None = None) -> None:
         """Ends the row of a session that has no recording. Raises Unavailable."""
+        self._parts.count("postern_sessions_ended", str(reason))
         await self._sessions.close(session_id, reason=reason, exit_code=exit_code, metrics={}, event_size=0)
 
     def prepare(self, session_id: UUID, permit: Permit, start: Start, start_date: datetime) -> Opened:
@@ -143,6 +152,7 @@ class Engine:
             connection_tags=connection.connection_tags,
         )
         recording = self._parts.recording(session_id, permit, start_date)
+        self._parts.count("postern_sessions_opened", str(permit.verb))
         return Opened(session_id, permit, start, view, recording, time.monotonic())
 
     async def run(
@@ -205,6 +215,9 @@ class Engine:
             await recording.finish(reason, micros, soon=is_script)
         except Exception:
             log.exception("the recording of session %s could not be finished", opened.id)
+            if reason is not EndReason.RECORDING_FAILED:
+                self._parts.count("postern_recordings_failed")
+        self._count(opened, reason)
         try:
             metrics = session_metrics(opened.view.metrics, recording)
             await self._sessions.close(
@@ -212,6 +225,18 @@ class Engine:
             )
         except Unavailable as error:
             log.error("session %s could not be closed in the store: %s", opened.id, error.message)
+
+    def _count(self, opened: Opened, reason: EndReason) -> None:
+        """What was counted anyway, once for each session."""
+        count, metrics = self._parts.count, opened.view.metrics
+        count("postern_sessions_ended", str(reason))
+        count("postern_operations", by=metrics.operations)
+        count("postern_operations_refused", by=metrics.refused)
+        count("postern_recorded_bytes", by=opened.recording.size)
+        for info_type, hits in metrics.info_types.items():
+            count("postern_values_masked", info_type, by=hits)
+        if reason is EndReason.RECORDING_FAILED:
+            count("postern_recordings_failed")
 
 
 def _reason(error: BaseException) -> EndReason:

@@ -31,8 +31,11 @@ class Logins:
         self._waiting: Counter[str] = Counter()
         self._tasks: set[asyncio.Task[None]] = set()
         self._logged_in: set[asyncio.Task[None]] = set()
+        self.begun = 0
+        self.succeeded = 0
 
     def start(self, stream: StreamHandshake, serve: Serve) -> None:
+        self.begun += 1
         address = stream.peer
         if self._waiting.total() >= self._most or self._waiting[address] >= self._most_per_address:
             log.warning("too many clients at login; the one from %s is turned away", address)
@@ -64,6 +67,7 @@ class Logins:
             if rest is None:
                 stream.close()
         if rest is not None:
+            self.succeeded += 1
             await self._stay(rest, address)
 
     async def _stay(self, session: Awaitable[None], address: str) -> None:

@@ -17,6 +17,7 @@ from postern.domain.session import EndReason
 from postern.errors import PosternError
 from postern.gateway.opening import Dialling, Opening
 from postern.interception.pipeline import Pipeline, SessionView
+from postern.protocols.base import Side
 from postern.relay.driver import Driver
 from postern.services.access import Access
 from postern.store.ports import Signals, Topic
@@ -28,6 +29,10 @@ _REASONS = {
     EndReason.REVOKED: "the connection of this session was deleted",
     EndReason.GATEWAY_STOPPED: "the gateway is stopping",
 }
+
+
+def _read(driver: Driver, side: Side) -> int:
+    return driver.client_bytes if side is Side.CLIENT else driver.target_bytes
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +69,7 @@ class LiveLinks:
         self._pipeline = pipeline
         self._idle_timeout = idle_timeout
         self._links: set[LiveLink] = set()
+        self._relayed = dict.fromkeys(Side, 0)
         self._openings: set[Opening] = set()
         self._by_key: dict[bytes, LiveLink] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -102,6 +108,9 @@ class LiveLinks:
             self._start(self._check(link, renew=True))
 
     def remove(self, link: LiveLink) -> None:
+        if link in self._links:
+            for side in Side:
+                self._relayed[side] += _read(link.driver, side)
         self._links.discard(link)
         self._by_key.pop(link.cancel_key, None)
 
@@ -118,6 +127,15 @@ class LiveLinks:
         task = asyncio.get_running_loop().create_task(work)
         self._cancels.add(task)
         task.add_done_callback(self._cancels.discard)
+
+    @property
+    def running(self) -> int:
+        return len(self._links)
+
+    def relayed(self, side: Side) -> int:
+        """Bytes read from that side by the links that run now, and by those that ran."""
+        now = sum(_read(link.driver, side) for link in self._links)
+        return self._relayed[side] + now
 
     async def sweep(self) -> None:
         """Ends what is over its time, once a second, for ever."""

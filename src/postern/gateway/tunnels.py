@@ -38,6 +38,11 @@ class Tunnels:
     def holds(self, agent_id: UUID) -> bool:
         return agent_id in self._instances
 
+    @property
+    def streams(self) -> int:
+        """Over all tunnels."""
+        return sum(mux.streams for known in self._instances.values() for mux in known.values())
+
     def add(self, agent: Agent, instance: str, mux: Mux) -> None:
         """It is forgotten by itself when it is lost. An instance too many is closed at once."""
         agent_id = agent.id

@@ -83,6 +83,8 @@ class Driver:
         self._timers: list[asyncio.TimerHandle] = []
         self._releasing: asyncio.TimerHandle | None = None
         self._withheld_since = 0.0
+        self.client_bytes = 0  # read so far
+        self.target_bytes = 0
 
     def attach(self, side: Side, transport: asyncio.Transport) -> None:
         """From now on the side is written to by this transport; an Endpoint reports what comes of it."""
@@ -99,9 +101,11 @@ class Driver:
     # What the transports report
 
     def from_client(self, data: bytes) -> None:
+        self.client_bytes += len(data)
         self._perform(self.link.receive(_CLIENT, data))
 
     def from_target(self, data: bytes) -> None:
+        self.target_bytes += len(data)
         self._perform(self.link.receive(_TARGET, data))
         if self.link.withholds:
             self._release_soon()

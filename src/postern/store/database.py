@@ -8,6 +8,7 @@ import functools
 import logging
 import os
 import sqlite3
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -41,6 +42,7 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 5) -> None:
         """`url` as SQLAlchemy has it, with or without the driver's name. Raises Misconfigured."""
         self._url = _with_driver(url)
+        self.observer: Callable[[float], None] = _unwatched  # hears how many seconds each answer took
         self.engine: AsyncEngine | ThreadedEngine = (
             _sqlite(self._url, pool_size) if self.is_sqlite else _postgres(self._url, pool_size)
         )
@@ -52,7 +54,7 @@ class Database:
     @asynccontextmanager
     async def statement(self) -> AsyncIterator[Executor]:
         """One statement, read or write, committed by itself: one round trip and no transaction around it."""
-        async with _answering():
+        async with _answering(self.observer):
             if isinstance(self.engine, ThreadedEngine):
                 yield self.engine.connect()
             else:
@@ -64,7 +66,7 @@ class Database:
     async def transaction(self) -> AsyncIterator[Executor]:
         """Several statements, all or none. On SQLite the write lock is taken at the start, so that a
         read followed by a write cannot fail half-way because another process wrote in between."""
-        async with _answering():
+        async with _answering(self.observer):
             if isinstance(self.engine, ThreadedEngine):
                 async with self.engine.begin(postern_transaction=True) as transaction:
                     yield transaction
@@ -75,7 +77,7 @@ class Database:
     async def together(self, work: Callable[[Connection], T]) -> T:
         """What `work` does, all or none, in one hand-over: on SQLite nobody waits for its lock while it waits for a
         thread."""
-        async with _answering():
+        async with _answering(self.observer):
             if isinstance(self.engine, ThreadedEngine):
                 return await self.engine.transact(work, postern_transaction=True)
             async with self.engine.begin() as connection:
@@ -86,7 +88,7 @@ class Database:
 
         Raises Unavailable when the store does not answer.
         """
-        async with _answering(), self._migrating(), self.transaction() as transaction:
+        async with _answering(_unwatched), self._migrating(), self.transaction() as transaction:
             if not self.is_sqlite:
                 await transaction.execute(text("select pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
             await transaction.run_sync(_upgrade)
@@ -120,11 +122,17 @@ class Database:
             os.close(handle)
 
 
+def _unwatched(_seconds: float) -> None:
+    """Where nobody wants to know."""
+
+
 @asynccontextmanager
-async def _answering() -> AsyncIterator[None]:
+async def _answering(observer: Callable[[float], None]) -> AsyncIterator[None]:
     """Turns "the store does not answer" into the one error that callers know; other errors pass."""
+    began = time.perf_counter()
     try:
         yield
+        observer(time.perf_counter() - began)
     except (OperationalError, InterfaceError, PoolTimeout, OSError, *_SQLITE) as error:
         log.exception("the store does not answer")
         raise Unavailable(

@@ -19,6 +19,7 @@ from postern.api.info import ServerInfo
 from postern.domain.server import Endpoint
 from postern.integrations.identity.addresses import networks_of
 from postern.integrations.sinks.senders import Senders
+from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.services.telling.sending import Sending
 from postern.settings import Settings
@@ -26,6 +27,7 @@ from postern.store.signals import SocketSignals
 from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
 from postern.wiring.app import App, now, open_app
+from postern.wiring.metrics import telling
 
 GRACE = 3  # seconds that requests have to end when the gateway stops
 
@@ -80,8 +82,10 @@ def _limits(settings: Settings) -> HttpLimits:
 async def _serve(settings: Settings) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
+        served, meters = build_api(settings, app), Meters()
+        served.state.meters = meters
         config = uvicorn.Config(
-            build_api(settings, app),
+            served,
             host=settings.host,
             port=settings.api_port,
             loop="none",
@@ -111,7 +115,8 @@ async def _serve(settings: Settings) -> None:
         work = (made.upkeep.forever(), made.keeper.forever(), made.follow_up.forever(), sending.forever())
         background = [asyncio.create_task(each) for each in work]
         try:
-            await server.serve()
+            async with telling(settings, meters, app.database, "api"):
+                await server.serve()
         finally:
             for task in background:
                 task.cancel()

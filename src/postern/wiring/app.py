@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -33,6 +34,7 @@ from postern.wiring.anchors import anchors
 from postern.wiring.archivist import trouble_with_recordings
 from postern.wiring.auth import default_auth
 from postern.wiring.blobs import stored
+from postern.wiring.metrics import gathered
 from postern.wiring.providers import Providers
 
 ENFORCEABLE = frozenset({"postgres", TERMINAL})  # the protocols that have a relay
@@ -102,6 +104,7 @@ def machine_of(settings: Settings) -> Machine:
         anchors=lambda: anchors(settings),
         copies=FileCopies(paths.recordings_folder(settings)),
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
+        metrics=functools.partial(gathered, settings.home),
     )
 
 

@@ -37,8 +37,9 @@ from postern.inspection.masking.interceptor import Masking
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
+from postern.metrics.meters import Meters
 from postern.process import announce_ready
-from postern.protocols.base import Wire
+from postern.protocols.base import Side, Wire
 from postern.protocols.postgres.wire import PostgresWire
 from postern.protocols.terminal.wire import TerminalWire
 from postern.recording.group_commit import GroupCommit
@@ -56,6 +57,7 @@ from postern.store.signals import SocketSignals
 from postern.wiring import paths, tls
 from postern.wiring.app import now, open_app
 from postern.wiring.blobs import rows_from_threads
+from postern.wiring.metrics import telling
 
 log = logging.getLogger(__name__)
 
@@ -136,6 +138,7 @@ def build_worker(
     decoy_secret: bytes,
     *,
     owner: UUID | None = None,
+    meters: Meters | None = None,
 ) -> Worker:
     """A relay worker called `name`; its spool folder and the sessions in the store carry that name. `owner` is the
     organisation that runs this machine. `decoy_secret` is what strangers are answered from, the same in every
@@ -150,11 +153,12 @@ def build_worker(
     async def recovered() -> None:
         await _recover(settings, name, made, segments)
 
+    meters = meters or Meters()
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
     own = embedded_agent(settings, os.environ, owner)
     tunnels = Tunnels(wait=AGENT_WAIT)
     agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
-    parts = Parts(pipeline=pipeline, recording=recording, wire=functools.partial(wire, settings))
+    parts = Parts(pipeline=pipeline, recording=recording, wire=functools.partial(wire, settings), count=meters.count)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
     gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine)
@@ -163,6 +167,7 @@ def build_worker(
         most=settings.max_handshakes,
         most_per_address=settings.max_handshakes_per_address,
     )
+    _sample(meters, links, tunnels, logins)
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
         str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
@@ -183,6 +188,17 @@ def build_worker(
         made.signals,
         recovered,
     )
+
+
+def _sample(meters: Meters, links: LiveLinks, tunnels: Tunnels, logins: Logins) -> None:
+    """What is known anyway, and looked at when somebody asks."""
+    meters.sample("postern_sessions_open", lambda: links.running)
+    meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.CLIENT), "client")
+    meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.TARGET), "target")
+    meters.sample("postern_logins_begun", lambda: logins.begun)
+    meters.sample("postern_logins_succeeded", lambda: logins.succeeded)
+    meters.sample("postern_agents_connected", lambda: len(tunnels.agents))
+    meters.sample("postern_tunnel_streams", lambda: tunnels.streams)
 
 
 def embedded_agent(settings: Settings, environ: Mapping[str, str], owner: UUID | None) -> EmbeddedAgent:
@@ -231,13 +247,16 @@ async def _serve_worker(settings: Settings, name: str) -> None:
     async with open_app(settings, signals) as app:
         owner = (await app.stores.organisations.default()).id
         decoy_secret = await app.encryption.derive("decoy salts")
-        worker = build_worker(settings, name, app.services, app.stores.segments, commits, decoy_secret, owner=owner)
+        meters = Meters()
+        segments = app.stores.segments
+        worker = build_worker(settings, name, app.services, segments, commits, decoy_secret, owner=owner, meters=meters)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)
         await signals.start()
         try:
-            await worker.serve(announce_ready)
+            async with telling(settings, meters, app.database, name):
+                await worker.serve(announce_ready)
         finally:
             await signals.stop()
             await loop.run_in_executor(None, commits.close)

@@ -49,7 +49,7 @@ async def report_sessions(
     wanted: Wanted,
     page: Paging,
     group_by: GroupBy = GroupBy.CONNECTION,
-    id: Annotated[UUID | None, Query(description="Only of this session")] = None,  # noqa: A002 - the API's name
+    id: Annotated[UUID | None, Query(description="Only of this session; with group_by=id")] = None,  # noqa: A002 - the API's name
 ) -> MaskingReportAnswer:
     """How many values were masked, by information type, of sessions that began in those days and have ended; today
     unless days are given, a year at most. For administrators and auditors."""

@@ -10,6 +10,7 @@ from postern.services.server.auth_settings import AuthSettings
 from postern.services.server.features import Features
 from postern.services.server.idempotency import Idempotency
 from postern.services.server.machine import Machine
+from postern.services.server.metrics import ServerMetrics
 from postern.services.server.operators import Operators
 from postern.services.server.server_configs import ServerConfigs
 from postern.services.server.server_logs import ServerLogs
@@ -23,6 +24,7 @@ class ServerServices:
     auth_settings: AuthSettings
     features: Features
     idempotency: Idempotency
+    metrics: ServerMetrics
     operators: Operators
     server_configs: ServerConfigs
     server_logs: ServerLogs
@@ -46,6 +48,7 @@ def build_server(stores: Stores, signals: Signals, now: Clock, machine: Machine)
         ),
         features=Features(stores.settings, signals, now),
         idempotency=Idempotency(stores.idempotency, now),
+        metrics=ServerMetrics(machine.metrics, operators),
         operators=operators,
         server_configs=ServerConfigs(stores.settings, stores.organisations, operators, signals, now, machine),
         server_logs=ServerLogs(machine.journal, operators),

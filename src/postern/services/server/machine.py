@@ -9,6 +9,7 @@ from datetime import timedelta
 from postern.domain.auth_config import AuthConfig
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.services.server.auth_settings import ProviderCheck
+from postern.services.server.metrics import Gather, nothing
 from postern.services.server.server_logs import NoJournal
 from postern.store.ports import Journal
 from postern.store.ports.ledger import Anchor, Copies
@@ -45,7 +46,7 @@ class Machine:
     `reserved` names the ports of other listeners of this gateway. `certified` says whether the server's certificate is
     good for a name. `recordings` says why this machine should be given no sessions, empty when it may; it reads files.
     `anchors` makes those where checkpoints are kept outside, and raises Misconfigured; `copies` reads what is stored of
-    recordings.
+    recordings. `metrics` gathers those of all processes.
     """
 
     config: ServerConfig = field(default_factory=lambda: ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432))))
@@ -61,3 +62,4 @@ class Machine:
     anchors: Callable[[], Sequence[Anchor]] = _nowhere
     copies: Copies | None = None
     checkpoint_interval: timedelta = timedelta(minutes=10)
+    metrics: Gather = nothing

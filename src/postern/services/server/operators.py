@@ -23,6 +23,12 @@ class Operators:
             self._default = (await self._store.default()).id
         return org_id == self._default
 
+    async def include_reader(self, principal: Principal) -> bool:
+        """Or an auditor of theirs."""
+        if self._default is None:
+            self._default = (await self._store.default()).id
+        return principal.sees_all and principal.org_id == self._default
+
     async def require(self, principal: Principal, what: str) -> None:
         """`what` they may not, in words. Raises Denied."""
         if not await self.include(principal):

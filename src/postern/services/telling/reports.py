@@ -59,12 +59,19 @@ class Reports:
     ) -> MaskingReport:
         """Of one day, today, unless `days` say otherwise. Raises Denied, Invalid."""
         require_reader(principal, "reports")
+        if wanted.session_id is not None and group is not GroupBy.ID:
+            raise Invalid("id: one session is reported with group_by=id only", field="id")
         zone = _zone(days.time_zone)
         start, end = self._days(days, zone, 1)
         span = Span(_slot(start, zone), _slot(end, zone))
-        lines, redacted = await self._store.masked(principal.org_id, wanted, span, group, page)
-        counts = Counts() if wanted.session_id else await self._store.counts(principal.org_id, wanted, span)
-        return MaskingReport(start, end, lines, redacted, counts)
+        if group is GroupBy.ID:
+            by_session, redacted = await self._store.masked_by_session(principal.org_id, wanted, span, page)
+            _, counts = await self._store.masked(principal.org_id, wanted, span, GroupBy.VERB)
+            return MaskingReport(start, end, by_session, redacted, counts)
+        lines, counts = await self._store.masked(principal.org_id, wanted, span, group)
+        lines.sort(key=lambda line: (-line.redact_total, line.resource, line.info_type))
+        shown = lines[page.offset : page.offset + page.limit]
+        return MaskingReport(start, end, Listed(shown, len(lines)), counts.masked, counts)
 
     async def activity(
         self,

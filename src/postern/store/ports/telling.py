@@ -79,11 +79,14 @@ class FollowUpStore(Protocol):
 
 class ReportStore(Protocol):
     async def masked(
-        self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy, page: Page
+        self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy
+    ) -> tuple[list[Masked], Counts]:
+        """All lines, in no order, and what was counted over all of them. Not by session."""
+
+    async def masked_by_session(
+        self, org_id: UUID, wanted: ReportFilter, span: Span, page: Page
     ) -> tuple[Listed[Masked], int]:
         """Most masked first; and how much was masked over all pages."""
-
-    async def counts(self, org_id: UUID, wanted: ReportFilter, span: Span) -> Counts: ...
 
     async def activity(
         self,

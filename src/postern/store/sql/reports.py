@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, String, cast, func, literal, select
+from sqlalchemy import ColumnElement, String, func, literal, select
 
 from postern.domain.lists import Listed, Page
 from postern.domain.report import COUNTED, SLOT, Counts, GroupBy, Interval, Masked, ReportFilter, Span
@@ -30,32 +30,30 @@ class SqlReports:
         self._database = database
 
     async def masked(
-        self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy, page: Page
-    ) -> tuple[Listed[Masked], int]:
-        if group is GroupBy.ID or wanted.session_id is not None:
-            resource, types, hits, conditions = _by_session(org_id, wanted, span)
-            source: Any = session_maskings.join(sessions, sessions.c.id == session_maskings.c.session_id)
-            if group is not GroupBy.ID:
-                resource = _of_session(group)
-        else:
-            resource, types, hits = _GROUPS[group], session_counts.c.info_type, session_counts.c.masked
-            conditions, source = [*_conditions(org_id, wanted, span), session_counts.c.info_type != ""], session_counts
-        total = func.sum(hits)
-        lines = select(resource.label("resource"), types.label("info_type"), total.label("masked"))
-        lines = lines.select_from(source).where(*conditions).group_by(resource, types)
-        every = lines.subquery()
-        counted = select(func.count(), func.coalesce(func.sum(every.c.masked), 0)).select_from(every)
-        shown = lines.order_by(total.desc(), resource, types).limit(page.limit).offset(page.offset)
+        self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy
+    ) -> tuple[list[Masked], Counts]:
+        resource, types = _GROUPS[group], session_counts.c.info_type
+        lines = select(resource, types, *_SUMS).where(*_conditions(org_id, wanted, span)).group_by(resource, types)
         async with self._database.statement() as connection:
-            rows: Sequence[Any] = (await connection.execute(shown)).all()
-            sums: Sequence[Any] = (await connection.execute(counted)).one()
-        count, redacted = sums
-        return Listed([Masked(str(row[0]), row[1], int(row[2])) for row in rows], count), int(redacted)
+            rows: Sequence[Any] = (await connection.execute(lines)).all()
+        total = sum((_counts(row[2:]) for row in rows if row[1] == ""), Counts())
+        return [Masked(row[0], row[1], _counts(row[2:]).masked) for row in rows if row[1]], total
 
-    async def counts(self, org_id: UUID, wanted: ReportFilter, span: Span) -> Counts:
-        total = select(*_SUMS).where(*_conditions(org_id, wanted, span), session_counts.c.info_type == "")
+    async def masked_by_session(
+        self, org_id: UUID, wanted: ReportFilter, span: Span, page: Page
+    ) -> tuple[Listed[Masked], int]:
+        table = session_maskings.c
+        conditions, needs_sessions = _by_session(org_id, wanted, span)
+        source: Any = session_maskings
+        if needs_sessions:
+            source = session_maskings.join(sessions, sessions.c.id == table.session_id)
+        counted = select(func.count(), func.coalesce(func.sum(table.masked), 0)).select_from(source).where(*conditions)
+        lines = select(table.session_id, table.info_type, table.masked).select_from(source).where(*conditions)
+        lines = lines.order_by(table.masked.desc(), table.session_id, table.info_type)
         async with self._database.statement() as connection:
-            return _counts((await connection.execute(total)).one())
+            rows: Sequence[Any] = (await connection.execute(lines.limit(page.limit).offset(page.offset))).all()
+            sums: Sequence[Any] = (await connection.execute(counted)).one()
+        return Listed([Masked(str(row[0]), row[1], row[2]) for row in rows], sums[0]), int(sums[1])
 
     async def activity(
         self,
@@ -90,17 +88,13 @@ def _conditions(org_id: UUID, wanted: ReportFilter, span: Span) -> list[ColumnEl
     return found + [column == value for column, value in equal.items() if value is not None]
 
 
-def _by_session(org_id: UUID, wanted: ReportFilter, span: Span) -> tuple[Any, Any, Any, list[ColumnElement[bool]]]:
+def _by_session(org_id: UUID, wanted: ReportFilter, span: Span) -> tuple[list[ColumnElement[bool]], bool]:
+    """And whether they ask for what only the session's row says."""
     table = session_maskings.c
-    equal = {sessions.c.user: wanted.user, sessions.c.connection: wanted.connection, sessions.c.type: wanted.type}
-    equal[sessions.c.verb] = wanted.verb
-    found = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
-    found += [column == value for column, value in equal.items() if value is not None]
+    found: list[ColumnElement[bool]] = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
     if wanted.session_id is not None:
         found.append(table.session_id == wanted.session_id)
-    return table.session_id, table.info_type, table.masked, found
-
-
-def _of_session(group: GroupBy) -> ColumnElement[str]:
-    name = {GroupBy.SUBTYPE: "connection_subtype"}.get(group, str(group))
-    return cast(sessions.c[name], String)
+    equal = {sessions.c.user: wanted.user, sessions.c.connection: wanted.connection, sessions.c.type: wanted.type}
+    equal[sessions.c.verb] = wanted.verb
+    more = [column == value for column, value in equal.items() if value is not None]
+    return found + more, bool(more)

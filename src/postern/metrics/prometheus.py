@@ -1,0 +1,65 @@
+"""The numbers of all processes in Prometheus's text format. Imports its library: import this when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from postern.metrics.catalogue import BUCKETS, METRICS
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_PROCESS = "process"
+
+
+def text(by_process: Mapping[str, Mapping[str, Any] | None], machine: Mapping[str, float]) -> bytes:
+    """`machine` has the gauges that belong to no process."""
+    registry = CollectorRegistry()
+    registry.register(_Told(by_process, machine))
+    return generate_latest(registry)
+
+
+class _Told(Collector):
+    def __init__(self, by_process: Mapping[str, Mapping[str, Any] | None], machine: Mapping[str, float]) -> None:
+        self._by_process = by_process
+        self._machine = machine
+
+    def collect(self) -> Iterator[Metric]:
+        for name, metric in METRICS.items():
+            if name in self._machine:
+                yield GaugeMetricFamily(name, metric.help, value=self._machine[name])
+                continue
+            labels = [*metric.labels, _PROCESS]
+            family: Any
+            if metric.kind == "histogram":
+                family = HistogramMetricFamily(name, metric.help, labels=labels)
+            elif metric.kind == "counter":
+                family = CounterMetricFamily(name, metric.help, labels=labels)
+            else:
+                family = GaugeMetricFamily(name, metric.help, labels=labels)
+            for process, told in self._by_process.items():
+                for values, number in _series(name, told):
+                    _add(family, metric.kind, [*values, process], number)
+            if family.samples:
+                yield family
+
+
+def _series(name: str, told: Mapping[str, Any] | None) -> Sequence[Any]:
+    if name == "postern_process_up":
+        return [[[], 0 if told is None else 1]]
+    found: Sequence[Any] = (told or {}).get(name, [])
+    return found
+
+
+def _add(family: Any, kind: str, labels: list[str], number: Any) -> None:
+    if kind != "histogram":
+        family.add_metric(labels, number)
+        return
+    buckets, total = [], 0.0
+    for edge, hits in zip([*map(str, BUCKETS), "+Inf"], number[:-1], strict=True):
+        total += hits
+        buckets.append((edge, total))
+    family.add_metric(labels, buckets, sum_value=number[-1])

@@ -1,0 +1,73 @@
+"""A process tells its numbers to whoever connects to its socket; only this system's user can."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from postern.metrics.meters import Meters
+
+PREFIX, SUFFIX = "metrics-", ".sock"
+DEADLINE = 1.0  # seconds that a process has to answer
+LIMIT = 4 * 1024 * 1024  # bytes of an answer
+LAG_EVERY = 1.0  # seconds
+
+
+async def tell(meters: Meters, folder: Path, process: str) -> asyncio.Server:
+    """`process` is its name, as in logs."""
+    path = folder / f"{PREFIX}{process}{SUFFIX}"
+    _remove(path)
+
+    async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            writer.write(json.dumps(meters.snapshot()).encode())
+            await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_unix_server(answer, path)
+    os.chmod(path, 0o600)
+    return server
+
+
+async def watch_lag(meters: Meters) -> None:
+    """For ever."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due = loop.time() + LAG_EVERY
+        await asyncio.sleep(LAG_EVERY)
+        meters.observe("postern_event_loop_lag_seconds", max(0.0, loop.time() - due))
+
+
+async def gather(folder: Path) -> dict[str, dict[str, Any] | None]:
+    """By process; None for one that does not answer. What a process that has gone left behind is removed."""
+    paths = _sockets(folder)
+    answers = await asyncio.gather(*(_ask(path) for path in paths))
+    return {path.name[len(PREFIX) : -len(SUFFIX)]: answer for path, answer in zip(paths, answers, strict=True)}
+
+
+def _sockets(folder: Path) -> list[Path]:
+    return sorted(folder.glob(f"{PREFIX}*{SUFFIX}"))
+
+
+def _remove(path: Path) -> None:
+    path.unlink(missing_ok=True)
+
+
+async def _ask(path: Path) -> dict[str, Any] | None:
+    try:
+        async with asyncio.timeout(DEADLINE):
+            reader, writer = await asyncio.open_unix_connection(path, limit=LIMIT)
+            try:
+                found = json.loads(await reader.read())
+            finally:
+                writer.close()
+    except ConnectionRefusedError:
+        _remove(path)
+        return None
+    except (OSError, TimeoutError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None

@@ -1,0 +1,120 @@
+"""A whole gateway tells what happened: reports, metrics, and events to a sink, over a `kill -9` of its API."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.support.running import Gateway, started
+
+PASSWORD = "another long password"
+
+
+class Listener(threading.Thread):
+    """Syslog over TCP, octet counting."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.events: list[dict[str, object]] = []
+
+    def run(self) -> None:
+        while True:
+            try:
+                connection, _ = self.socket.accept()
+            except OSError:
+                return
+            with connection, connection.makefile("rb") as stream:
+                while (length := b"".join(iter(lambda: stream.read(1).strip(), b""))) != b"":
+                    message = stream.read(int(length))
+                    self.events.append(json.loads(message[message.index(b"{") :]))
+
+
+@pytest.fixture
+def gateway() -> Iterator[Gateway]:
+    with started("--sink-networks", "127.0.0.1") as made:
+        link = made.told["setup_url"]
+        assert made.run("setup", link, "--password-stdin", stdin=f"{PASSWORD}\n").returncode == 0
+        yield made
+
+
+def until(found: Callable[[], object], seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.05)
+
+
+def api_process(gateway: Gateway) -> int:
+    """A child of the gateway that this test started."""
+    assert gateway.process is not None
+    children = subprocess.run(
+        ["pgrep", "-P", str(gateway.process.pid), "-f", "postern api"], capture_output=True, text=True, check=False
+    )
+    return int(children.stdout.split()[0])
+
+
+@pytest.mark.slow
+def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
+    listener = Listener()
+    listener.start()
+    api = httpx.Client(base_url=f"{gateway.told['api_url']}/api")
+    login = api.post("/localauth/login", json={"email": "admin@localhost", "password": PASSWORD})
+    api.headers["Authorization"] = f"Bearer {login.headers['token']}"
+    sink = {"name": "siem", "kind": "syslog", "address": f"syslog+tcp://127.0.0.1:{listener.port}"}
+    kinds = ["session.opened", "session.ended", "audit.entry"]
+    assert api.post("/sinks", json={**sink, "events": kinds}).status_code == 201
+
+    ids = [_run(gateway, 1)]
+    api_pid = api_process(gateway)
+    os.kill(api_pid, signal.SIGKILL)
+    until(lambda: _is_up(api))
+    ids.append(_run(gateway, 2))
+
+    def ended() -> set[str]:
+        told = [one for one in listener.events if one["type"] == "session.ended"]
+        return {str(one["data"]["session_id"]) for one in told}  # type: ignore[index]
+
+    until(lambda: ended() >= set(ids))
+    assert ended() == set(ids)
+    assert any(one["type"] == "audit.entry" for one in listener.events)
+
+    activity = api.get("/reports/activity", params={"by": "hour"}).json()
+    assert activity["total"]["sessions"] == 2
+    assert activity["total"]["operations"] == 2
+    text = api.get("/metrics").text
+    found = {
+        (sample.name, sample.labels.get("process")): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+        if "le" not in sample.labels
+    }
+    assert found["postern_process_up", "w1"] == found["postern_process_up", "api"] == 1
+    assert found["postern_operations_total", "w1"] == 2
+    assert found["postern_store_seconds_count", "w1"] > 0
+    assert found["postern_event_loop_lag_seconds_count", "w1"] > 0
+    assert found["postern_home_free_bytes", None] > 0
+    listener.socket.close()
+
+
+def _run(gateway: Gateway, number: int) -> str:
+    done = gateway.run("exec", "shop-demo", "--json", "-i", f"select {number}")
+    assert done.returncode == 0, done.stderr
+    return str(json.loads(done.stdout)["session_id"])
+
+
+def _is_up(api: httpx.Client) -> bool:
+    try:
+        return api.get("/readyz").status_code == 200
+    except httpx.HTTPError:
+        return False
