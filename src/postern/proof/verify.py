@@ -2,7 +2,7 @@
 
 The checkpoints first, since they say which hashes have to come; then the ledger, which says what sessions there have
 to be; then the sessions, whose lists say what segments; then the segments. What is held in memory is some hundred
-bytes for each session, and forty for each segment.
+bytes for each session, and fifty for each segment.
 """
 
 from __future__ import annotations
