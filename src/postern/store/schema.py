@@ -433,12 +433,14 @@ _NUMBERS = (
     *("transformed_bytes", "recorded_bytes", "milliseconds"),
 )
 
-# What reports add up: of the sessions that began in one quarter of an hour (`slot`: since 1970), by one user on one
-# connection. The row without information type has all numbers, the others what was masked of that type.
+# What reports add up: of the sessions that began in one quarter of an hour (`slot`: since 1970), at each level: over
+# all, by connection, by user, by both. A report reads the coarsest that will do. Rows without information type have all
+# numbers, the others what was masked of that type.
 session_counts = Table(
     "session_counts",
     metadata,
     Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("level", Integer, primary_key=True, autoincrement=False),  # what a row tells apart (ports/telling.py)
     Column("slot", BigInteger, primary_key=True, autoincrement=False),
     Column("connection_id", Uuid, primary_key=True),
     Column("principal_id", Uuid, primary_key=True),

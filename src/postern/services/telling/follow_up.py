@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4, uuid5
 
 from postern.domain.principal import Principal
 from postern.domain.report import Counts, slot_of
@@ -24,7 +24,11 @@ from postern.services.telling.events import of_entry, of_session
 from postern.store.ports import AuditEntry, Clock
 from postern.store.ports.recordings import LeaseStore
 from postern.store.ports.telling import (
+    BY_CONNECTION,
+    BY_USER,
     ENDED,
+    LEVELS,
+    NOBODY,
     OPENED,
     UNCOUNTED,
     CountKey,
@@ -153,39 +157,45 @@ def counted(one: Pending) -> Iterator[tuple[CountKey, Counts]]:
     masking = _mapping(metrics.get("data_masking"))
     types = {str(name)[:128]: _number(hits) for name, hits in _mapping(masking.get("info_types")).items() if name}
     ended = session.end_date or session.start_date
-    yield (
-        _key(one, ""),
-        Counts(
-            sessions=1,
-            failed=int(one.end_reason in _FAILED),
-            killed=int(one.end_reason in _KILLED),
-            operations=_number(metrics.get("operations")),
-            refused=_number(metrics.get("refused")),
-            masked=sum(types.values()),
-            transformed_bytes=_number(masking.get("transformed_bytes")),
-            recorded_bytes=session.event_size,
-            milliseconds=max(0, round((ended - session.start_date).total_seconds() * 1000)),
-        ),
+    whole = Counts(
+        sessions=1,
+        failed=int(one.end_reason in _FAILED),
+        killed=int(one.end_reason in _KILLED),
+        operations=_number(metrics.get("operations")),
+        refused=_number(metrics.get("refused")),
+        masked=sum(types.values()),
+        transformed_bytes=_number(masking.get("transformed_bytes")),
+        recorded_bytes=session.event_size,
+        milliseconds=max(0, round((ended - session.start_date).total_seconds() * 1000)),
     )
-    for name, hits in list(types.items())[:MAX_INFO_TYPES]:
-        if hits:
-            yield _key(one, name), Counts(sessions=1, masked=hits)
+    for level in LEVELS:
+        yield _key(one, level, ""), whole
+        for name, hits in list(types.items())[:MAX_INFO_TYPES]:
+            if hits:
+                yield _key(one, level, name), Counts(sessions=1, masked=hits)
 
 
-def _key(one: Pending, info_type: str) -> CountKey:
+def _key(one: Pending, level: int, info_type: str) -> CountKey:
     session = one.session
+    by_connection, by_user = bool(level & BY_CONNECTION), bool(level & BY_USER)
     return CountKey(
         session.org_id,
+        level,
         slot_of(session.start_date),
-        session.connection_id,
-        one.principal_id,
+        session.connection_id if by_connection else _kind_of(one),
+        one.principal_id if by_user else NOBODY,
         str(session.verb),
         info_type,
-        session.connection,
+        session.connection if by_connection else "",
         session.type,
         session.connection_subtype,
-        session.user,
+        session.user if by_user else "",
     )
+
+
+def _kind_of(one: Pending) -> UUID:
+    """In the place of the connection, so that connections of different types have rows of their own."""
+    return uuid5(NOBODY, f"{one.session.type}/{one.session.connection_subtype}")
 
 
 def _mapping(given: Any) -> Mapping[str, Any]:

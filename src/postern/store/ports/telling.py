@@ -21,6 +21,11 @@ from postern.store.ports.server import AuditEntry
 # Bits of `sessions.pending`.
 OPENED, ENDED, UNCOUNTED = 1, 2, 4
 
+# Levels of counts: bits for what their rows tell apart; what they do not is nobody's, and empty.
+BY_CONNECTION, BY_USER = 1, 2
+LEVELS = (0, BY_CONNECTION, BY_USER, BY_CONNECTION | BY_USER)
+NOBODY = UUID(int=0)
+
 
 @dataclass(frozen=True, slots=True)
 class Pending:
@@ -35,6 +40,7 @@ class Pending:
 @dataclass(frozen=True, slots=True)
 class CountKey:
     org_id: UUID
+    level: int
     slot: int
     connection_id: UUID
     principal_id: UUID

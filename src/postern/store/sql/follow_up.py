@@ -145,5 +145,5 @@ def _maskings(one: Settled) -> list[dict[str, Any]]:
             "masked": counts.masked,
         }
         for key, counts in one.counts
-        if key.info_type
+        if key.info_type and key.level == 0
     ]

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, String, func, literal, select
 from postern.domain.lists import Listed, Page
 from postern.domain.report import COUNTED, SLOT, Counts, GroupBy, Interval, Masked, ReportFilter, Span
 from postern.store.database import Database
+from postern.store.ports.telling import BY_CONNECTION, BY_USER
 from postern.store.schema import session_counts, session_maskings, sessions
 
 _GROUPS: dict[GroupBy, ColumnElement[str]] = {
@@ -33,7 +34,9 @@ class SqlReports:
         self, org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy
     ) -> tuple[list[Masked], Counts]:
         resource, types = _GROUPS[group], session_counts.c.info_type
-        lines = select(resource, types, *_SUMS).where(*_conditions(org_id, wanted, span)).group_by(resource, types)
+        lines = (
+            select(resource, types, *_SUMS).where(*_conditions(org_id, wanted, span, group)).group_by(resource, types)
+        )
         async with self._database.statement() as connection:
             rows: Sequence[Any] = (await connection.execute(lines)).all()
         total = sum((_counts(row[2:]) for row in rows if row[1] == ""), Counts())
@@ -69,7 +72,7 @@ class SqlReports:
         number = (local // _SECONDS[interval]).label("number")
         grouped = _GROUPS[group] if group is not None else literal("", String)
         lines = select(number, grouped.label("grouped"), *_SUMS)
-        lines = lines.where(*_conditions(org_id, wanted, span), session_counts.c.info_type == "")
+        lines = lines.where(*_conditions(org_id, wanted, span, group), session_counts.c.info_type == "")
         lines = lines.group_by("number", *([] if group is None else [grouped])).limit(most)
         async with self._database.statement() as connection:
             rows: Sequence[Any] = (await connection.execute(lines)).all()
@@ -80,11 +83,14 @@ def _counts(row: Sequence[Any]) -> Counts:
     return Counts(*map(int, row))
 
 
-def _conditions(org_id: UUID, wanted: ReportFilter, span: Span) -> list[ColumnElement[bool]]:
+def _conditions(org_id: UUID, wanted: ReportFilter, span: Span, group: GroupBy | None) -> list[ColumnElement[bool]]:
+    """At the coarsest level that will do."""
     table = session_counts.c
+    level = BY_CONNECTION if wanted.connection is not None or group is GroupBy.CONNECTION else 0
+    level |= BY_USER if wanted.user is not None or group is GroupBy.USER else 0
     equal = {table.user: wanted.user, table.connection: wanted.connection, table.type: wanted.type}
     equal[table.verb] = wanted.verb
-    found = [table.org_id == org_id, table.slot >= span.first, table.slot < span.last]
+    found = [table.org_id == org_id, table.level == level, table.slot >= span.first, table.slot < span.last]
     return found + [column == value for column, value in equal.items() if value is not None]
 
 

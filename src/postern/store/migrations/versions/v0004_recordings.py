@@ -160,10 +160,11 @@ def _reports() -> None:
         *("sessions", "failed", "killed", "operations", "refused", "masked"),
         *("transformed_bytes", "recorded_bytes", "milliseconds"),
     )
-    key = ("org_id", "slot", "connection_id", "principal_id", "verb", "info_type")
+    key = ("org_id", "level", "slot", "connection_id", "principal_id", "verb", "info_type")
     op.create_table(
         "session_counts",
         sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("level", sa.Integer(), nullable=False, autoincrement=False),
         sa.Column("slot", sa.BigInteger(), nullable=False, autoincrement=False),
         sa.Column("connection_id", sa.Uuid(), nullable=False),
         sa.Column("principal_id", sa.Uuid(), nullable=False),
