@@ -118,7 +118,7 @@ def _texts(session: Session, chance: random.Random, number: int, refused: int, m
     ]
     if number % 200 == 0:
         said[2] = f"select * from {PHRASE} = 'be'"
-    if number % 9_000 == 4_500:
+    if number == 17:
         said[4] = f"drop table {RARE}"
     return {
         "place": place_of(session.start_date, session.id),

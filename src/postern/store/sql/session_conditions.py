@@ -27,11 +27,13 @@ _Equal = tuple[Column[Any], Any]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """`lead` and `sieves` are conditions; `equal` are the columns that must have a value, whichever of them leads."""
+    """`lead` and `sieves` are conditions; `equal` are the columns that must have a value, whichever of them leads.
+    `hidden` are all conditions as sieves, for rows that are found by their keys."""
 
     lead: list[ColumnElement[bool]]
     sieves: list[ColumnElement[bool]]
     equal: list[_Equal]
+    hidden: list[ColumnElement[bool]]
 
     @property
     def all(self) -> list[ColumnElement[bool]]:
@@ -57,12 +59,13 @@ def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | 
     for name, is_there in ((sessions.c.refused, wanted.refused), (sessions.c.masked, wanted.masked)):
         if is_there is not None:
             tests.append((name, name > 0, _Hidden(name) > 0) if is_there else (None, false(), _Hidden(name) == 0))
+    others = [*either, *_in_json(wanted, connection), *_durations(wanted)]
+    hidden = [_Hidden(sessions.c.org_id) == org_id, *(test for _, _, test in tests), *others]
     first = _leading([name for name, _, _ in tests], wanted.status)
     lead = [sessions.c.org_id == org_id]
     if first is not None:
         lead.append(tests.pop(first)[1])
-    sieves = [hidden for _, _, hidden in tests]
-    return Plan(lead, [*sieves, *either, *_in_json(wanted, connection), *_durations(wanted)], equal)
+    return Plan(lead, [*(test for _, _, test in tests), *others], equal, hidden)
 
 
 def _plain(wanted: SessionFilter) -> list[_Equal]:

@@ -94,7 +94,7 @@ def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: P
     sought = Sought(org_id, wanted, tuple(ways.equal), page.after)
     most = page.limit + 1 if sought.is_keyed else CANDIDATES
     looked = candidates(connection, sought, most)
-    conditions = [*ways.all, *_dates(wanted)]
+    conditions = [*ways.hidden, *_dates(wanted)]
     found: list[tuple[Candidate, Session]] = []
     chunk = 4 * page.limit
     for at in range(0, len(looked.found), chunk):
