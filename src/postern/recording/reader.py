@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
@@ -51,6 +52,12 @@ class SegmentReader:
 
     def close(self) -> None:
         self._file.close()
+
+    def detach(self) -> int:
+        """A descriptor of the file of its own; the reader is closed."""
+        descriptor = os.dup(self._file.fileno())
+        self.close()
+        return descriptor
 
     def __iter__(self) -> Iterator[tuple[int, Event]]:
         while True:

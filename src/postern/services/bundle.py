@@ -15,6 +15,7 @@ from postern.services.identity.machines import Machines
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
+from postern.services.recordings.bundle import RecordingServices, build_recordings
 from postern.services.server.bundle import ServerServices, build_server
 from postern.services.server.health import Health
 from postern.services.server.machine import Machine
@@ -25,7 +26,7 @@ from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
 @dataclass(frozen=True)
-class Services(ServerServices, TargetServices, IdentityServices):
+class Services(ServerServices, TargetServices, IdentityServices, RecordingServices):
     """Flat for who uses it: `services.users`, whichever room builds it."""
 
     agent_keys: AgentKeys
@@ -65,6 +66,7 @@ def build_services(
         **vars(server),
         **vars(targets),
         **vars(identity),
+        **vars(build_recordings(stores, now, server, identity, targets.sessions)),
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now
         ),

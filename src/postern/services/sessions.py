@@ -188,6 +188,11 @@ class Sessions:
         """The texts of the queries. Blocks on files: call it from a thread."""
         return self._recordings.operations(session)
 
+    @property
+    def recordings(self) -> Recordings:
+        """Of sessions that `get` gave. Blocks on files: call it from a thread."""
+        return self._recordings
+
     async def finished(self, principal: Principal, session_id: UUID | str) -> Session:
         """A script that has run to its end, for `results`. Files of sessions of others must not be switched off.
 

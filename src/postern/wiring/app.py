@@ -55,7 +55,10 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = SqlStores(database, encryption)
         recordings = Library(
-            settings.home, {"postgres": PostgresLens, TERMINAL: TerminalLens}, {"postgres": PostgresResults}
+            settings.home,
+            {"postgres": PostgresLens, TERMINAL: TerminalLens},
+            {"postgres": PostgresResults},
+            framed=(TERMINAL,),
         )
         networks = networks_of(settings.provider_networks)
         openid = OpenIdClient(Fetcher(allowed=networks), now)

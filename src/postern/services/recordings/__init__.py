@@ -1,0 +1,1 @@
+"""Recordings as people read them: pages and timelines, live, and as files behind signed links."""
