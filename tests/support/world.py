@@ -87,7 +87,7 @@ class FakeRecordings:
                 yield Exchange(moment.micros, 1, statement=moment.content.decode(), ended=True)
 
     def tail(self, session: Session, since: int = 0) -> Tail:
-        return FakeTail(list(self.moments(session, since)))
+        return FakeTail(list(self.moments(session, since)) if session.id in self.stored else [])
 
     def results(self, session: Session) -> Iterator[Result]:
         return iter(self.answered.get(session.id, []))
