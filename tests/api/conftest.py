@@ -19,6 +19,7 @@ from postern.api.info import ServerInfo
 from postern.domain.agent import Agent
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
+from postern.recording.library import Library
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields
 from postern.services.server.machine import Machine
@@ -79,8 +80,10 @@ async def make_api(
     stream_life: float = 5.0,
     machine: Machine | None = None,
     master: bytes | None = None,
+    recordings: Library | None = None,
 ) -> Api:
     world = await World.make(database, master)
+    world.recordings = recordings or world.recordings
     services = world.services(machine)
     app = application(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
     first = await services.accounts.ensure_first_admin()

@@ -11,12 +11,13 @@ from typing import NamedTuple
 from postern.api.schemas.sessions import StreamFormat, Triple
 from postern.domain.connection import TERMINAL
 from postern.domain.recorded import INPUT, SIZE, Moment, Place
-from postern.domain.session import Session
+from postern.domain.session import Session, SessionStatus
 from postern.errors import Invalid
 from postern.services.recordings.reading import Part, Window, part
 from postern.services.sessions import Sessions
 
 KINDS = ("i", "o", "e")
+ALL_KINDS = (*KINDS, SIZE)  # what may be asked for
 
 
 class Stream(NamedTuple):
@@ -39,10 +40,15 @@ def event_stream(
         found = _queries(sessions, session, window)
         size = sum(len(moment.content) for moment in found.items)
         return Stream([_triple(moment) for moment in found.items], size, found.next)
-    found = _moments(sessions, session, kinds - {INPUT}, window)
+    found = _moments(sessions, session, kinds - {INPUT, SIZE}, window)
     joined = b"".join(moment.content for moment in found.items)
     text = joined.decode(errors="replace") if form is StreamFormat.UTF8 else base64.b64encode(joined).decode()
     return Stream([text], len(text.encode()), found.next)
+
+
+def never_recorded(session: Session) -> bool:
+    """One that has not begun, or ended before it did: it has no events, and nothing is missing."""
+    return session.status is SessionStatus.READY or (session.status is SessionStatus.DONE and not session.event_size)
 
 
 def output(sessions: Sessions, session: Session, limit: int) -> tuple[str, bool]:
@@ -59,11 +65,15 @@ def output(sessions: Sessions, session: Session, limit: int) -> tuple[str, bool]
 
 
 def _moments(sessions: Sessions, session: Session, kinds: frozenset[str], window: Window) -> Part[Moment]:
+    if never_recorded(session):
+        return Part([], None)
     moments = sessions.recordings.moments(session, window.since)
-    return part(moments, window, _size, lambda moment: moment.kind in kinds and moment.kind != SIZE)
+    return part(moments, window, _size, lambda moment: moment.kind in kinds)
 
 
 def _queries(sessions: Sessions, session: Session, window: Window) -> Part[Moment]:
+    if never_recorded(session):
+        return Part([], None)
     if sessions.recordings.protocol(session) == TERMINAL:
         raise Invalid(
             "event_stream: raw-queries is for sessions of databases; this one has its input as `i` events",

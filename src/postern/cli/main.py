@@ -35,7 +35,9 @@ COMMANDS = {
     "exec": Lazy("postern.cli.commands.execute:execute", "Run a script on a connection and print its output."),
     "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
     "access": Lazy("postern.cli.commands.access:access", "Explain who may use a connection, and why."),
-    "sessions": Lazy("postern.cli.commands.sessions:sessions", "List sessions, show what happened in one, end one."),
+    "sessions": Lazy(
+        "postern.cli.commands.sessions:sessions", "List sessions, show, watch, replay, export or end one."
+    ),
     "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
     "admin": Lazy("postern.cli.commands.admin:admin", "Manage users, groups, keys, login and the server."),

@@ -12,7 +12,7 @@ from typing import Protocol
 from uuid import UUID
 from zlib import crc32
 
-from postern.domain.recorded import Moment, Tail
+from postern.domain.recorded import Kind, Moment, Tail
 from postern.errors import Malformed
 from postern.interception.events import End, Event
 from postern.recording import seek
@@ -66,15 +66,19 @@ class RecordingTail(Tail):
             micros, event, length = record
             self._micros = micros
             size += length
-            if self._replay is not None and (self._rest is None or self._rest.has_come(event)):
-                found += [Moment(micros, kind, content) for kind, content in self._replay.pieces(event)]
+            if self._rest is None or self._rest.has_come(event):
+                found += [Moment(micros, kind, content) for kind, content in self._pieces(event)]
         return found
+
+    def _pieces(self, event: Event | Gap) -> list[tuple[Kind, bytes]]:
+        return (self._replay or Replay(None)).pieces(event)
 
     def _next(self) -> tuple[int, Event | Gap, int] | None:
         """The next record and its size; None while there is none."""
-        if self._source is None and not self._open():
-            return None
-        assert self._source is not None
+        if self._source is None:
+            gap = self._open()
+            if self._source is None:
+                return gap
         try:
             record = self._source.next()
         except Malformed as error:
@@ -87,26 +91,23 @@ class RecordingTail(Tail):
             self._leave()
         return record
 
-    def _open(self) -> bool:
-        """The next segment, once it is there."""
+    def _open(self) -> tuple[int, Event | Gap, int] | None:
+        """The next segment, once it is there; a Gap when it will not be."""
         if self._segment == 0:
             self._segment = seek.first_segment(self._library, self._key, self._since)
         try:
             reader = self._library.open(self._key, self._segment)
-        except Malformed:  # its header may be on its way
-            if self._is_stuck():
-                self._segment += 1
-            return False
+        except Malformed as error:  # its header may be on its way
+            return self._give_up(error.message) if self._is_stuck() else None
         if reader is None:
-            if self._library.exists(self._key, self._segment + 1) and self._is_stuck():
-                self._segment += 1
-            return False
+            is_missing = self._library.exists(self._key, self._segment + 1) and self._is_stuck()
+            return self._give_up("it is missing") if is_missing else None
         self._stuck = None
         if self._replay is None and not self._begin(reader.header):
             reader.close()
-            return False
+            return None
         self._source = _Growing(reader) if reader.path.name.endswith(SPOOL_SUFFIX) else _Whole(reader)
-        return True
+        return None
 
     def _begin(self, header: Header) -> bool:
         """Whether rendering begins in this segment; False when it is an earlier one."""

@@ -17,7 +17,7 @@ from postern.api.auth import Address, Caller, CallerInFull, Use
 from postern.api.info import info_of
 from postern.api.responses import errors, open_errors
 from postern.api.schemas.common import Answer
-from postern.api.streams import KINDS
+from postern.api.streams import KINDS, never_recorded
 from postern.domain.recorded import Exchange
 from postern.domain.secret import Secret
 from postern.errors import Unauthenticated
@@ -63,6 +63,8 @@ async def get_timeline(
     session = await services.sessions.get(caller, session_id)
 
     def read() -> Part[Exchange]:
+        if never_recorded(session):
+            return Part([], None)
         found = services.sessions.recordings.exchanges(session, window.since, output)
         return part(found, window, _size, lambda _: True)
 

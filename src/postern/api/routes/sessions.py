@@ -76,7 +76,9 @@ async def get_session(
     services: Use,
     event_time: Annotated[Literal["0", "1"], Query(alias="event-time")] = "0",
     event_stream: StreamFormat | None = None,
-    events: Annotated[list[str] | None, Query(description="i, o, e; repeated, or separated by commas")] = None,
+    events: Annotated[
+        list[str] | None, Query(description="i, o, e, and r for sizes of a terminal; repeated, or separated by commas")
+    ] = None,
     expand: Annotated[
         list[str] | None, Query(description="event_stream, session_input; repeated, or separated by commas")
     ] = None,
@@ -89,7 +91,7 @@ async def get_session(
 ) -> SessionAnswer | Response:
     """One session. `expand=event_stream`, or a format for it, brings the recorded events along: all of them, up to 16
     MiB; or with `limit` or `cursor` a page, and in the header `Next-Cursor` where the next one begins."""
-    kinds = frozenset(words("events", events, streams.KINDS))
+    kinds = frozenset(words("events", events, streams.ALL_KINDS if extension is None else streams.KINDS))
     expanded = words("expand", expand, _EXPANDABLE)
     window = windows.window(start, end, cursor, limit)
     if extension is not None:

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import base64
 import sys
 import time
+from collections.abc import Iterable
 from typing import IO
 
 import click
@@ -10,9 +12,8 @@ from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.lazy import FAILED
 from postern.cli.output import emit, json_option
-from postern.cli.timeline import steps
 from postern.client.client import Client
-from postern.client.shapes import ExecResult, Session
+from postern.client.shapes import EventTriple, ExecResult, Session
 from postern.domain.text import one_line, printable
 
 POLL = 1.0  # seconds between two looks at a script that runs on
@@ -72,11 +73,12 @@ def execute(
         structured = form in ("json", "csv") and not as_json
         if structured:
             _pass_on(api, result["session_id"], str(form))
-        session = api.sessions.get(result["session_id"], expand=not structured or result["output_status"] != "success")
-    if as_json:
-        emit({**result, "exit_code": session["exit_code"]}, True, lambda _: None)
-    else:
-        _print_parts(session, errors_only=structured)
+        session = api.sessions.get(result["session_id"])
+        if as_json:
+            emit({**result, "exit_code": session["exit_code"]}, True, lambda _: None)
+        elif not structured or result["output_status"] != "success":
+            _print_parts(session, api.sessions.events(result["session_id"]), errors_only=structured)
+    if not as_json:
         _point_at(script, result)
         click.echo(f"postern: session {result['session_id']}", err=True)
         if (session["metrics"] or {}).get("truncated"):
@@ -124,19 +126,21 @@ def _point_at(script: str, result: ExecResult) -> None:
     click.echo(" " * (len(lead) + column) + "^", err=True)
 
 
-def _print_parts(session: Session, *, errors_only: bool = False) -> None:
+def _print_parts(session: Session, events: Iterable[EventTriple], *, errors_only: bool = False) -> None:
     """What the script printed, as it came: output and errors on their own streams. Not made printable when it goes
     to a file or a program, which wants it byte for byte."""
     shown = printable if sys.stdout.isatty() else str
     detail = (session.get("metadata") or {}).get("end_detail")
-    if not session.get("event_stream") and detail:
-        click.echo(f"postern: {printable(str(detail))}", err=True)
-    last = ""  # of what went to standard error; a program may write a line in parts
-    for step in steps(session.get("event_stream") or []):
-        for text in () if errors_only else step.output:
-            click.echo(shown(text), nl=False)
-        for text in step.errors:
+    last, is_empty = "", True  # of what went to standard error; a program may write a line in parts
+    for _, kind, content in events:
+        is_empty = False
+        text = base64.b64decode(content).decode(errors="replace")
+        if kind == "e":
             click.echo(printable(text), nl=False, err=True)
             last = text or last
+        elif kind == "o" and not errors_only:
+            click.echo(shown(text), nl=False)
+    if is_empty and detail:
+        click.echo(f"postern: {printable(str(detail))}", err=True)
     if last and not last.endswith("\n"):
         click.echo(err=True)
