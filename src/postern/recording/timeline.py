@@ -90,12 +90,12 @@ class _Waiting:
             mine = [Exchange(micros, event.exchange)]
             self._add(mine[0])
         for one in mine:
-            one.rule, one.refusal, one.ended = _shown(event.rule), _shown(event.message), True
+            one.rule, one.refusal = _shown(event.rule), _shown(event.message)  # its answer has its turn yet
 
     def _show(self, micros: int, pieces: list[tuple[Kind, bytes]]) -> None:
         one = self._answered()
         if one is None:
-            one = Exchange(micros)
+            one = Exchange(micros, ended=self._in_turn)
             self._add(one)
         for kind, content in pieces:
             if kind not in (OUTPUT, ERROR):
