@@ -11,33 +11,19 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import httpx
 import pytest
-from tests.api.conftest import Api, make_api, message
-from tests.support.recorded import ended, library, printed, write_segment
+from tests.api.conftest import Api, message
+from tests.support.recorded import printed, recorded_session, rows
 
 from postern.api.files import Wanted
 from postern.domain.connection import TERMINAL
-from postern.domain.session import EndReason, Session, Verb
+from postern.domain.session import Session
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Resized, Shown
 from postern.protocols.postgres import messages as pg
 from postern.protocols.terminal import messages as m
 from postern.services.recordings import reading
-from postern.store.database import Database
-
-
-def rows(*values: str) -> bytes:
-    """What PostgreSQL answers a query for one column."""
-    column = b"\0\1" + b"note\0" + bytes(6) + (25).to_bytes(4, "big") + b"\xff\xff" + bytes(6)
-    parts = [pg.message(b"T", column)]
-    for value in values:
-        data = value.encode("utf-8", "surrogateescape")
-        parts.append(pg.message(b"D", b"\0\1" + len(data).to_bytes(4, "big") + data))
-    parts.append(pg.message(b"C", b"SELECT %d\0" % len(values)))
-    return b"".join(parts)
-
 
 EVENTS: list[tuple[int, Event]] = [
     (1_000, Operation(1, "select note from pets where id = $1", values=(b"7",))),
@@ -56,33 +42,6 @@ TRIPLES: list[list[Any]] = [
     [9.0, "i", INPUTS[1]],
     [9.1, "e", ERROR],
 ]
-
-
-async def recorded_session(
-    api: Api, home: Path, events: list[tuple[int, Event]], *, protocol: str = "postgres", done: bool = True
-) -> Session:
-    if (await api.as_admin.get("/connections/shop")).status_code == 404:
-        await api.make_connection()
-    access = api.services.access
-    permit = await access.admit_principal(api.users["ann"], "shop", verb=Verb.CONNECT, source="127.0.0.1")
-    session = await api.services.sessions.open(permit, session_id=uuid4(), worker="w1", metadata={})
-    write_segment(home, session, [*events, ended(10**7)] if done else events, protocol=protocol, sealed=done)
-    if done:
-        await api.services.sessions.close(
-            session.id, reason=EndReason.CLIENT_CLOSED, exit_code=3, metrics={}, event_size=1234
-        )
-    return session
-
-
-@pytest.fixture
-def home(tmp_path: Path) -> Path:
-    return tmp_path / "home"
-
-
-@pytest.fixture
-async def real(sqlite_database: Database, home: Path) -> Api:
-    """With a real library."""
-    return await make_api(sqlite_database, recordings=library(home), stream_life=20.0)
 
 
 @pytest.fixture

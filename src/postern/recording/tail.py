@@ -7,6 +7,7 @@ yet is waited for. Nothing here is known to the process that writes.
 from __future__ import annotations
 
 import os
+import threading
 import time
 from typing import Protocol
 from uuid import UUID
@@ -41,22 +42,34 @@ class RecordingTail(Tail):
         self._micros = 0
         self._stuck: float | None = None
         self._ended = False
+        self._lock = threading.Lock()  # `close` may come while another thread reads
+        self._closed = False
 
     @property
     def behind(self) -> int:
-        return 0 if self._source is None else self._source.behind
+        with self._lock:
+            return 0 if self._source is None else self._source.behind
 
     @property
     def ended(self) -> bool:
         return self._ended
 
     def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._drop()
+
+    def read(self) -> list[Moment]:
+        """At most what _READ bytes of the recording tell, and one record."""
+        with self._lock:
+            return [] if self._closed else self._read()
+
+    def _drop(self) -> None:
         if self._source is not None:
             self._source.close()
             self._source = None
 
-    def read(self) -> list[Moment]:
-        """At most what _READ bytes of the recording tell, and one record."""
+    def _read(self) -> list[Moment]:
         found: list[Moment] = []
         size = 0
         while size < _READ and not self._ended:
@@ -134,7 +147,7 @@ class RecordingTail(Tail):
         return self._micros, gap, 0
 
     def _leave(self) -> None:
-        self.close()
+        self._drop()
         self._segment += 1
         self._stuck = None
 

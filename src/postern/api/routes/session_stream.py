@@ -9,11 +9,14 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-from collections.abc import AsyncIterator
-from typing import Annotated, Any
+import logging
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Annotated, Any, cast
 
 from fastapi import APIRouter, Header, Request
 from fastapi.responses import StreamingResponse
+from starlette.requests import ClientDisconnect
 from starlette.types import Message, Send
 
 from postern.api.auth import Caller, Use, address_of
@@ -25,6 +28,8 @@ from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
 from postern.errors import Denied, NotFound, TooMany, Unauthenticated, Unavailable
 from postern.services.bundle import Services
+
+log = logging.getLogger(__name__)
 
 router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=Route)
 
@@ -64,23 +69,26 @@ class _Watched(StreamingResponse):
         async def within(message: Message) -> None:
             await asyncio.wait_for(send(message), _SEND_WITHIN)
 
-        try:
-            await super().stream_response(within)
-        except TimeoutError:
-            raise ConnectionError("a watcher of a session took nothing for too long") from None
+        async with aclosing(cast("AsyncGenerator[str, None]", self.body_iterator)):
+            try:
+                await super().stream_response(within)
+            except TimeoutError:
+                log.info("a watcher of a session took nothing for %s s and was left", _SEND_WITHIN)
+                raise ClientDisconnect from None
 
 
 async def _events(
     request: Request, services: Services, caller: Principal, session: Session, after: Place
-) -> AsyncIterator[str]:
+) -> AsyncGenerator[str, None]:
     try:
         with services.watchers.taken(caller.id):
             watch = _Watch(request, services, session, after)
             try:
-                async for text in watch.texts():
-                    yield text
-            finally:
-                await asyncio.to_thread(watch.tail.close)
+                async with aclosing(watch.texts()) as texts:
+                    async for text in texts:
+                        yield text
+            finally:  # it may be read from at this moment, which nobody waits for any more
+                asyncio.get_running_loop().run_in_executor(None, watch.tail.close)
     except TooMany as error:  # the last place went to another meanwhile
         yield _event("cut", {"reason": error.message})
 
@@ -95,7 +103,7 @@ class _Watch:
         self._base = Place()  # of what the tail has given: it may begin before `after`
         self._caught_up = False
 
-    async def texts(self) -> AsyncIterator[str]:
+    async def texts(self) -> AsyncGenerator[str, None]:
         loop = asyncio.get_running_loop()
         begun = loop.time()
         end = begun + self._request.app.state.stream_life
