@@ -126,6 +126,21 @@ def test_damage_is_told_and_the_next_segment_is_read(
     assert watched.ended
 
 
+def test_what_is_settled_is_not_waited_for(
+    make_segments: MakeSegments, library: Library, header: Header, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "_PATIENCE", 1000.0)
+    finish(filled(make_segments, most=300))
+    next(iter(home.glob("recordings/*/*/*.000002.rec.zst"))).unlink()
+    watched = library.tail(header.session)
+    found: list[str] = []
+    while more := watched.read(settled=True):
+        found += texts(more)
+    assert watched.ended
+    assert len([text for text in found if "segment 2" in text]) == 1
+    assert found[-1] == TEXTS[-1]
+
+
 def test_a_session_whose_worker_died_is_watched_to_its_end(
     make_segments: MakeSegments, library: Library, header: Header, home: Path
 ) -> None:

@@ -107,7 +107,7 @@ class FakeTail(Tail):
     def ended(self) -> bool:
         return False
 
-    def read(self) -> list[Moment]:
+    def read(self, *, settled: bool = False) -> list[Moment]:
         found, self._moments = self._moments, []
         return found
 

@@ -87,7 +87,8 @@ def placed(items: Iterable[ItemT], after: Place) -> Iterator[tuple[Place, ItemT]
 
 class Tail:
     """What a running session does, as it is recorded: `read` answers what is new, and nothing when nothing is. Blocks
-    on files. `behind`: bytes that are recorded and not read, roughly. `ended`: there is no more to come."""
+    on files. `settled`: nobody writes any more, so nothing that cannot be read is waited for. `behind`: bytes that are
+    recorded and not read, roughly. `ended`: there is no more to come."""
 
     @property
     def behind(self) -> int:
@@ -97,7 +98,7 @@ class Tail:
     def ended(self) -> bool:
         raise NotImplementedError
 
-    def read(self) -> list[Moment]:
+    def read(self, *, settled: bool = False) -> list[Moment]:
         raise NotImplementedError
 
     def close(self) -> None:

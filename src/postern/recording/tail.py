@@ -44,6 +44,7 @@ class RecordingTail(Tail):
         self._ended = False
         self._lock = threading.Lock()  # `close` may come while another thread reads
         self._closed = False
+        self._settled = False
 
     @property
     def behind(self) -> int:
@@ -59,9 +60,10 @@ class RecordingTail(Tail):
             self._closed = True
             self._drop()
 
-    def read(self) -> list[Moment]:
+    def read(self, *, settled: bool = False) -> list[Moment]:
         """At most what _READ bytes of the recording tell, and one record."""
         with self._lock:
+            self._settled = settled
             return [] if self._closed else self._read()
 
     def _drop(self) -> None:
@@ -156,7 +158,7 @@ class RecordingTail(Tail):
         now = time.monotonic()
         if self._stuck is None:
             self._stuck = now
-        return now - self._stuck > _PATIENCE
+        return self._settled or now - self._stuck > _PATIENCE
 
 
 class _Whole:

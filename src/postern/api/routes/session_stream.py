@@ -142,7 +142,7 @@ class _Watch:
         return self._session.status is SessionStatus.DONE
 
     def _read(self) -> str:
-        found = self.tail.read()
+        found = self.tail.read(settled=self._is_done)
         texts = []
         for place, moment in placed(found, Place(-1, 0)):
             if place.micros == self._base.micros:  # goes on with those of the last read
