@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_interface
-from typing import Protocol
+from typing import Final, Protocol
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Column, Kind
