@@ -17,6 +17,7 @@ import click
 from postern.cli import completion, replay, timeline
 from postern.cli.api import client
 from postern.cli.output import json_option, span
+from postern.cli.rows import told
 from postern.cli.screen_filter import RESTORE, ScreenFilter
 from postern.client.client import Client
 from postern.client.shapes import Row, Session
@@ -133,44 +134,54 @@ def _shower(screen: Screen, is_terminal: bool) -> Callable[[str, dict[str, Any]]
 @click.option("--seek", type=replay.Span(), default=0.0, help="Begin so far in: 90s, 1m30s.")
 @click.option("--max-pause", type=replay.Span(), help="Wait no longer than this where nothing happened.")
 @click.option("--raw", is_flag=True, help="Pass on what a terminal printed as it is. It can steer your terminal.")
-def replay_(session_id: str, speed: float, seek: float, max_pause: float | None, raw: bool) -> None:
+@json_option
+def replay_(session_id: str, as_json: bool, speed: float, seek: float, max_pause: float | None, raw: bool) -> None:
     """Play a session again, in its own time.
 
     \b
     On a terminal: space pauses, . or the right arrow goes to what comes next,
     ] goes 10 s forward, + and - change the speed, q ends it.
+
+    With --json each exchange, or piece of output, is one line of JSON, in its time.
     """
     pace = replay.Pace(speed, max_pause)
     with client() as api, replay.keyboard() as wait:
         session = api.sessions.get(session_id)
         try:
             if _is_spoken(session):
-                _replay_exchanges(api, session_id, pace, wait, seek)
+                _replay_exchanges(api, session_id, pace, wait, seek, as_json=as_json)
             else:
-                _replay_terminal(api, session_id, pace, wait, seek, raw=raw)
+                _replay_terminal(api, session_id, pace, wait, seek, raw=raw, as_json=as_json)
         except KeyboardInterrupt:
             click.echo(err=True)
 
 
-def _replay_exchanges(api: Client, session_id: str, pace: replay.Pace, wait: replay.Wait, seek: float) -> None:
+def _replay_exchanges(
+    api: Client, session_id: str, pace: replay.Pace, wait: replay.Wait, seek: float, *, as_json: bool
+) -> None:
     found = api.sessions.timeline(session_id, output=_OUTPUT, start=seek * 1000)
     events = ((one["at"] / 1000, one) for one in found)
 
     def show(one: Row) -> None:
-        timeline.show_exchange(one, with_output=True)
+        if as_json:
+            click.echo(json.dumps(one, ensure_ascii=False))
+        else:
+            timeline.show_exchange(one, with_output=True)
 
     replay.Player(pace, wait, show, time.monotonic).play(events, seek)
 
 
 def _replay_terminal(
-    api: Client, session_id: str, pace: replay.Pace, wait: replay.Wait, seek: float, *, raw: bool
+    api: Client, session_id: str, pace: replay.Pace, wait: replay.Wait, seek: float, *, raw: bool, as_json: bool
 ) -> None:
     """What was before the seek is shown at once: it makes the screen that the rest is drawn on."""
     screen = Screen(raw=raw)
 
     def show(event: tuple[str, bytes]) -> None:
         kind, content = event
-        if kind == "r":
+        if as_json:
+            click.echo(json.dumps({"type": kind, "payload": base64.b64encode(content).decode()}))
+        elif kind == "r":
             _compare(content)
         else:
             screen.write(content)
@@ -180,7 +191,8 @@ def _replay_terminal(
     try:
         replay.Player(pace, wait, show, time.monotonic).play(events, seek)
     finally:
-        screen.restore()
+        if not as_json:
+            screen.restore()
 
 
 def _compare(size: bytes) -> None:
@@ -199,7 +211,8 @@ def _compare(size: bytes) -> None:
 @click.option(
     "-o", "--output", "file", type=click.Path(path_type=Path), help="A new file; standard output if left out."
 )
-def export(session_id: str, form: str, file: Path | None) -> None:
+@json_option
+def export(session_id: str, as_json: bool, form: str, file: Path | None) -> None:
     """Write a session to a file: what was recorded, exactly.
 
     \b
@@ -209,6 +222,8 @@ def export(session_id: str, form: str, file: Path | None) -> None:
 
     Fields of CSV are as they were recorded: a spreadsheet may take one that begins with = + - @ for a formula.
     """
+    if file is None and as_json:
+        raise click.UsageError("--json tells what was written: give -o FILE, too")
     if file is None and form == "text" and sys.stdout.isatty():
         raise click.UsageError(
             "what was recorded can steer this terminal: give -o FILE, or see `postern sessions show`"
@@ -219,7 +234,7 @@ def export(session_id: str, form: str, file: Path | None) -> None:
     with client() as api, api.sessions.export(session_id, form, **query) as pieces:
         size = _write(pieces, file)
     if file is not None:
-        click.echo(f"Wrote {size} bytes to {file}.", err=True)
+        told({"file": str(file), "bytes": size}, as_json, f"Wrote {size} bytes to {file}.")
 
 
 def _write(pieces: Iterator[bytes], file: Path | None) -> int:
