@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ from fastapi import FastAPI
 from tests.support.application import application
 from tests.support.oidc_site import Site, make_site, provider_for_site
 from tests.support.openid import OpenIdProvider
+from tests.support.spooled import library
 from tests.support.world import World, logged_in
 
 from postern.api.app import serve
@@ -19,6 +21,7 @@ from postern.api.info import ServerInfo
 from postern.domain.agent import Agent
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
+from postern.recording.library import Library
 from postern.services.bundle import Services
 from postern.services.identity.users import UserFields
 from postern.services.server.machine import Machine
@@ -79,8 +82,10 @@ async def make_api(
     stream_life: float = 5.0,
     machine: Machine | None = None,
     master: bytes | None = None,
+    recordings: Library | None = None,
 ) -> Api:
     world = await World.make(database, master)
+    world.recordings = recordings or world.recordings
     services = world.services(machine)
     app = application(services, INFO, exec_wait=exec_wait, stream_life=stream_life)
     first = await services.accounts.ensure_first_admin()
@@ -136,3 +141,14 @@ def provider() -> Iterator[OpenIdProvider]:
 async def site(sqlite_database: Database, provider: OpenIdProvider) -> Site:
     """Our API in front of it."""
     return await make_site(sqlite_database, provider)
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "home"
+
+
+@pytest.fixture
+async def real(sqlite_database: Database, home: Path) -> Api:
+    """With a real library."""
+    return await make_api(sqlite_database, recordings=library(home), stream_life=20.0)

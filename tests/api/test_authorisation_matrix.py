@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import httpx
 import pytest
@@ -213,6 +214,10 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/sessions/{session_id}"):                                      "404 200 200 200 404 200 200 404",
     ("GET", "/sessions/{session_id}/exec"):                                 "404 202 202 202 404 202 202 404",
     ("GET", "/sessions/{session_id}/results"):                              "404 409 409 409 404 409 409 404",
+    ("GET", "/sessions/{session_id}/timeline"):                             "404 200 200 200 404 200 200 404",
+    ("GET", "/sessions/{session_id}/export"):                               "404 200 200 200 404 200 200 404",
+    ("GET", "/sessions/{session_id}/stream"):                               "404 200 200 200 404 200 200 404",
+    ("POST", "/sessions/{session_id}/download"):                            "404 200 200 200 404 200 200 404",
     ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
@@ -261,6 +266,8 @@ OPEN: Mapping[tuple[str, str], int] = {
     ("POST", "/saml/callback"): 400,
     ("GET", "/saml/login"): 400,
     ("GET", "/saml/metadata"): 200,
+    ("GET", "/sessions/{session_id}/download"): 401,
+    ("HEAD", "/sessions/{session_id}/download"): 401,
 }
 # fmt: on
 
@@ -431,7 +438,8 @@ async def call(template: Template, operation: tuple[str, str], caller: str, fold
         body = {**body, "agent_id": template.known["agent"]}
     headers = {"Authorization": f"Bearer {template.tokens[caller]}"} if template.tokens.get(caller) else {}
     url = filled(path, template.known) + QUERIES.get(operation, "")
-    async with opened(file) as (_, client):
+    async with opened(file) as (world, client):
+        world.recordings.stored[UUID(template.known["session_id"])] = []
         return await client.request(method, url, json=body, headers=headers)
 
 

@@ -77,6 +77,8 @@ async def test_the_description_is_complete(api: Api) -> None:
         "healthz",
         "readyz",
         "public_server_info",
+        "download_session",
+        "describe_download",
         "login",
         "local_login",
         "register",

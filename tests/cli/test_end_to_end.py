@@ -124,6 +124,10 @@ def test_sessions_show_what_happened(gateway: Gateway) -> None:
     assert 'blocked by guard rail "no destructive statements" (rule "truncate")' in shown
     assert "42\n" not in shown
     assert "42\n" in gateway.run("sessions", "show", session["id"], "--output").stdout
+    replayed = gateway.run("sessions", "replay", session["id"], "--max-pause", "0.05s").stdout
+    assert replayed.index("select 41 + 1 as answer") < replayed.index("42\n") < replayed.index("truncate orders")
+    exported = gateway.run("sessions", "export", session["id"]).stdout.splitlines()
+    assert [json.loads(line)["statement"] for line in exported][:2] == ["select 41 + 1 as answer", "truncate orders"]
 
 
 def test_what_was_asked_is_found_soon_after_a_session_ended(gateway: Gateway) -> None:

@@ -1,42 +1,50 @@
 from __future__ import annotations
 
-import base64
+from typing import Any
 
-from postern.cli.timeline import steps
-from postern.client.shapes import EventTriple
+import pytest
 
+from postern.cli import timeline
 
-def event(at: float, kind: str, content: bytes) -> EventTriple:
-    return at, kind, base64.b64encode(content).decode()
-
-
-def test_each_input_gets_what_followed_it() -> None:
-    happened = list(
-        steps(
-            [
-                event(1.0, "i", b"select 1"),
-                event(1.5, "o", b"a\n1\n"),
-                event(3.0, "o", b"(1 row)\n"),
-                event(9.0, "i", b"drop table x"),
-                event(9.5, "e", b"ERROR: blocked"),
-                event(12.0, "i", b"select pg_sleep(9)"),
-            ]
-        )
-    )
-    assert [(step.statement, step.duration, step.errors) for step in happened] == [
-        ("select 1", 2.0, []),
-        ("drop table x", 0.5, ["ERROR: blocked"]),
-        ("select pg_sleep(9)", None, []),
-    ]
-    assert happened[0].result == "(1 row)"
-    assert happened[2].result == ""
+EMPTY: dict[str, Any] = {
+    "at": 1.0, "exchange": 1, "statement": None, "statement_size": 0, "values": [], "truncated": False,
+    "duration": None, "rows": None, "tag": "", "error": "", "error_code": "", "refusal": None, "note": "",
+}  # fmt: skip
 
 
-def test_output_before_any_input_is_kept() -> None:
-    [step] = steps([event(0.0, "e", b"\xff gone")])
-    assert step.statement is None
-    assert step.errors == ["\ufffd gone"]
+@pytest.mark.parametrize(
+    ("changes", "shown"),
+    [
+        (
+            {"statement": "select 1\nfrom x", "duration": 2.0, "tag": "SELECT 1"},
+            ["1.0 ms  select 1", "from x", "-> SELECT 1  (2.0 ms)"],
+        ),
+        (
+            {"statement": "x", "values": ["a'\x1b[2J", None], "duration": 1500.0},
+            ["1.0 ms  x", "-- $1 = \"a'\\x1b[2J\"", "-- $2 = NULL", "-> done  (1.5 s)"],
+        ),
+        (
+            {"statement": "y", "error": "no \x1b]0;t\x07", "duration": 1.0},
+            ["1.0 ms  y", "! no \\x1b]0;t\\x07", "-> failed  (1.0 ms)"],
+        ),
+        ({"statement": "drop", "refusal": {"rule": "r", "message": "blocked"}}, ["1.0 ms  drop", "! blocked"]),
+        ({"note": "[note] killed\r\nx"}, ["1.0 ms  [note] killed\\r\\nx"]),
+        (
+            {"statement": "z", "statement_size": 70_000, "truncated": True},
+            ["1.0 ms  z", "-- not all of it is shown: the statement has 70000 bytes"],
+        ),
+        (
+            {"statement": "o", "output": "a\tb\n\x1b[5n", "errors": "bad", "error": "bad", "output_truncated": True},
+            ["1.0 ms  o", "a\tb", "\\x1b[5n", "! bad", "[there is more]"],
+        ),
+    ],
+)  # fmt: skip
+def test_an_exchange_is_shown_harmlessly(
+    changes: dict[str, Any], shown: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert timeline.show([EMPTY | changes], with_output=True)
+    assert [line.strip() for line in capsys.readouterr().out.splitlines()] == shown
 
 
 def test_nothing_happened() -> None:
-    assert list(steps([])) == []
+    assert not timeline.show([], with_output=False)

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from postern.errors import Malformed
-from postern.interception.events import RECORDED, Completed, End, Event, Note, Operation, Phase, Refusal, Shown
+from postern.interception.events import RECORDED, Completed, End, Event, Note, Operation, Phase, Refusal, Resized, Shown
 from postern.recording import records
 from postern.recording.records import CRC, FILE_PREFIX, PREFIX, Header, decode, decode_header, encode, encode_header
 
+U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
 # Surrogates are part of it: they stand for bytes that the client's encoding does not explain.
 TEXT = st.text(st.characters(codec=None, exclude_categories=()))
@@ -35,6 +36,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
     ),
     st.builds(Refusal, exchange=U64, rule=TEXT, message=TEXT),
     st.builds(Note, text=TEXT, details=st.dictionaries(TEXT, TEXT)),
+    st.builds(Resized, columns=U32, rows=U32),
     st.builds(End, reason=TEXT, goes_on=st.booleans()),
 )
 
@@ -54,7 +56,15 @@ def test_every_event_comes_back_as_it_went_in(event: Event, micros: int) -> None
 
 
 def test_every_recorded_event_has_a_form() -> None:
-    examples = [Operation(1, "x"), Shown(b""), Completed(1), Refusal(1, "rule", "message"), Note("x"), End("x")]
+    examples = [
+        Operation(1, "x"),
+        Shown(b""),
+        Completed(1),
+        Refusal(1, "rule", "message"),
+        Note("x"),
+        Resized(1, 1),
+        End("x"),
+    ]
     assert {type(event) for event in examples} == set(RECORDED)
     assert {split(encode(event, 0))[0] for event in examples} == set(records._DECODERS)
     assert len(records._DECODERS) == len(RECORDED)

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import UUID, uuid4
 
 from argon2 import PasswordHasher
@@ -15,6 +16,7 @@ from postern.domain.agent import Agent, AgentMode
 from postern.domain.connection import TERMINAL, Connection, ConnectionType
 from postern.domain.login import ClientKind
 from postern.domain.principal import Account, Principal
+from postern.domain.recorded import Exchange, Moment, Tail
 from postern.domain.results import Result
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
@@ -70,11 +72,47 @@ class FakeRecordings:
             raise NotFound(f"there is no recording of session {session.id}")
         yield from self.stored[session.id]
 
-    def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
+    def operations(self, session: Session, since: int = 0) -> Iterator[tuple[float, bytes]]:
         return ((at, content) for at, kind, content in self.events(session) if kind == "i")
+
+    def protocol(self, session: Session) -> str:
+        return "postgres"
+
+    def moments(self, session: Session, since: int = 0) -> Iterator[Moment]:
+        return (Moment(round(at * 1000), kind, content) for at, kind, content in self.events(session))  # type: ignore[arg-type]
+
+    def exchanges(self, session: Session, since: int = 0, output: int = 0) -> Iterator[Exchange]:
+        for moment in self.moments(session):
+            if moment.kind == "i":
+                yield Exchange(moment.micros, 1, statement=moment.content.decode(), ended=True)
+
+    def tail(self, session: Session, since: int = 0) -> Tail:
+        return FakeTail(list(self.moments(session, since)) if session.id in self.stored else [])
 
     def results(self, session: Session) -> Iterator[Result]:
         return iter(self.answered.get(session.id, []))
+
+
+class FakeTail(Tail):
+    """All at once, and nothing after that; tests that watch more have a real library."""
+
+    def __init__(self, moments: list[Moment]) -> None:
+        self._moments = moments
+
+    @property
+    def behind(self) -> int:
+        return 0
+
+    @property
+    def ended(self) -> bool:
+        return False
+
+    def read(self, *, settled: bool = False) -> list[Moment]:
+        found, self._moments = self._moments, []
+        return found
+
+    def close(self) -> None:
+        """Holds nothing."""
 
 
 class HeardSignals(LocalSignals):
@@ -100,7 +138,7 @@ class World:
     org_id: UUID
     clock: FakeClock = field(default_factory=FakeClock)
     signals: HeardSignals = field(default_factory=HeardSignals)
-    recordings: FakeRecordings = field(default_factory=FakeRecordings)
+    recordings: Any = field(default_factory=FakeRecordings)  # or a real library
     openid: OpenId | None = None
     _features: Features | None = None
     saml: Saml | None = None

@@ -43,6 +43,8 @@ from postern.api.routes import (
     server_config,
     server_logs,
     service_accounts,
+    session_files,
+    session_stream,
     sessions,
     sinks,
     status,
@@ -64,7 +66,7 @@ _PARTS = (
     *(status.open_router, status.router, organisations.router, features.router, audit_logs.router),
     *(server_config.router, server_logs.router),
     *(credentials.router, access_rules.router, guardrails.router, sessions.router, scripts.router),
-    recordings.router,
+    *(recordings.router, session_files.router, session_stream.router),
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, sinks.router, metrics.router),
 )

@@ -13,6 +13,7 @@ _MEANING = {
     404: "Does not exist, or is hidden from the caller",
     409: "Exists already",
     413: "The body is too large",
+    416: "The range begins behind the end of the file",
     422: "Breaks a rule: a constraint, an unknown reference, an immutable field; or a parameter is wrong",
     429: "Too many failed tries",
     500: "Something went wrong in the gateway",

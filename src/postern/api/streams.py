@@ -1,4 +1,4 @@
-"""What a session recorded, in the forms of spec 4.2: triples, one text, queries, or a file.
+"""What a session recorded, inside of the session's answer (spec 4.2): triples, one text, or queries.
 
 Everything here reads recordings from disk, so it runs in a thread.
 """
@@ -6,33 +6,52 @@ Everything here reads recordings from disk, so it runs in a thread.
 from __future__ import annotations
 
 import base64
-import csv
-import io
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from postern.api.schemas.sessions import StreamFormat, Triple
-from postern.domain.session import Session
+from postern.domain.connection import TERMINAL
+from postern.domain.recorded import INPUT, SIZE, Moment, Place
+from postern.domain.session import Session, SessionStatus
+from postern.errors import Invalid
+from postern.services.recordings.reading import Part, Window, part
 from postern.services.sessions import Sessions
 
 KINDS = ("i", "o", "e")
+ALL_KINDS = (*KINDS, SIZE)  # what may be asked for
 Events = Iterable[tuple[float, str, bytes]]
 
 
+class Stream(NamedTuple):
+    """`size` in bytes; None where nothing was parsed, so that the stored one stands. `next`: behind which place the
+    next page begins."""
+
+    events: list[Triple] | list[str]
+    size: int | None
+    next: Place | None
+
+
 def event_stream(
-    sessions: Sessions, session: Session, form: StreamFormat | None, kinds: frozenset[str]
-) -> tuple[list[Triple] | list[str], int | None]:
-    """The stream and its size in bytes; None for the size where nothing was parsed, so that the stored one stands."""
+    sessions: Sessions, session: Session, form: StreamFormat | None, kinds: frozenset[str], window: Window
+) -> Stream:
+    """Raises NotFound without a recording, Invalid when there is too much for one answer."""
     if form is None:
-        return [_triple(*event) for event in sessions.events(session) if event[1] in kinds], None
+        found = _moments(sessions, session, kinds, window)
+        return Stream([_triple(moment) for moment in found.items], None, found.next)
     if form is StreamFormat.RAW_QUERIES:
-        queries = list(sessions.operations(session))
-        return [_triple(at, "i", text) for at, text in queries], sum(len(text) for _, text in queries)
-    joined = b"".join(content for _, kind, content in sessions.events(session) if kind in kinds and kind != "i")
+        found = _queries(sessions, session, window)
+        size = sum(len(moment.content) for moment in found.items)
+        return Stream([_triple(moment) for moment in found.items], size, found.next)
+    found = _moments(sessions, session, kinds - {INPUT, SIZE}, window)
+    joined = b"".join(moment.content for moment in found.items)
     text = joined.decode(errors="replace") if form is StreamFormat.UTF8 else base64.b64encode(joined).decode()
-    return [text], len(text.encode())
+    return Stream([text], len(text.encode()), found.next)
+
+
+def never_recorded(session: Session) -> bool:
+    """One that has not begun, or ended before it did: it has no events, and nothing is missing."""
+    return session.status is SessionStatus.READY or (session.status is SessionStatus.DONE and not session.event_size)
 
 
 @dataclass(slots=True)
@@ -68,7 +87,7 @@ def output(events: Events, limit: int) -> Output:
     """Each text of at most `limit` bytes."""
     found = Output(Text(limit), Text(limit), Text(limit))
     for _, kind, content in events:
-        if kind == "i":
+        if kind == INPUT:
             continue
         found.both.add(content)
         (found.stderr if kind == "e" else found.stdout).add(content)
@@ -77,58 +96,28 @@ def output(events: Events, limit: int) -> Output:
     return found
 
 
-def file_chunks(
-    events: Events, session: Session, extension: str, *, event_time: bool, new_line: bool
-) -> Iterator[bytes]:
-    """The content of a download: `csv` and `json` by their formats, everything else as it was."""
-    if extension == "csv":
-        return _csv(content for _, _, content in events)
-    if extension == "json":
-        return _json(events, session.start_date)
-    return _plain(events, session.start_date, event_time=event_time, new_line=new_line)
+def _moments(sessions: Sessions, session: Session, kinds: frozenset[str], window: Window) -> Part[Moment]:
+    if never_recorded(session):
+        return Part([], None)
+    moments = sessions.recordings.moments(session, window.since)
+    return part(moments, window, _size, lambda moment: moment.kind in kinds)
 
 
-def media_type(extension: str) -> str:
-    return {"csv": "text/csv; charset=utf-8", "json": "application/json"}.get(extension, "application/octet-stream")
+def _queries(sessions: Sessions, session: Session, window: Window) -> Part[Moment]:
+    if never_recorded(session):
+        return Part([], None)
+    if sessions.recordings.protocol(session) == TERMINAL:
+        raise Invalid(
+            "event_stream: raw-queries is for sessions of databases; this one has its input as `i` events",
+            field="event_stream",
+        )
+    found = sessions.recordings.operations(session, window.since)
+    return part((Moment(round(at * 1000), INPUT, text) for at, text in found), window, _size, lambda _: True)
 
 
-def _plain(events: Events, start: datetime, *, event_time: bool, new_line: bool) -> Iterator[bytes]:
-    for at, _, content in events:
-        prefix = f"{_moment(start, at)} ".encode() if event_time else b""
-        yield prefix + content + (b"\n" if new_line else b"")
+def _size(moment: Moment) -> int:
+    return len(moment.content)
 
 
-def _json(events: Events, start: datetime) -> Iterator[bytes]:
-    """One array, written piece by piece so that its size does not matter."""
-    separator = b"["
-    for at, kind, content in events:
-        entry = {"time": _moment(start, at), "type": kind, "stream": content.decode(errors="replace")}
-        yield separator + json.dumps(entry, ensure_ascii=False).encode()
-        separator = b",\n"
-    yield b"[]" if separator == b"[" else b"]"
-
-
-def _csv(contents: Iterable[bytes]) -> Iterator[bytes]:
-    """Tab-separated lines as comma-separated ones, quoted where needed. A line may span several events."""
-    rest = b""
-    for content in contents:
-        *lines, rest = (rest + content).split(b"\n")
-        if lines:
-            yield _csv_rows(lines)
-    if rest:
-        yield _csv_rows([rest])
-
-
-def _csv_rows(lines: list[bytes]) -> bytes:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows(line.decode(errors="replace").split("\t") for line in lines)
-    return text.getvalue().encode()
-
-
-def _triple(at: float, kind: str, content: bytes) -> Triple:
-    return (at, kind, base64.b64encode(content).decode())
-
-
-def _moment(start: datetime, milliseconds: float) -> str:
-    at = start + timedelta(milliseconds=milliseconds)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _triple(moment: Moment) -> Triple:
+    return moment.micros / 1000, moment.kind, base64.b64encode(moment.content).decode()

@@ -36,7 +36,7 @@ COMMANDS = {
     "connections": Lazy("postern.cli.commands.connections:connections", "List and manage connections."),
     "access": Lazy("postern.cli.commands.access:access", "Explain who may use a connection, and why."),
     "sessions": Lazy(
-        "postern.cli.commands.sessions:sessions", "List sessions, show what happened in one, end one, verify."
+        "postern.cli.commands.sessions:sessions", "List sessions, show, watch, replay, export, end or verify them."
     ),
     "recordings": Lazy("postern.cli.commands.recordings:recordings", "Prove that nobody changed the record."),
     "reports": Lazy("postern.cli.commands.reports:reports", "Show what was masked, and what happened over time."),

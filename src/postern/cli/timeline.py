@@ -1,49 +1,64 @@
-"""What happened in a session, put together from its events (spec 2.2 `event_stream`)."""
+"""Exchanges of a session as people read them. Whatever was recorded, nothing of it steers the terminal."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
-from postern.client.shapes import EventTriple
+import click
 
+from postern.cli.output import span
+from postern.client.shapes import Row
+from postern.domain.text import one_line, printable
 
-@dataclass(slots=True)
-class Step:
-    """One input and what came of it. Times in milliseconds since the session's start; `until` is that of the
-    last output, None when there was none. Output before the first input is a step without a statement."""
-
-    at: float
-    statement: str | None
-    until: float | None = None
-    output: list[str] = field(default_factory=list)
-    errors: list[str] = field(default_factory=list)
-
-    @property
-    def duration(self) -> float | None:
-        return None if self.until is None else self.until - self.at
-
-    @property
-    def result(self) -> str:
-        """The last line of the output, where a database says what it did: `SELECT 5`, `(5 rows)`."""
-        lines = [line for line in "".join(self.output).splitlines() if line.strip()]
-        return lines[-1].strip() if lines else ""
+_INDENT = " " * 14
 
 
-def steps(events: Iterable[EventTriple]) -> Iterator[Step]:
-    """In the order of the events. Bytes that are no UTF-8 are shown as replacement characters."""
-    current: Step | None = None
-    for at, kind, content in events:
-        text = base64.b64decode(content).decode(errors="replace")
-        if kind == "i":
-            if current is not None:
-                yield current
-            current = Step(at, text)
-            continue
-        if current is None:
-            current = Step(at, None)
-        current.until = at
-        (current.errors if kind == "e" else current.output).append(text)
-    if current is not None:
-        yield current
+def show(exchanges: Iterable[Row], *, with_output: bool) -> bool:
+    """Whether there were any."""
+    found = False
+    for one in exchanges:
+        show_exchange(one, with_output=with_output)
+        found = True
+    return found
+
+
+def show_exchange(one: Row, *, with_output: bool) -> None:
+    at = f"{span(one['at'] / 1000):>12}  "
+    if one["note"]:
+        click.echo(at + one_line(one["note"]))
+        return
+    if one["statement"] is not None:
+        lines = printable(one["statement"]).strip().splitlines() or [""]
+        click.echo(at + lines[0])
+        for line in lines[1:]:
+            click.echo(_INDENT + line)
+        for number, value in enumerate(one["values"], 1):
+            click.echo(f"{_INDENT}-- ${number} = {'NULL' if value is None else one_line(repr(value))}")
+        if one["truncated"]:
+            click.echo(f"{_INDENT}-- not all of it is shown: the statement has {one['statement_size']} bytes")
+    if with_output:
+        for name in ("output", "errors"):
+            _block(printable(one.get(name) or ""), "! " if name == "errors" else "")
+        if one.get("output_truncated"):
+            click.echo(f"{_INDENT}[there is more]")
+    if one["refusal"]:
+        _block(printable(one["refusal"]["message"]), "! ")
+    elif one["error"] and not (with_output and one.get("errors")):
+        _block(printable(one["error"]), "! ")
+    if one["statement"] is not None:
+        _end(one)
+
+
+def _end(one: Row) -> None:
+    if one["duration"] is None:
+        return
+    took = f"  ({span(one['duration'] / 1000)})"
+    if one["error"] or one["refusal"]:
+        click.echo(f"{_INDENT}-> failed{took}")
+    else:
+        click.echo(f"{_INDENT}-> {one_line(one['tag']) or 'done'}{took}")
+
+
+def _block(text: str, lead: str) -> None:
+    for line in text.rstrip("\n").split("\n") if text else ():
+        click.echo(_INDENT + lead + line)

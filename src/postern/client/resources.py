@@ -14,6 +14,7 @@ from postern.client.shapes import (
     Agent,
     Connection,
     Credential,
+    EventTriple,
     ExecResult,
     GuardRail,
     IssuedCredential,
@@ -181,6 +182,37 @@ class Sessions:
         """`expand` brings the script and the events along."""
         query = {"expand": ["event_stream", "session_input"]} if expand else None
         return cast(Session, self._http.call("GET", _path("sessions", session_id), query=query))
+
+    def events(self, session_id: str, kinds: str | None = None) -> Iterator[EventTriple]:
+        """All that was recorded, page by page; of these `kinds`: "o,e", and "r" for sizes of a terminal."""
+        cursor = "0-0"
+        while cursor:
+            query = {"expand": "event_stream", "cursor": cursor, "events": kinds}
+            answer = self._http.send("GET", _path("sessions", session_id), query=query)
+            yield from answer.json()["event_stream"]
+            cursor = answer.headers.get("Next-Cursor", "")
+
+    def timeline(self, session_id: str, *, output: int = 0, start: float = 0.0) -> Iterator[Row]:
+        """Its exchanges, page by page; `output` is how many bytes of what was shown come with each. From `start` on,
+        in milliseconds."""
+        cursor: str | None = None
+        while True:
+            query = {"output": output or None, "cursor": cursor, "from": start or None}
+            page = self._http.call("GET", _path("sessions", session_id, "timeline"), query=query)
+            yield from page["data"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return
+
+    def stream(self, session_id: str, last: str | None) -> AbstractContextManager[Iterator[str]]:
+        """The lines of its server-sent events, behind the event `last`."""
+        headers = {"Last-Event-ID": last} if last else {}
+        return self._http.lines(_path("sessions", session_id, "stream"), headers=headers)
+
+    def export(self, session_id: str, form: str, **query: str | None) -> AbstractContextManager[Iterator[bytes]]:
+        """The session as a file: `form` and parameters are the API's."""
+        wanted = {"format": form, **query}
+        return self._http.pieces(_path("sessions", session_id, "export"), query=wanted)
 
     def kill(self, session_id: str) -> None:
         self._http.call("POST", _path("sessions", session_id, "kill"))

@@ -176,6 +176,14 @@ class Note(Event):
 
 
 @dataclass(slots=True)
+class Resized(Event):
+    """The client's terminal has this size from now on, in characters: what replaying its output needs."""
+
+    columns: int
+    rows: int
+
+
+@dataclass(slots=True)
 class End(Event):
     """The last record of a segment: why the session ended, or that the recording goes on in the next one."""
 
@@ -183,4 +191,4 @@ class End(Event):
     goes_on: bool = False
 
 
-RECORDED: tuple[type[Event], ...] = (Operation, Shown, Completed, Refusal, Note, End)
+RECORDED: tuple[type[Event], ...] = (Operation, Shown, Completed, Refusal, Note, Resized, End)

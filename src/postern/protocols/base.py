@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
 
-from postern.interception.events import Completed, Operation, Output, Rows
+from postern.interception.events import Completed, Operation, Output, Resized, Rows
 from postern.interception.verdicts import Refuse
 
 T = TypeVar("T")
@@ -86,8 +86,9 @@ class Wire:
     def feed_client(self, data: bytes) -> None:
         raise NotImplementedError
 
-    def poll_client(self) -> bytes | Request | None:
-        """Bytes for the target that need no judgement, a request to judge, or None: feed me more."""
+    def poll_client(self) -> bytes | Request | Resized | None:
+        """Bytes for the target that need no judgement, a request to judge, what is only to be recorded, or None: feed
+        me more."""
         raise NotImplementedError
 
     def admit(self, request: Request) -> bytes:

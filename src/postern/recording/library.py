@@ -3,43 +3,30 @@
 from __future__ import annotations
 
 import itertools
-import logging
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 from uuid import UUID
 
+from postern.domain.recorded import SIZE, Exchange, Kind, Moment
 from postern.domain.results import CUT, Finished, Problem, Result
 from postern.domain.segment import Segment
 from postern.domain.session import EndReason, Session
 from postern.errors import Malformed, NotFound, PosternError
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
-from postern.recording.layout import (
-    ARCHIVE_SUFFIX,
-    SPOOL_SUFFIX,
-    read_sealed_name,
-    read_spool_name,
-    sealed_folder,
-)
+from postern.recording import seek, timeline
+from postern.recording.layout import ARCHIVE_SUFFIX, SPOOL_SUFFIX, read_sealed_name, read_spool_name, sealed_folder
 from postern.recording.reader import SegmentReader
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.records import Header
+from postern.recording.rendering import Gap, Renderer, Replay, describe, describe_note, text_of
 from postern.recording.stored import Hashed, Rows, Stored
-
-log = logging.getLogger(__name__)
+from postern.recording.tail import RecordingTail
 
 GONE = "it is gone from the blob store"
 CHANGED = "its bytes are not those that were stored"
-Stream = Literal["i", "o", "e"]  # input, output, error output (spec 2.2)
 
-
-class Renderer(Protocol):
-    """Turns the wire bytes a client was shown into text a person can read. One for each replay."""
-
-    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
-        """The next bytes of the stream, cut anywhere → ("o" or "e", text) pieces that are complete now."""
-        ...
+__all__ = ["Gap", "Library", "Reader", "Renderer", "describe", "text_of"]
 
 
 class Reader(Protocol):
@@ -50,20 +37,10 @@ class Reader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """What is missing from a recording."""
-
-    segment: int
-    reason: str
-
-    def __str__(self) -> str:
-        return f"segment {self.segment} of the recording cannot be read further: {self.reason}"
-
-
 class Library:
     """By protocol name: `renderers`, where a protocol without one is replayed as its bytes were, and `readers`, without
-    one of which a protocol has no results. Without `stored`, only what lies on this machine is found.
+    one of which a protocol has no results. `framed`: the protocols of which each record of output is whole messages, so
+    that rendering may begin at any of them. Without `stored`, only what lies on this machine is found.
 
     Whatever reads of the blob store raises Unavailable when that does not answer."""
 
@@ -72,11 +49,13 @@ class Library:
         home: Path,
         renderers: Mapping[str, Callable[[], Renderer]],
         readers: Mapping[str, Callable[[], Reader]] | None = None,
+        framed: Iterable[str] = (),
         stored: Stored | None = None,
     ) -> None:
         self._home = home
         self._renderers = renderers
         self._readers = readers or {}
+        self._framed = frozenset(framed)
         self._stored = stored
 
     def header(self, session: Session | UUID) -> Header:
@@ -97,24 +76,22 @@ class Library:
                 break
         raise problem or NotFound(f"there is no recording of session {key}")
 
-    def records(self, session: Session | UUID, since: int = 0) -> Iterator[tuple[int, Event | Gap]]:
-        """(microseconds since start, event), in order and constant memory; of a live session up to now. Where a segment
-        is damaged or missing there is a Gap, and the next one follows. What is before `since` milliseconds is left out;
-        stored segments that ended before are not even opened."""
+    def protocol(self, session: Session | UUID) -> str:
+        """Raises as `header`."""
+        return self.header(session).protocol
+
+    def records(self, session: Session | UUID, first: int = 1) -> Iterator[tuple[int, Event | Gap]]:
+        """(microseconds since start, event), in order and constant memory, from the segment `first` on; of a live
+        session up to now. Where a segment is damaged or missing there is a Gap, and the next one follows."""
         key = session if isinstance(session, UUID) else session.id
         rows = Rows(self._stored, key)
         micros, goes_on = 0, False
-        for segment in itertools.count(1):
-            row = rows.find(segment) if since else None
-            if row is not None and not row.is_last and row.ends < since:
-                goes_on = True
-                continue
+        for segment in itertools.count(first):
             copy, problem = self._opened(rows, key, segment)
             if copy is not None:
                 for record in copy.records():
                     micros = record[0]
-                    if micros >= since * 1000:
-                        yield record
+                    yield record
                 end, problem = copy.reader.end, copy.problem
                 if end is None and copy.is_live:
                     return  # its last record may be on its way
@@ -130,13 +107,48 @@ class Library:
             if not goes_on and not self._exists_beyond(rows, key, segment):
                 return
 
-    def events(self, session: Session | UUID) -> Iterator[tuple[float, Stream, bytes]]:
-        """(milliseconds since start, stream, content), in order; a live session up to now. What is damaged is told in
-        its place, by an "e" event. Raises NotFound when there is no recording."""
-        replay = _Replay(self._renderers.get(self.header(session).protocol))
-        for micros, event in self.records(session):
-            for stream, content in replay.pieces(event):
-                yield micros / 1000, stream, content
+    def moments(self, session: Session | UUID, since: int = 0) -> Iterator[Moment]:
+        """What is to be shown of it, in order; a live session up to now. What is damaged is told in its place, as error
+        output. Begins somewhere before `since` (microseconds), never behind it. Raises NotFound when there is no
+        recording."""
+        for micros, _, pieces in self.told(session, since):
+            for kind, content in pieces:
+                yield Moment(micros, kind, content)
+
+    def told(
+        self, session: Session | UUID, since: int = 0
+    ) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
+        """As `moments`: each record, and what is to be shown of it."""
+        key = session if isinstance(session, UUID) else session.id
+        protocol = self.header(key).protocol
+        replay = Replay(self._renderers.get(protocol))
+        for micros, event in seek.records(self, key, since, framed=protocol in self._framed):
+            yield micros, event, replay.pieces(event)
+
+    def events(self, session: Session | UUID) -> Iterator[tuple[float, Kind, bytes]]:
+        """(milliseconds since start, "i" | "o" | "e", content): moments without sizes of the terminal."""
+        for micros, kind, content in self.moments(session):
+            if kind != SIZE:
+                yield micros / 1000, kind, content
+
+    def exchanges(self, session: Session | UUID, since: int = 0, output: int = 0) -> Iterator[Exchange]:
+        """The session as a timeline; `output` is how many bytes of what was shown are kept of each. Begins as `moments`
+        does."""
+        key = session if isinstance(session, UUID) else session.id
+        header = self.header(key)
+        if output:
+            return timeline.exchanges(self.told(key, since), output, in_turn=header.protocol not in self._framed)
+        told = seek.untold(self.records(key, seek.first_segment(self, key, since)))
+        return timeline.exchanges(told, 0, in_turn=True)
+
+    def tail(self, session: Session | UUID, since: int = 0) -> RecordingTail:
+        """Of a session that runs, or has ended, or whose recording has not begun. Begins as `moments` does."""
+        key = session if isinstance(session, UUID) else session.id
+        return RecordingTail(self, key, since)
+
+    def replay_of(self, protocol: str) -> tuple[Replay, bool]:
+        """For a reading of its own; and whether each record of output is whole messages."""
+        return Replay(self._renderers.get(protocol)), protocol in self._framed
 
     def results(self, session: Session | UUID) -> Iterator[Result]:
         """What a script answered, as values. Raises NotFound where there are none for this protocol.
@@ -164,7 +176,7 @@ class Library:
                 cut = event.text == OUTPUT_LIMIT_REACHED
                 is_cut = is_cut or cut
                 if event.details.get("reason") != EndReason.FAILED:  # the error says that, and more
-                    text = _describe_note(event).decode(errors="replace").strip()
+                    text = describe_note(event).decode(errors="replace").strip()
                     yield Problem(CUT if cut else "NOTE", text, fails=False)
             elif isinstance(event, Gap):
                 made, is_cut = None, True
@@ -172,12 +184,29 @@ class Library:
             elif is_cut:
                 yield from _ends(event)
 
-    def operations(self, session: Session | UUID) -> Iterator[tuple[float, bytes]]:
-        """(milliseconds since start, statement text) of everything that was asked. Raises NotFound."""
-        self.header(session)
-        for micros, event in self.records(session):
+    def operations(self, session: Session | UUID, since: int = 0) -> Iterator[tuple[float, bytes]]:
+        """(milliseconds since start, statement text) of everything that was asked. Begins as `moments` does. Raises
+        NotFound."""
+        key = session if isinstance(session, UUID) else session.id
+        self.header(key)
+        for micros, event in self.records(key, seek.first_segment(self, key, since)):
             if isinstance(event, Operation):
                 yield micros / 1000, text_of(event)
+
+    def open(self, key: UUID, segment: int) -> SegmentReader | None:
+        """None when it is nowhere. Raises Malformed when it cannot be read, Unavailable."""
+        copy, problem = self._opened(Rows(self._stored, key), key, segment)
+        if problem:
+            raise Malformed(problem)
+        return None if copy is None else copy.reader
+
+    def begins(self, key: UUID, segment: int) -> int | None:
+        row = Rows(self._stored, key).find(segment)
+        return None if row is None else (row.begins + 1) * 1000
+
+    def exists(self, key: UUID, segment: int) -> bool:
+        is_here = next(self._paths(key, segment), None) is not None
+        return is_here or Rows(self._stored, key).find(segment) is not None
 
     def _opened(self, rows: Rows, key: UUID, segment: int) -> tuple[_Copy | None, str]:
         """As `_open`; what is wrong with it, in words, where it cannot be opened."""
@@ -252,76 +281,8 @@ class _Copy:
             self.problem = CHANGED
 
 
-class _Replay:
-    """Turns recorded events into pieces; remembers whether output was cut, for then errors need saying here."""
-
-    def __init__(self, renderer: Callable[[], Renderer] | None) -> None:
-        self._renderer = renderer() if renderer else None
-        self._cut = False
-
-    def pieces(self, event: Event | Gap) -> list[tuple[Stream, bytes]]:
-        if isinstance(event, Operation):
-            return [("i", describe(event))]
-        if isinstance(event, Shown):
-            return self._render(event.data)
-        if isinstance(event, Note):
-            self._cut = self._cut or event.text == OUTPUT_LIMIT_REACHED
-            return [("e", _describe_note(event))]
-        if isinstance(event, Gap):
-            return [("e", f"[note] {event}\n".encode())]
-        if self._cut and isinstance(event, Refusal):
-            return [("e", _bytes(event.message) + b"\n")]
-        if self._cut and isinstance(event, Completed):
-            return [("e", _bytes(event.error) + b"\n")] if event.error else [("o", _bytes(event.tag) + b"\n")]
-        return []
-
-    def _render(self, data: bytes) -> list[tuple[Stream, bytes]]:
-        if self._renderer is None:
-            return [("o", data)]
-        try:
-            pieces = self._renderer.feed(data)
-        except Exception:
-            log.exception("recorded output could not be rendered; the rest is given as it is")
-            self._renderer = None
-            return [("e", b"[note] output could not be rendered; it follows as it was sent\n"), ("o", data)]
-        return [("e" if stream == "e" else "o", text) for stream, text in pieces]
-
-
 def _ends(event: object) -> Iterator[Result]:
     if isinstance(event, Refusal):
         yield Problem("ERROR", event.message)
     elif isinstance(event, Completed):
         yield Problem("ERROR", event.error, code=event.error_code) if event.error else Finished(event.tag)
-
-
-def text_of(operation: Operation) -> bytes:
-    """The statement's own bytes, those that no encoding explains included."""
-    return _bytes(operation.text)
-
-
-def describe(operation: Operation) -> bytes:
-    """The statement, followed by one comment line for each bind value: `-- $1 = 'x'`."""
-    lines = [text_of(operation)]
-    for number, value in enumerate(operation.values, 1):
-        lines.append(b"-- $%d = %s" % (number, b"NULL" if value is None else _quote(value)))
-    if operation.truncated:
-        lines.append(b"-- not all values are whole: some were too large to keep")
-    return b"\n".join(lines)
-
-
-def _quote(value: bytes) -> bytes:
-    """One line whatever the value holds, so that a value can never pass for a statement."""
-    escaped = value.replace(b"\\", b"\\\\").replace(b"\r", b"\\r").replace(b"\n", b"\\n").replace(b"'", b"''")
-    return b"'" + escaped + b"'"
-
-
-def _describe_note(note: Note) -> bytes:
-    details = ", ".join(f"{key}: {value}" for key, value in note.details.items())
-    return _bytes(f"[note] {note.text} ({details})\n" if details else f"[note] {note.text}\n")
-
-
-def _bytes(text: str) -> bytes:
-    try:
-        return text.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:
-        return text.encode("utf-8", "replace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
@@ -56,6 +57,12 @@ class SegmentReader:
 
     def close(self) -> None:
         self._file.close()
+
+    def detach(self) -> int:
+        """A descriptor of the file of its own; the reader is closed."""
+        descriptor = os.dup(self._file.fileno())
+        self.close()
+        return descriptor
 
     def __iter__(self) -> Iterator[tuple[int, Event]]:
         while True:

@@ -22,7 +22,7 @@ from uuid import UUID
 from zlib import crc32
 
 from postern.errors import Malformed
-from postern.interception.events import RUN, Completed, End, Event, Note, Operation, Phase, Refusal, Shown
+from postern.interception.events import RUN, Completed, End, Event, Note, Operation, Phase, Refusal, Resized, Shown
 
 MAGIC = b"POSTREC\n"
 FORMAT = 1
@@ -35,6 +35,7 @@ COMPLETED: Final = 3
 REFUSAL: Final = 4
 NOTE: Final = 5
 END: Final = 6
+RESIZED: Final = 7
 
 PREFIX = struct.Struct("<IBQ")
 CRC = struct.Struct("<I")
@@ -43,6 +44,7 @@ FILE_PREFIX = struct.Struct("<8sHI")
 _OPERATION = struct.Struct("<QBBII")  # exchange, phase, truncated, number of values, bytes of text
 _COMPLETED = struct.Struct("<QqQIII")  # exchange, rows or -1, micros, bytes of tag, error code and error
 _REFUSAL = struct.Struct("<QII")  # exchange, bytes of rule and message
+_RESIZED = struct.Struct("<II")  # columns and rows
 _LENGTH = struct.Struct("<i")  # of a bind value; -1 is NULL
 
 _PHASES = (Phase.PREPARE, RUN)
@@ -141,6 +143,8 @@ def _encode(event: Event, micros: int) -> bytes:
         return _encode_refusal(event, micros)
     if isinstance(event, Note):
         return _encode_note(event, micros)
+    if isinstance(event, Resized):
+        return _record(RESIZED, micros, _RESIZED.pack(event.columns, event.rows))
     if isinstance(event, End):
         return _encode_end(event, micros)
     raise Malformed(f"{type(event).__name__} is not an event that is recorded")
@@ -260,6 +264,11 @@ def _decode_note(payload: bytes) -> Note:
     return Note(str(values["text"]), {str(key): str(value) for key, value in values["details"].items()})
 
 
+def _decode_resized(payload: bytes) -> Resized:
+    columns, rows = _RESIZED.unpack(payload)
+    return Resized(columns, rows)
+
+
 def _encode_end(event: End, micros: int) -> bytes:
     return _record(END, micros, json.dumps({"reason": event.reason, "goes_on": event.goes_on}).encode())
 
@@ -292,4 +301,5 @@ _DECODERS: dict[int, Callable[[bytes], Event]] = {
     REFUSAL: _decode_refusal,
     NOTE: _decode_note,
     END: _decode_end,
+    RESIZED: _decode_resized,
 }

@@ -235,8 +235,10 @@ class Link:
                     break
                 if isinstance(piece, bytes):
                     outgoing.append(piece)
-                else:
+                elif isinstance(piece, Request):
                     park = self._decide(piece, piece.forced or self._judge(piece, 0, 0), kept, outgoing)
+                else:
+                    kept.append(piece)
         finally:
             if kept:
                 effects.append(Record(kept, self.now))

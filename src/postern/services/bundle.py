@@ -62,8 +62,8 @@ def build_services(
     targets = build_targets(
         stores, signals, recordings, now, server.features, server.audit, compiles=compiles, enforceable=enforceable
     )
-    recorded = build_recordings(stores, recordings, now, machine)
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
+    recorded = build_recordings(stores, recordings, now, machine, server, identity, targets.sessions)
     return Services(
         **vars(server),
         **vars(targets),

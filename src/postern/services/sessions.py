@@ -199,6 +199,11 @@ class Sessions:
         """The texts of the queries. Blocks on files: call it from a thread."""
         return self._recordings.operations(session)
 
+    @property
+    def recordings(self) -> Recordings:
+        """Of sessions that `get` gave. Blocks on files: call it from a thread."""
+        return self._recordings
+
     async def script(self, principal: Principal, session_id: UUID | str) -> Session:
         """A script, running or not, of which everything may be told. Files of sessions of others must not be switched
         off. Raises NotFound, Denied, Invalid when it is no script."""

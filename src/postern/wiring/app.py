@@ -64,7 +64,8 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             settings.home,
             {"postgres": PostgresLens, TERMINAL: TerminalLens},
             {"postgres": PostgresResults},
-            stored(settings, stores.segments),
+            framed=(TERMINAL,),
+            stored=stored(settings, stores.segments),
         )
         networks = networks_of(settings.provider_networks)
         openid = OpenIdClient(Fetcher(allowed=networks), now)

@@ -86,6 +86,7 @@ def wire(settings: Settings, permit: Permit, start: Start, parameters: Mapping[s
             arguments=start.arguments,
             whole=is_script,
             terminal=start.terminal is not None,
+            size=None if start.terminal is None else (start.terminal.columns, start.terminal.rows),
             max_message=settings.max_statement,
             most_output=settings.script_output_limit if is_script else 0,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.support.links import Breaks, Looks, Masks, Withholds, Words, interpreted_only, pipeline
 
 from postern.domain.session import EndReason
-from postern.interception.events import Completed, Event, Operation, Refusal
+from postern.interception.events import Completed, Event, Operation, Refusal, Resized
 from postern.interception.pipeline import Interceptor
 from postern.protocols.base import Side
 from postern.protocols.terminal import messages as m
@@ -25,7 +27,7 @@ SCRIPT = {"whole": True, "terminal": False}
 class Told:
     """A link, and all that came of what it was fed."""
 
-    def __init__(self, how: dict[str, bool], *interceptors: Interceptor, arguments: tuple[str, ...] = ()) -> None:
+    def __init__(self, how: dict[str, Any], *interceptors: Interceptor, arguments: tuple[str, ...] = ()) -> None:
         wire = TerminalWire(arguments=arguments, max_message=100_000, **how)
         self.link = Link(wire, pipeline(*interceptors), clock=lambda: 0)
         self.to_target: list[tuple[int, bytes]] = []
@@ -270,3 +272,10 @@ def test_the_lens_reads_what_is_cut_anywhere(size: int) -> None:
     found = [piece for at in range(0, len(data), size) for piece in lens.feed(data[at : at + size])]
     assert b"".join(text for stream, text in found if stream == "o") == b"one\ntwo\n"
     assert b"".join(text for stream, text in found if stream == "e") == b"bad\n"
+
+
+def test_the_size_of_a_terminal_is_recorded_when_it_begins_and_changes() -> None:
+    told = Told({**TYPED, "size": (80, 24)})
+    told.client(m.START_FRAME, m.resize(80, 24), m.resize(120, 40), m.frame(m.STDIN, b"x"), m.resize(120, 40))
+    assert told.events == [Resized(80, 24), Resized(120, 40)]
+    assert [kind for kind, _ in told.to_target] == [m.START, m.RESIZE, m.RESIZE, m.STDIN, m.RESIZE]

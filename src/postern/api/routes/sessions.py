@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain
 from typing import Annotated, Literal
 from uuid import UUID
 
 from fastapi import APIRouter, Query, Response
 from fastapi.responses import StreamingResponse
 
-from postern.api import streams
+from postern.api import downloads, files, streams, windows
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.paging import LongListAnswer, LongPaging, long_listed
@@ -20,14 +19,13 @@ from postern.api.responses import errors
 from postern.api.results import MEDIA, Format, Writer
 from postern.api.schemas.sessions import FoundAnswer, SessionAnswer, StreamFormat
 from postern.api.session_filters import Filters
+from postern.api.windows import words
 from postern.domain.matches import Match
 from postern.domain.session import Session
-from postern.errors import Invalid
 from postern.services.bundle import Services
 
 router = APIRouter(prefix="/sessions", tags=["Sessions"], route_class=AuditedRoute)
 
-_EXTENSION = re.compile(r"[A-Za-z0-9]{1,16}")
 _EXPANDABLE = ("event_stream", "session_input")
 _FILE = {
     "description": "The session, or a file when `extension` is given",
@@ -54,7 +52,7 @@ async def list_sessions(
 ) -> LongListAnswer[FoundAnswer]:
     """Newest first, without scripts and events. Who is neither admin nor auditor finds their own. What was asked in a
     session can be searched a few seconds after it has ended."""
-    expanded = _words("expand", expand, ("matches",))
+    expanded = words("expand", expand, ("matches",))
     found = await services.sessions.find(caller, wanted, page)
     matches: Mapping[UUID, Sequence[Match]] | None = None
     if "matches" in expanded and wanted.search is not None:
@@ -69,32 +67,50 @@ async def list_sessions(
 @router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(403, 404), 200: _FILE})
 async def get_session(
     session_id: str,
+    response: Response,
     caller: Caller,
     services: Use,
     event_time: Annotated[Literal["0", "1"], Query(alias="event-time")] = "0",
     event_stream: StreamFormat | None = None,
-    events: Annotated[list[str] | None, Query(description="i, o, e; repeated, or separated by commas")] = None,
+    events: Annotated[
+        list[str] | None, Query(description="i, o, e, and r for sizes of a terminal; repeated, or separated by commas")
+    ] = None,
     expand: Annotated[
         list[str] | None, Query(description="event_stream, session_input; repeated, or separated by commas")
     ] = None,
     extension: Annotated[str | None, Query(description="csv, json or any other: answers a file")] = None,
     new_line: Literal["0", "1"] = "0",
+    start: windows.Start = 0.0,
+    end: windows.End = None,
+    cursor: windows.Cursor = None,
+    limit: windows.Limit = None,
 ) -> SessionAnswer | Response:
-    """One session. `expand=event_stream`, or a format for it, brings the recorded events along."""
-    kinds = frozenset(_words("events", events, streams.KINDS))
-    expanded = _words("expand", expand, _EXPANDABLE)
-    session = await services.sessions.get(caller, session_id)
+    """One session. `expand=event_stream`, or a format for it, brings the recorded events along: all of them, up to 16
+    MiB; or with `limit` or `cursor` a page, and in the header `Next-Cursor` where the next one begins."""
+    kinds = frozenset(words("events", events, streams.ALL_KINDS if extension is None else streams.KINDS))
+    expanded = words("expand", expand, _EXPANDABLE)
+    window = windows.window(start, end, cursor, limit)
     if extension is not None:
+        wanted = files.Wanted(
+            extension=extension,
+            kinds="".join(sorted(kinds or {"o", "e"})),
+            event_time=event_time == "1",
+            new_line=new_line == "1",
+            start=window.start,
+            end=window.end,
+        )
+        session = await services.sessions.get(caller, session_id)
         await services.sessions.require_download(caller)
-        wanted = kinds or frozenset({"o", "e"})
-        timed, lines = event_time == "1", new_line == "1"
-        return await asyncio.to_thread(_file, services, session, extension, wanted, event_time=timed, new_line=lines)
+        return await downloads.answer(services, session, wanted)
+    session = await services.sessions.get(caller, session_id)
     if "event_stream" not in expanded and event_stream is None:
         return SessionAnswer.of(session)
-    found, size = await asyncio.to_thread(
-        streams.event_stream, services.sessions, session, event_stream, kinds or frozenset(streams.KINDS)
+    found = await asyncio.to_thread(
+        streams.event_stream, services.sessions, session, event_stream, kinds or frozenset(streams.KINDS), window
     )
-    return SessionAnswer.of(session, events=found, event_size=size)
+    if found.next is not None:
+        response.headers[windows.NEXT] = str(found.next)
+    return SessionAnswer.of(session, events=found.events, event_size=found.size)
 
 
 @router.get(
@@ -129,26 +145,3 @@ def _result_chunks(services: Services, session: Session, form: Format) -> Iterat
 async def kill_session(session_id: str, caller: Caller, services: Use) -> None:
     """Ends it within a moment; also fine when it is done already."""
     await services.sessions.kill(caller, session_id)
-
-
-def _file(
-    services: Services, session: Session, extension: str, kinds: frozenset[str], *, event_time: bool, new_line: bool
-) -> Response:
-    if not _EXTENSION.fullmatch(extension):
-        raise Invalid("extension: must be 1 to 16 letters and digits", field="extension")
-    chosen = (event for event in services.sessions.events(session) if event[1] in kinds)
-    # The first is read before the answer begins: a recording that is not there is 404, not half an answer.
-    begun = chain(list(islice(chosen, 1)), chosen)
-    chunks = streams.file_chunks(begun, session, extension, event_time=event_time, new_line=new_line)
-    name = f"{session.connection}-{session.id}-{session.start_date:%Y%m%d-%H%M%S}.{extension}"
-    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
-    return StreamingResponse(chunks, media_type=streams.media_type(extension), headers=headers)
-
-
-def _words(name: str, given: list[str] | None, known: tuple[str, ...]) -> list[str]:
-    """Repeated parameters and comma lists alike. Raises Invalid for a word that is not known."""
-    words = [word.strip() for text in given or () for word in text.split(",") if word.strip()]
-    for word in words:
-        if word not in known:
-            raise Invalid(f"{name}: {word!r} is not one of {', '.join(known)}", field=name)
-    return words

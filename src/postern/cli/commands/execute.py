@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import base64
 import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import IO
 
 import click
@@ -10,9 +13,8 @@ from postern.cli.api import client
 from postern.cli.lazy import FAILED
 from postern.cli.output import emit, json_option
 from postern.cli.progress import Progress, counted
-from postern.cli.timeline import steps
 from postern.client.client import Client
-from postern.client.shapes import ExecResult, Session
+from postern.client.shapes import EventTriple, ExecResult, Session
 from postern.domain.text import one_line, printable
 from postern.errors import NotFound
 
@@ -94,20 +96,19 @@ def _show(api: Client, script: str, result: ExecResult, form: str | None) -> Non
     structured = form in ("json", "csv")
     if structured:
         _pass_on(api, result["session_id"], str(form))
-    session = _session(api, result["session_id"], expand=not structured or result["output_status"] != "success")
-    _print_parts(session, errors_only=structured)
+    session = api.sessions.get(result["session_id"])
+    if not structured or result["output_status"] != "success":
+        _print_parts(session, _events(api, result["session_id"]), errors_only=structured)
     _point_at(script, result)
     click.echo(f"postern: session {result['session_id']}", err=True)
     if (session["metrics"] or {}).get("truncated"):
         click.echo("postern: the output was cut at the gateway's limit", err=True)
 
 
-def _session(api: Client, session_id: str, *, expand: bool) -> Session:
-    """With what it printed; a script that was never begun printed nothing."""
-    try:
-        return api.sessions.get(session_id, expand=expand)
-    except NotFound:
-        return api.sessions.get(session_id)
+def _events(api: Client, session_id: str) -> Iterator[EventTriple]:
+    """A script that was never begun printed nothing."""
+    with suppress(NotFound):
+        yield from api.sessions.events(session_id)
 
 
 def _variables(given: tuple[str, ...]) -> dict[str, str]:
@@ -141,19 +142,21 @@ def _point_at(script: str, result: ExecResult) -> None:
     click.echo(" " * (len(lead) + column) + "^", err=True)
 
 
-def _print_parts(session: Session, *, errors_only: bool = False) -> None:
+def _print_parts(session: Session, events: Iterable[EventTriple], *, errors_only: bool = False) -> None:
     """What the script printed, as it came: output and errors on their own streams. Not made printable when it goes
     to a file or a program, which wants it byte for byte."""
     shown = printable if sys.stdout.isatty() else str
     detail = (session.get("metadata") or {}).get("end_detail")
-    if not session.get("event_stream") and detail:
-        click.echo(f"postern: {printable(str(detail))}", err=True)
-    last = ""  # of what went to standard error; a program may write a line in parts
-    for step in steps(session.get("event_stream") or []):
-        for text in () if errors_only else step.output:
-            click.echo(shown(text), nl=False)
-        for text in step.errors:
+    last, is_empty = "", True  # of what went to standard error; a program may write a line in parts
+    for _, kind, content in events:
+        is_empty = False
+        text = base64.b64decode(content).decode(errors="replace")
+        if kind == "e":
             click.echo(printable(text), nl=False, err=True)
             last = text or last
+        elif kind == "o" and not errors_only:
+            click.echo(shown(text), nl=False)
+    if is_empty and detail:
+        click.echo(f"postern: {printable(str(detail))}", err=True)
     if last and not last.endswith("\n"):
         click.echo(err=True)

@@ -7,23 +7,23 @@ from typing import Any
 
 import click
 
-from postern.cli import completion, moments
+from postern.cli import completion, moments, timeline
 from postern.cli.api import client
+from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.output import duration, emit, fields, json_option, local_time, span, table
 from postern.cli.rows import told
-from postern.cli.timeline import Step, steps
 from postern.client.shapes import Session, SessionPage
 from postern.domain.session import EndReason, SessionStatus, Verb
-from postern.domain.text import one_line, printable
+from postern.domain.text import one_line
 
-_INDENT = " " * 14
+_OUTPUT = 64 * 1024  # bytes of what was shown of each exchange
 
 
 @click.group(invoke_without_command=True)
 @json_option
 @click.pass_context
 def sessions(ctx: click.Context, as_json: bool) -> None:
-    """List and search sessions, show what happened in one, end one, verify an export of them.
+    """List and search sessions, show, watch, replay, export or end one, verify an export of them.
 
     \b
     postern sessions
@@ -32,6 +32,9 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
     postern sessions search '"drop table"' --since 2d
     postern sessions show ID
     postern sessions show ID --output
+    postern sessions watch ID
+    postern sessions replay ID --speed 4 --max-pause 2s
+    postern sessions export ID --format asciicast -o session.cast
     postern sessions kill ID
     postern sessions verify EXPORT --key FILE
     """
@@ -150,11 +153,17 @@ def _show_found(row: list[str], one: Session) -> None:
 def show(session_id: str, with_output: bool, as_json: bool) -> None:
     """Show what happened in a session: when, what was asked, what came of it."""
     with client() as api:
-        found = api.sessions.get(session_id, expand=True)
-    emit(found, as_json, lambda one: _show(one, with_output))
+        if as_json:
+            emit(api.sessions.get(session_id, expand=True), True, lambda _: None)
+            return
+        _show(api.sessions.get(session_id))
+        click.echo()
+        happened = api.sessions.timeline(session_id, output=_OUTPUT if with_output else 0)
+        if not timeline.show(happened, with_output=with_output):
+            click.echo("Nothing was asked.", err=True)
 
 
-def _show(one: Session, with_output: bool) -> None:
+def _show(one: Session) -> None:
     metadata, metrics = one.get("metadata") or {}, one.get("metrics") or {}
     masked = (metrics.get("data_masking") or {}).get("info_types")
     fields(
@@ -172,35 +181,6 @@ def _show(one: Session, with_output: bool) -> None:
             ("script", (one.get("script") or {}).get("data")),
         ]
     )
-    happened = list(steps(one.get("event_stream") or []))
-    click.echo()
-    for step in happened:
-        _show_step(step, with_output)
-    if not happened:
-        click.echo("Nothing was asked.", err=True)
-
-
-def _show_step(step: Step, with_output: bool) -> None:
-    if step.statement is not None:
-        first, *more = printable(step.statement).strip().splitlines() or [""]
-        click.echo(f"{span(step.at / 1000):>12}  {first}")
-        for line in more:
-            click.echo(_INDENT + line)
-    took = f"  ({span(step.duration / 1000)})" if step.duration is not None else ""
-    if with_output:
-        for text in step.output:
-            _echo_block(printable(text))
-    if step.errors:
-        for text in step.errors:
-            _echo_block("! " + printable(text).strip())
-    if took and step.statement is not None:
-        done = "" if step.errors or with_output else printable(step.result)
-        click.echo(f"{_INDENT}-> {done or ('failed' if step.errors else 'done')}{took}")
-
-
-def _echo_block(text: str) -> None:
-    for line in text.rstrip("\n").split("\n"):
-        click.echo(_INDENT + line)
 
 
 @sessions.command()
@@ -240,3 +220,7 @@ def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json
         proofs.show(report)
     if not report.is_good:
         raise SystemExit(1)
+
+
+for _command in (watch, replay_, export):
+    sessions.add_command(_command)

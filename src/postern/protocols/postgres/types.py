@@ -10,7 +10,7 @@ import re
 import struct
 from collections.abc import Callable, Mapping
 from ipaddress import IPv4Address, IPv6Address, ip_interface
-from typing import Protocol
+from typing import Final, Protocol
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Column, Kind
@@ -329,6 +329,9 @@ def parameters(
     return tuple(found)
 
 
+_PRINTABLE: Final = bytes((9, 10, 13, *range(32, 256)))
+
+
 def readable(value: bytes, oid: int) -> bytes:
     r"""A binary value as text: by its type where that is known here, as it is when printable, else `\x…`."""
     convert = _PARAMETERS.get(oid)
@@ -337,6 +340,6 @@ def readable(value: bytes, oid: int) -> bytes:
             return convert(value)
         except (struct.error, ValueError, IndexError):
             return b"\\x" + value.hex().encode()
-    if all(byte >= 32 or byte in (9, 10, 13) for byte in value):
+    if not value.translate(None, _PRINTABLE):
         return value
     return b"\\x" + value.hex().encode()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Completed, Operation, Output, Rows
+from postern.interception.events import Completed, Operation, Output, Resized, Rows
 from postern.interception.verdicts import Refuse
 from postern.protocols.base import Piece, Request, Wants, Wire
 from postern.protocols.terminal import messages as m
@@ -35,8 +35,8 @@ class Entered(Request):
 
 class TerminalWire(Wire):
     """`arguments` are those that the client asked for. `whole`: the input is a script. `terminal`: somebody sits
-    there, so what is printed without a line end is a prompt. A command that prints more than `most_output` is ended; 0
-    is no limit. Sizes in bytes."""
+    there, so what is printed without a line end is a prompt; `size` is that terminal's columns and rows when it
+    begins. A command that prints more than `most_output` is ended; 0 is no limit. Sizes in bytes."""
 
     def __init__(
         self,
@@ -44,6 +44,7 @@ class TerminalWire(Wire):
         arguments: tuple[str, ...] = (),
         whole: bool,
         terminal: bool,
+        size: tuple[int, int] | None = None,
         max_message: int = 32 << 20,
         most_output: int = 0,
     ) -> None:
@@ -51,11 +52,12 @@ class TerminalWire(Wire):
         self._arguments = arguments
         self._whole = whole
         self._terminal = terminal
+        self._size = size
         self._max_message = max_message
         self._most_output = most_output
         self._client = m.FrameReader()
         self._target = m.FrameReader()
-        self._upward: deque[bytes | Request] = deque()
+        self._upward: deque[bytes | Request | Resized] = deque()
         self._downward: deque[Piece] = deque()
         self._script: list[bytes] = []
         self._script_size = 0
@@ -82,7 +84,7 @@ class TerminalWire(Wire):
             else:
                 self._take_typed(kind, payload)
 
-    def poll_client(self) -> bytes | Request | None:
+    def poll_client(self) -> bytes | Request | Resized | None:
         return self._upward.popleft() if self._upward else None
 
     def _take_script(self, kind: int, payload: bytes) -> None:
@@ -129,7 +131,10 @@ class TerminalWire(Wire):
                 self._piped = b""
             self._upward.append(m.STDIN_END_FRAME)
         elif kind == m.RESIZE:
-            m.read_resize(payload)
+            size = m.read_resize(payload)
+            if size != self._size:
+                self._size = size
+                self._upward.append(Resized(*size))
             self._upward.append(m.frame(kind, payload))
         elif kind == m.SIGNAL:
             m.read_signal(payload)
@@ -138,6 +143,8 @@ class TerminalWire(Wire):
             raise ProtocolViolation(f"a frame of unknown kind {kind} from the client of a command")
 
     def _begin(self) -> None:
+        if self._size is not None:
+            self._upward.append(Resized(*self._size))
         request = Entered(m.START_FRAME, starts=True)
         if self._arguments:
             values = tuple([argument.encode("utf-8", "surrogateescape") for argument in self._arguments])

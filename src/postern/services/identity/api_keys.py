@@ -15,7 +15,7 @@ import zlib
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from ipaddress import IPv6Network, ip_network
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from postern.domain.api_key import PREFIX, ApiKey
 from postern.domain.lists import Listed, Page
@@ -79,7 +79,21 @@ class ApiKeys:
         found = await self._store.by_digest(digest_of(key))
         if found is None:
             raise Unauthenticated("this API key is not known here")
-        kept, account = found
+        kept, principal = found[0], self._checked(*found, address)
+        now = self._now()
+        if kept.last_used_at is None or now - kept.last_used_at >= _TOUCHED:
+            await self._store.touch(kept.id, now)
+        return kept, principal
+
+    async def standing(self, org_id: UUID, key_id: UUID, address: str) -> Principal:
+        """Whom a key acts as, as long as it may be used from there. Raises Unauthenticated."""
+        found = await self._store.get(org_id, str(key_id))
+        if found is None:
+            raise Unauthenticated("this API key is not known here")
+        return self._checked(*found, address)
+
+    def _checked(self, kept: ApiKey, account: Account, address: str) -> Principal:
+        """Raises Unauthenticated."""
         now = self._now()
         if kept.revoked_at is not None:
             raise Unauthenticated("this API key was revoked; ask an administrator")
@@ -89,9 +103,7 @@ class ApiKeys:
             raise Unauthenticated(f"this API key may not be used from {address}")
         if not account.principal.is_active:
             raise Unauthenticated("whom this API key belongs to is not active; ask an administrator")
-        if kept.last_used_at is None or now - kept.last_used_at >= _TOUCHED:
-            await self._store.touch(kept.id, now)
-        return kept, account.principal
+        return account.principal
 
     async def find(self, principal: Principal, page: Page) -> Listed[KeyView]:
         """By name, revoked ones too. Raises Denied for all but admins and auditors."""

@@ -90,10 +90,16 @@ class Logins:
     async def authenticate(self, token: Secret) -> tuple[Login, Account]:
         """Whose token it is, as the store knows them now. Raises Unauthenticated, Unavailable. One statement."""
         claims = await self._tokens.verify(token)
-        found = await self._standing(claims.login_id)
-        if found[1].principal.id != claims.principal_id:
+        return await self._asked(claims.login_id, claims.principal_id)
+
+    async def standing(self, login_id: UUID, user_id: UUID) -> Account:
+        """Whose login it is, as long as it stands. Raises as `authenticate`."""
+        return (await self._asked(login_id, user_id))[1]
+
+    async def _asked(self, login_id: UUID, user_id: UUID) -> tuple[Login, Account]:
+        login, account = await self._standing(login_id)
+        if account.principal.id != user_id:
             raise _ended()
-        login, account = found
         if login.provided is not None and self._now() >= login.provided.expires_at:
             return await self._renew(login.id)
         return login, account

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from uuid import UUID, uuid4
 
 from joserfc import jws, jwt
-from joserfc.errors import JoseError
+from joserfc.errors import ExpiredTokenError, JoseError
 from joserfc.jwk import OKPKey
 
 from postern.domain.secret import Secret
@@ -78,6 +78,36 @@ class Tokens:
             "exp": int(expires_at.timestamp()),
         }
         return Secret(jwt.encode({"alg": _ALGORITHM, "kid": key.kid}, claims, key, algorithms=[_ALGORITHM]))
+
+    async def sign(self, audience: str, claims: Mapping[str, object], expires_at: datetime) -> Secret:
+        """A token that is no access token, for another audience. Not by `issue`, so that no claim can make it one."""
+        if audience == AUDIENCE:
+            raise ValueError("access tokens are issued")
+        if not self._signing:
+            await self._look()
+        key = self._keys[self._signing]
+        whole = {**claims, "iss": ISSUER, "aud": audience, "exp": int(expires_at.timestamp())}
+        return Secret(jwt.encode({"alg": _ALGORITHM, "kid": key.kid}, whole, key, algorithms=[_ALGORITHM]))
+
+    async def verify_for(self, audience: str, token: Secret) -> Mapping[str, object]:
+        """The claims of what `sign` made. Raises Unauthenticated, and says so where only its time has run out."""
+        key = await self._key_of(token)
+        if key is None:
+            raise _not_good()
+        registry = jwt.JWTClaimsRegistry(
+            now=int(self._now().timestamp()),
+            iss={"essential": True, "value": ISSUER},
+            aud={"essential": True, "value": audience},
+            exp={"essential": True},
+        )
+        try:
+            claims: Mapping[str, object] = jwt.decode(token.reveal(), key, algorithms=[_ALGORITHM]).claims
+            registry.validate(dict(claims))
+        except ExpiredTokenError:
+            raise Unauthenticated("this link has expired; ask for a new one") from None
+        except (JoseError, ValueError, TypeError, AttributeError):
+            raise _not_good() from None
+        return claims
 
     async def is_ours(self, token: Secret) -> bool:
         """Whether it names one of our keys; says nothing about whether it is good."""
@@ -180,6 +210,10 @@ def _new_key(now: datetime) -> SigningKey:
 
 def _imported(key: SigningKey) -> OKPKey:
     return OKPKey.import_key(json.loads(key.private) | {"kid": str(key.id)})
+
+
+def _not_good() -> Unauthenticated:
+    return Unauthenticated("this link is not valid; ask for a new one")
 
 
 def _invalid() -> Unauthenticated:

@@ -1,1 +1,1 @@
-"""Recordings once they are written: what is searched in them, the ledger that proves them, checkpoints, exports."""
+"""Recordings once they are written: read as pages, live and as files; searched; proven by the ledger, and exported."""

@@ -4,36 +4,63 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from postern.services.identity.bundle import IdentityServices
 from postern.services.recordings.checkpoints import Checkpoints
 from postern.services.recordings.exports import Exports
 from postern.services.recordings.keeper import Keeper
 from postern.services.recordings.ledger import Ledger
+from postern.services.recordings.links import DownloadLinks
+from postern.services.recordings.places import Places
 from postern.services.recordings.texts import SessionTexts
 from postern.services.recordings.verifier import Verifier
+from postern.services.server.bundle import ServerServices
 from postern.services.server.machine import Machine
+from postern.services.sessions import Sessions
 from postern.store.ports import Clock, Recordings, Stores
+
+WATCHES_EACH, WATCHES = 4, 64  # streams of running sessions at once
 
 
 @dataclass(frozen=True)
 class RecordingServices:
     checkpoints: Checkpoints
+    download_links: DownloadLinks
     exports: Exports
     keeper: Keeper
     ledger: Ledger
     session_texts: SessionTexts
     verifier: Verifier
+    watchers: Places
 
 
-def build_recordings(stores: Stores, recordings: Recordings, now: Clock, machine: Machine) -> RecordingServices:
+def build_recordings(
+    stores: Stores,
+    recordings: Recordings,
+    now: Clock,
+    machine: Machine,
+    server: ServerServices,
+    identity: IdentityServices,
+    sessions: Sessions,
+) -> RecordingServices:
     ledger = Ledger(stores.ledger, now)
     checkpoints = Checkpoints(
         stores.checkpoints, stores.ledger_keys, ledger, machine.anchors, machine.checkpoint_interval, now
     )
     return RecordingServices(
         checkpoints=checkpoints,
+        download_links=DownloadLinks(
+            sessions,
+            stores.principals,
+            identity.tokens,
+            identity.logins,
+            identity.api_keys,
+            server.features,
+            now,
+        ),
         exports=Exports(stores.ledger, ledger, checkpoints, machine.copies, now),
         keeper=Keeper(stores.leases, ledger, checkpoints, now),
         ledger=ledger,
         session_texts=SessionTexts(stores.session_texts, recordings),
         verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies),
+        watchers=Places("watch sessions", each=WATCHES_EACH, most=WATCHES),
     )

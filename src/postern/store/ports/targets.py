@@ -21,6 +21,7 @@ from postern.domain.errand import Errand
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page, Stretch
 from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
+from postern.domain.recorded import Exchange, Moment, Tail
 from postern.domain.resource import Resource, TagUse
 from postern.domain.results import Result
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
@@ -34,8 +35,21 @@ class Recordings(Protocol):
     def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
         """(milliseconds since start, "i" | "o" | "e", content), in order."""
 
-    def operations(self, session: Session) -> Iterator[tuple[float, bytes]]:
-        """(milliseconds since start, text of the query)."""
+    def operations(self, session: Session, since: int = 0) -> Iterator[tuple[float, bytes]]:
+        """(milliseconds since start, text of the query). `since` as for `moments`."""
+
+    def protocol(self, session: Session) -> str:
+        """In which it was recorded. Raises NotFound where there is no recording."""
+
+    def moments(self, session: Session, since: int = 0) -> Iterator[Moment]:
+        """What is to be shown, in order. Begins somewhere before `since`, in microseconds since start, never behind
+        it. Raises NotFound where there is no recording."""
+
+    def exchanges(self, session: Session, since: int = 0, output: int = 0) -> Iterator[Exchange]:
+        """The session as a timeline, with so many bytes of what was shown of each. `since` as for `moments`."""
+
+    def tail(self, session: Session, since: int = 0) -> Tail:
+        """Of a session that may still run. `since` as for `moments`."""
 
     def results(self, session: Session) -> Iterator[Result]:
         """What a script answered, as values. Raises NotFound where there are none."""

@@ -1,0 +1,136 @@
+"""Something that happened, played again in its own time: how long to wait, and what keys do meanwhile."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import click
+
+T = TypeVar("T")
+Wait = Callable[[float | None], str]
+
+FORWARD = 10.0  # seconds that the forward key skips
+KEYS = "space: pause · . or →: next · ]: 10 s forward · + and -: speed · q: end"
+_SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
+_SPAN = re.compile(r"(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s?)?", re.ASCII)
+
+
+class Span(click.ParamType[float]):
+    """`90`, `90s`, `1m30s`, `1h`: seconds."""
+
+    name = "time"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, int | float):
+            return float(value)
+        found = _SPAN.fullmatch(str(value).strip())
+        if found is None or not any(found.groups()):
+            self.fail(f"{value!r} is no time such as 90s or 1m30s", param, ctx)
+        hours, minutes, seconds = (float(part or 0) for part in found.groups())
+        return hours * 3600 + minutes * 60 + seconds
+
+
+@dataclass(slots=True)
+class Pace:
+    """`max_pause` in seconds of the session's time."""
+
+    speed: float = 1.0
+    max_pause: float | None = None
+
+    def faster(self) -> None:
+        self.speed = next((speed for speed in _SPEEDS if speed > self.speed), self.speed)
+
+    def slower(self) -> None:
+        self.speed = next((speed for speed in reversed(_SPEEDS) if speed < self.speed), self.speed)
+
+
+class Player(Generic[T]):
+    """`wait` waits so many seconds, or for ever, for a key: it answers the key, or nothing when time is up."""
+
+    def __init__(self, pace: Pace, wait: Wait, show: Callable[[T], None], now: Callable[[], float]) -> None:
+        self._pace = pace
+        self._wait = wait
+        self._show = show
+        self._now = now
+        self._skip_to = 0.0
+
+    def play(self, events: Iterable[tuple[float, T]], seek: float = 0.0) -> bool:
+        """`events` with their times, in seconds since the session's start. What is before `seek` is shown at once.
+        False when a key ended it."""
+        self._skip_to = at = seek
+        for moment, event in events:
+            if moment > self._skip_to:
+                if not self._pause(moment - max(at, self._skip_to), moment):
+                    return False
+                at = moment
+            self._show(event)
+        return True
+
+    def _pause(self, left: float, moment: float) -> bool:
+        """`left` in seconds of the session's time."""
+        pace = self._pace
+        if pace.max_pause is not None:
+            left = min(left, pace.max_pause)
+        while left > 0:
+            begun = self._now()
+            key = self._wait(left / pace.speed)
+            if not key:
+                return True
+            left -= (self._now() - begun) * pace.speed
+            if key == " ":
+                key = self._stopped()
+            if key == "q":
+                return False
+            if key in (".", "\x1b[C"):
+                return True
+            if key == "]":
+                self._skip_to = max(self._skip_to, moment - left + FORWARD)
+                left -= FORWARD
+            elif key == "+":
+                pace.faster()
+            elif key == "-":
+                pace.slower()
+        return True
+
+    def _stopped(self) -> str:
+        while True:
+            key = self._wait(None)
+            if key in (" ", "q", ".", "\x1b[C", "]"):
+                return key
+
+
+@contextmanager
+def keyboard() -> Iterator[Wait]:
+    """Keys of this terminal, one by one and without echo; where there is none, only time passes."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        yield _sleep
+        return
+    fd = sys.stdin.fileno()
+    before = termios.tcgetattr(fd)
+
+    def wait(seconds: float | None) -> str:
+        ready, _, _ = select.select([fd], [], [], seconds)
+        return os.read(fd, 16).decode(errors="replace") if ready else ""
+
+    try:
+        tty.setcbreak(fd, termios.TCSADRAIN)  # Ctrl-C stays what it is
+        yield wait
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, before)
+
+
+def _sleep(seconds: float | None) -> str:
+    if seconds is None:
+        return "q"
+    time.sleep(seconds)
+    return ""

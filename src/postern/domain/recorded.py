@@ -1,0 +1,105 @@
+"""What a recording tells, in the words of its readers: moments of a session, exchanges, and places in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, TypeVar
+
+from postern.errors import Invalid
+
+INPUT: Literal["i"] = "i"
+OUTPUT: Literal["o"] = "o"
+ERROR: Literal["e"] = "e"
+SIZE: Literal["r"] = "r"
+
+# Input, output, error output (spec 2.2); and a new size of the client's terminal, as b"80x24".
+Kind = Literal["i", "o", "e", "r"]
+
+
+class Moment(NamedTuple):
+    """`micros` count from the start of the session."""
+
+    micros: int
+    kind: Kind
+    content: bytes
+
+
+@dataclass(slots=True)
+class Exchange:
+    """One request and what came of it; or, with a `note` and nothing else, a marker of the gateway's. Times are
+    microseconds, `micros` since the start of the session. `statement` and `values` are cut where they are long:
+    `statement_size` (bytes) and `truncated` say so. `rows` as the target counted them. `output` and `errors` are what
+    the client was shown, as far as they were asked for."""
+
+    micros: int
+    number: int = 0
+    prepared: bool = False  # it was parsed, and did not run
+    statement: str = ""
+    statement_size: int = 0
+    values: tuple[bytes | None, ...] = ()
+    truncated: bool = False
+    ended: bool = False
+    duration: int | None = None
+    rows: int | None = None
+    tag: str = ""
+    error: str = ""
+    error_code: str = ""
+    rule: str = ""
+    refusal: str = ""
+    note: str = ""
+    output: bytearray = field(default_factory=bytearray)
+    errors: bytearray = field(default_factory=bytearray)
+    output_truncated: bool = False
+
+
+class Place(NamedTuple):
+    """Behind which item of a recording: the `nth`, from 1, of those at the moment `micros`; 0 is before them."""
+
+    micros: int = 0
+    nth: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.micros}-{self.nth}"
+
+    @classmethod
+    def read(cls, text: str, name: str) -> Place:
+        """Raises Invalid; `name` is what the caller calls it."""
+        micros, _, nth = text.partition("-")
+        digits = micros.isascii() and micros.isdigit() and nth.isascii() and nth.isdigit()
+        if not digits or len(text) > 40:
+            raise Invalid(f"{name}: {text[:40]!r} is not one that was answered before", field=name)
+        return cls(int(micros), int(nth))
+
+
+ItemT = TypeVar("ItemT", Moment, Exchange)
+
+
+def placed(items: Iterable[ItemT], after: Place) -> Iterator[tuple[Place, ItemT]]:
+    """Each item behind `after`, with its place. The items at that moment must be among them."""
+    micros, count = -1, 0
+    for item in items:
+        count = count + 1 if item.micros == micros else 1
+        micros = item.micros
+        if (micros, count) > after:
+            yield Place(micros, count), item
+
+
+class Tail:
+    """What a running session does, as it is recorded: `read` answers what is new, and nothing when nothing is. Blocks
+    on files. `settled`: nobody writes any more, so nothing that cannot be read is waited for. `behind`: bytes that are
+    recorded and not read, roughly. `ended`: there is no more to come."""
+
+    @property
+    def behind(self) -> int:
+        raise NotImplementedError
+
+    @property
+    def ended(self) -> bool:
+        raise NotImplementedError
+
+    def read(self, *, settled: bool = False) -> list[Moment]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        raise NotImplementedError

@@ -1,0 +1,104 @@
+"""Recorded events as what a person can read of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from postern.domain.recorded import ERROR, INPUT, OUTPUT, SIZE, Kind
+from postern.interception.events import Completed, Event, Note, Operation, Refusal, Resized, Shown
+from postern.recording.recorder import OUTPUT_LIMIT_REACHED
+
+log = logging.getLogger(__name__)
+
+
+class Renderer(Protocol):
+    """Turns the wire bytes a client was shown into text a person can read. One for each replay."""
+
+    def feed(self, data: bytes) -> list[tuple[str, bytes]]:
+        """The next bytes of the stream, cut anywhere → ("o" or "e", text) pieces that are complete now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """What is missing from a recording."""
+
+    segment: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"segment {self.segment} of the recording cannot be read further: {self.reason}"
+
+
+class Replay:
+    """Turns recorded events into pieces; remembers whether output was cut, for then errors need saying here."""
+
+    def __init__(self, renderer: Callable[[], Renderer] | None) -> None:
+        self._renderer = renderer() if renderer else None
+        self._cut = False
+
+    def pieces(self, event: Event | Gap) -> list[tuple[Kind, bytes]]:
+        if isinstance(event, Operation):
+            return [(INPUT, describe(event))]
+        if isinstance(event, Shown):
+            return self._render(event.data)
+        if isinstance(event, Note):
+            self._cut = self._cut or event.text == OUTPUT_LIMIT_REACHED
+            return [(ERROR, describe_note(event))]
+        if isinstance(event, Resized):
+            return [(SIZE, b"%dx%d" % (event.columns, event.rows))]
+        if isinstance(event, Gap):
+            return [(ERROR, f"[note] {event}\n".encode())]
+        if self._cut and isinstance(event, Refusal):
+            return [(ERROR, as_bytes(event.message) + b"\n")]
+        if self._cut and isinstance(event, Completed):
+            return [(ERROR, as_bytes(event.error) + b"\n")] if event.error else [(OUTPUT, as_bytes(event.tag) + b"\n")]
+        return []
+
+    def _render(self, data: bytes) -> list[tuple[Kind, bytes]]:
+        if self._renderer is None:
+            return [(OUTPUT, data)]
+        try:
+            pieces = self._renderer.feed(data)
+        except Exception:
+            log.exception("recorded output could not be rendered; the rest is given as it is")
+            self._renderer = None
+            return [(ERROR, b"[note] output could not be rendered; it follows as it was sent\n"), (OUTPUT, data)]
+        return [(ERROR if stream == "e" else OUTPUT, text) for stream, text in pieces]
+
+
+def text_of(operation: Operation) -> bytes:
+    """The statement's own bytes, those that no encoding explains included."""
+    return as_bytes(operation.text)
+
+
+def describe(operation: Operation) -> bytes:
+    """The statement, followed by one comment line for each bind value: `-- $1 = 'x'`."""
+    lines = [text_of(operation)]
+    for number, value in enumerate(operation.values, 1):
+        lines.append(b"-- $%d = %s" % (number, b"NULL" if value is None else _quote(value)))
+    if operation.truncated:
+        lines.append(b"-- not all values are whole: some were too large to keep")
+    return b"\n".join(lines)
+
+
+def _quote(value: bytes) -> bytes:
+    """One line whatever the value holds, so that a value can never pass for a statement."""
+    escaped = value.replace(b"\\", b"\\\\").replace(b"\r", b"\\r").replace(b"\n", b"\\n").replace(b"'", b"''")
+    return b"'" + escaped + b"'"
+
+
+def describe_note(note: Note) -> bytes:
+    details = ", ".join(f"{key}: {value}" for key, value in note.details.items())
+    return as_bytes(f"[note] {note.text} ({details})\n" if details else f"[note] {note.text}\n")
+
+
+def as_bytes(text: str) -> bytes:
+    """Those that no encoding explains as they were."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace")

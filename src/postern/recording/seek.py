@@ -1,0 +1,125 @@
+"""Beginning to read in the middle: only the segments are opened that the search looks at.
+
+Records are found by time without reading what is before them. What was *shown* is a stream of the protocol's bytes
+that records cut anywhere, so rendering begins where nothing was under way: at a request that was made when the one
+before it was answered. Where a protocol's records are whole messages, that is any record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.recorded import Kind
+from postern.errors import Malformed
+from postern.interception.events import Completed, Event, Operation
+from postern.recording.reader import SegmentReader
+from postern.recording.rendering import Gap
+
+Record = tuple[int, Event | Gap]
+
+
+class Segmented(Protocol):
+    """A library."""
+
+    def open(self, key: UUID, segment: int) -> SegmentReader | None:
+        """None when it is not there. Raises Malformed when its header cannot be read."""
+
+    def exists(self, key: UUID, segment: int) -> bool: ...
+
+    def begins(self, key: UUID, segment: int) -> int | None:
+        """When its first record was made, in microseconds, or up to a millisecond later; None when only the segment
+        itself can tell."""
+
+    def records(self, session: UUID, first: int = 1) -> Iterator[Record]: ...
+
+
+def records(library: Segmented, key: UUID, since: int, *, framed: bool) -> Iterator[Record]:
+    """From before `since`, in microseconds, and from a place where rendering can begin."""
+    first = first_segment(library, key, since)
+    if framed:
+        return library.records(key, first)
+    first = rendering_segment(library, key, first, since)
+    return from_rest(library.records(key, first), first)
+
+
+def rendering_segment(library: Segmented, key: UUID, segment: int, since: int) -> int:
+    """The last segment, up to this one, in which rendering can begin before `since`."""
+    while segment > 1 and not _has_rest(library, key, segment, since):
+        segment -= 1
+    return segment
+
+
+def from_rest(found: Iterable[Record], first: int) -> Iterator[Record]:
+    """What can be rendered of the records from the segment `first` on."""
+    rest = Rest(first)
+    return (record for record in found if rest.has_come(record[1]))
+
+
+def first_segment(library: Segmented, key: UUID, since: int) -> int:
+    """The last segment that begins before `since`; an earlier one where damage is in the way of knowing."""
+    low, step = 1, 1
+    while _begins_before(library, key, low + step, since):
+        low += step
+        step *= 2
+    high = low + step  # does not begin before, or cannot be read
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _begins_before(library, key, middle, since):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def untold(found: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
+    """Records with nothing rendered."""
+    return ((micros, event, []) for micros, event in found)
+
+
+class Rest:
+    """Tells, from the segment `first` on, whether a request has come that was made when all before it were answered.
+    Exchanges count up by one. The first segment begins at rest."""
+
+    def __init__(self, first: int) -> None:
+        self._come = first == 1
+        self._answered = -1
+
+    def has_come(self, event: Event | Gap) -> bool:
+        if not self._come:
+            if isinstance(event, Completed):
+                self._answered = event.exchange
+            self._come = isinstance(event, Operation) and event.exchange == self._answered + 1
+        return self._come
+
+
+def _has_rest(library: Segmented, key: UUID, segment: int, since: int) -> bool:
+    rest = Rest(segment)
+    try:
+        reader = library.open(key, segment)
+    except Malformed:
+        return False
+    if reader is None:
+        return False
+    with reader:
+        for micros, event in reader:
+            if micros >= since:
+                return False
+            if rest.has_come(event):
+                return True
+    return False
+
+
+def _begins_before(library: Segmented, key: UUID, segment: int, since: int) -> bool:
+    begins = library.begins(key, segment)
+    if begins is not None:
+        return begins < since
+    try:
+        reader = library.open(key, segment)
+    except Malformed:
+        return False
+    if reader is None:
+        return False
+    with reader:
+        return next((micros < since for micros, _ in reader), False)

@@ -1,0 +1,251 @@
+"""Watching a recording while it is written: its spools grow, are followed by the next one, and are sealed meanwhile.
+
+A spool that is sealed under a watcher stays readable through the descriptor that it holds. A record that is not whole
+yet is waited for. Nothing here is known to the process that writes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Protocol
+from uuid import UUID
+from zlib import crc32
+
+from postern.domain.recorded import Kind, Moment, Tail
+from postern.errors import Malformed
+from postern.interception.events import End, Event
+from postern.recording import seek
+from postern.recording.layout import SPOOL_SUFFIX
+from postern.recording.reader import SegmentReader
+from postern.recording.records import CRC, MAX_PAYLOAD, PREFIX, Header, decode
+from postern.recording.rendering import Gap, Replay
+
+_READ = 256 * 1024  # bytes
+_PATIENCE = 2.0  # seconds in which what cannot be read may still become whole
+
+
+class Watched(seek.Segmented, Protocol):
+    def replay_of(self, protocol: str) -> tuple[Replay, bool]: ...
+
+
+class RecordingTail(Tail):
+    def __init__(self, library: Watched, key: UUID, since: int) -> None:
+        self._library = library
+        self._key = key
+        self._since = since
+        self._segment = 0
+        self._source: _Growing | _Whole | None = None
+        self._replay: Replay | None = None
+        self._rest: seek.Rest | None = None
+        self._micros = 0
+        self._stuck: float | None = None
+        self._ended = False
+        self._lock = threading.Lock()  # `close` may come while another thread reads
+        self._closed = False
+        self._settled = False
+
+    @property
+    def behind(self) -> int:
+        with self._lock:
+            return 0 if self._source is None else self._source.behind
+
+    @property
+    def ended(self) -> bool:
+        return self._ended
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            self._drop()
+
+    def read(self, *, settled: bool = False) -> list[Moment]:
+        """At most what _READ bytes of the recording tell, and one record."""
+        with self._lock:
+            self._settled = settled
+            return [] if self._closed else self._read()
+
+    def _drop(self) -> None:
+        if self._source is not None:
+            self._source.close()
+            self._source = None
+
+    def _read(self) -> list[Moment]:
+        found: list[Moment] = []
+        size = 0
+        while size < _READ and not self._ended:
+            record = self._next()
+            if record is None:
+                break
+            micros, event, length = record
+            self._micros = micros
+            size += length
+            if self._rest is None or self._rest.has_come(event):
+                found += [Moment(micros, kind, content) for kind, content in self._pieces(event)]
+        return found
+
+    def _pieces(self, event: Event | Gap) -> list[tuple[Kind, bytes]]:
+        return (self._replay or Replay(None)).pieces(event)
+
+    def _next(self) -> tuple[int, Event | Gap, int] | None:
+        """The next record and its size; None while there is none."""
+        if self._source is None:
+            gap = self._open()
+            if self._source is None:
+                return gap
+        try:
+            record = self._source.next()
+        except Malformed as error:
+            return self._give_up(error.message) if self._is_stuck() else None
+        if record is None:
+            return self._after_the_last()
+        self._stuck = None
+        if isinstance(record[1], End):
+            self._ended = not record[1].goes_on
+            self._leave()
+        return record
+
+    def _open(self) -> tuple[int, Event | Gap, int] | None:
+        """The next segment, once it is there; a Gap when it will not be."""
+        if self._segment == 0:
+            self._segment = seek.first_segment(self._library, self._key, self._since)
+        try:
+            reader = self._library.open(self._key, self._segment)
+        except Malformed as error:  # its header may be on its way
+            return self._give_up(error.message) if self._is_stuck() else None
+        if reader is None:
+            is_missing = self._library.exists(self._key, self._segment + 1) and self._is_stuck()
+            return self._give_up("it is missing") if is_missing else None
+        self._stuck = None
+        if self._replay is None and not self._begin(reader.header):
+            reader.close()
+            return None
+        self._source = _Growing(reader) if reader.name.endswith(SPOOL_SUFFIX) else _Whole(reader)
+        return None
+
+    def _begin(self, header: Header) -> bool:
+        """Whether rendering begins in this segment; False when it is an earlier one."""
+        self._replay, framed = self._library.replay_of(header.protocol)
+        if framed:
+            return True
+        first = seek.rendering_segment(self._library, self._key, self._segment, self._since)
+        self._rest = seek.Rest(first)
+        self._segment, before = first, self._segment
+        return first == before
+
+    def _after_the_last(self) -> tuple[int, Event | Gap, int] | None:
+        """A segment without its End: it is written still, or was cut."""
+        assert self._source is not None
+        if not self._source.is_whole and not self._library.exists(self._key, self._segment + 1):
+            return None
+        if not self._is_stuck():
+            return None
+        return self._give_up(self._source.damage or "it ends early")
+
+    def _give_up(self, reason: str) -> tuple[int, Event | Gap, int]:
+        gap = Gap(self._segment, reason)
+        self._leave()
+        return self._micros, gap, 0
+
+    def _leave(self) -> None:
+        self._drop()
+        self._segment += 1
+        self._stuck = None
+
+    def _is_stuck(self) -> bool:
+        """Whether it is, and has been for a while."""
+        now = time.monotonic()
+        if self._stuck is None:
+            self._stuck = now
+        return self._settled or now - self._stuck > _PATIENCE
+
+
+class _Whole:
+    """A sealed segment."""
+
+    is_whole = True
+
+    def __init__(self, reader: SegmentReader) -> None:
+        self._reader = reader
+        self._records = iter(reader)
+
+    @property
+    def behind(self) -> int:
+        return 0
+
+    @property
+    def damage(self) -> str:
+        return self._reader.damage
+
+    def next(self) -> tuple[int, Event, int] | None:
+        before = self._reader.intact
+        record = next(self._records, None)
+        return None if record is None else (*record, self._reader.intact - before)
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class _Growing:
+    """A spool behind its header. Only whole records are taken; the file may be cut back behind them."""
+
+    is_whole = False
+    damage = ""
+
+    def __init__(self, reader: SegmentReader) -> None:
+        self._descriptor = reader.detach()
+        self._at = reader.intact  # of the first byte of `_data`
+        self._data = b""
+        self._pos = 0
+
+    @property
+    def behind(self) -> int:
+        return max(0, os.fstat(self._descriptor).st_size - self._at - self._pos)
+
+    def next(self) -> tuple[int, Event, int] | None:
+        if not self._has(PREFIX.size):
+            return None
+        length, kind, micros = PREFIX.unpack_from(self._data, self._pos)
+        if length > MAX_PAYLOAD:
+            self._again()
+            raise Malformed(f"a record says it is {length} bytes long")
+        size = PREFIX.size + length + CRC.size
+        if not self._has(size):
+            return None
+        end = self._pos + size
+        body = memoryview(self._data)[self._pos : end - CRC.size]
+        if crc32(body) != CRC.unpack_from(self._data, end - CRC.size)[0]:
+            self._again()
+            raise Malformed("the checksum of a record is wrong")
+        event = decode(kind, bytes(body[PREFIX.size :]))
+        self._pos = end
+        return micros, event, size
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def _has(self, size: int) -> bool:
+        """Whether that many bytes are here, behind those that were taken."""
+        have = len(self._data) - self._pos
+        if have >= size:
+            return True
+        at = self._at + len(self._data)
+        more = [self._data[self._pos :]]
+        if os.fstat(self._descriptor).st_size - at < size - have:
+            return False
+        while have < size:
+            part = os.pread(self._descriptor, max(_READ, size - have), at)
+            if not part:
+                return False
+            more.append(part)
+            have += len(part)
+            at += len(part)
+        self._at += self._pos
+        self._data, self._pos = b"".join(more), 0
+        return True
+
+    def _again(self) -> None:
+        """What was read may have been cut back, and written anew."""
+        self._at += self._pos
+        self._data, self._pos = b"", 0

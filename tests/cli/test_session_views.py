@@ -1,0 +1,143 @@
+"""A session at a terminal as it is watched, played again and exported: a whole gateway, a real shell."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.gateway import wait_until
+from tests.support.running import Gateway, started
+
+ATTACK = r"printf '\033]52;c;eA==\007\033[6n\033[31mre''d\033[0m\n'"
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[Gateway]:
+    with started("--no-demo", "--gateway-commands") as made:
+        assert made.run("connections", "create", "shell", "--command", "bash --norc").returncode == 0
+        yield made
+
+
+class Terminal:
+    """A command at a terminal of its own."""
+
+    def __init__(self, gateway: Gateway, *arguments: str) -> None:
+        self.ours, theirs = pty.openpty()
+        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 95, 0, 0))
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "postern", *arguments],
+            env={**gateway.environment, "TERM": "xterm"},
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+        )
+        os.close(theirs)
+        self.shown = b""
+
+    def type(self, text: str) -> None:
+        os.write(self.ours, text.encode())
+
+    def shows(self, text: str, seconds: float = 15.0) -> None:
+        end = time.monotonic() + seconds
+        while text.encode() not in self.shown:
+            ready, _, _ = select.select([self.ours], [], [], max(end - time.monotonic(), 0))
+            assert ready, self.shown
+            self.shown += os.read(self.ours, 65536)
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.ours)
+
+
+@pytest.fixture
+def sit(gateway: Gateway) -> Iterator[Callable[..., Terminal]]:
+    made: list[Terminal] = []
+
+    def open_one(*arguments: str) -> Terminal:
+        made.append(Terminal(gateway, *arguments))
+        return made[-1]
+
+    yield open_one
+    for one in made:
+        one.close()
+
+
+def newest(gateway: Gateway) -> dict[str, str]:
+    found: dict[str, str] = json.loads(gateway.run("sessions", "list", "--limit", "1", "--json").stdout)["data"][0]
+    return found
+
+
+def test_watched_replayed_and_exported(sit: Callable[..., Terminal], gateway: Gateway, tmp_path: Path) -> None:
+    sitting = sit("connect", "shell")
+    sitting.shows("bash-")
+    session = newest(gateway)["id"]
+    watching = sit("sessions", "watch", session)
+    watching.shows("bash-")
+    sitting.type(f"{ATTACK}; exit\r")
+    watching.shows("\x1b[31mred\x1b[0m")
+    watching.shows("the session has ended: client_closed")
+    assert watching.process.wait(10) == 0
+    wait_until(lambda: newest(gateway)["status"] == "done", 10)
+
+    replayed = sit("sessions", "replay", session, "--max-pause", "0.05s")
+    replayed.shows("\x1b[31mred\x1b[0m")
+    assert replayed.process.wait(10) == 0
+    for shown in (watching.shown, replayed.shown):
+        assert b"\x1b]52" not in shown
+        assert b"\x1b[6n" not in shown
+    raw = gateway.run("sessions", "replay", session, "--raw", "--speed", "1000")
+    assert "\x1b]52;c;eA==\x07\x1b[6n" in raw.stdout
+
+    file = tmp_path / "session.cast"
+    assert gateway.run("sessions", "export", session, "--format", "asciicast", "-o", str(file)).returncode == 0
+    header, *events = [json.loads(line) for line in file.read_text().splitlines()]
+    assert (header["version"], header["width"], header["height"]) == (2, 95, 25)
+    printed = "".join(text for _, code, text in events if code == "o")
+    assert "\x1b]52;c;eA==\x07\x1b[6n\x1b[31mred\x1b[0m" in printed
+    assert [text for _, code, text in events if code == "m"] == [f"{ATTACK}; exit"]
+    assert gateway.run("sessions", "export", session, "-o", str(file)).returncode == 2  # it is there already
+
+
+def test_keys_of_a_replay(sit: Callable[..., Terminal], gateway: Gateway) -> None:
+    sitting = sit("connect", "shell")
+    sitting.shows("bash-")
+    sitting.type("sleep 3; echo la''ter; exit\r")
+    sitting.shows("later")
+    session = newest(gateway)["id"]
+    wait_until(lambda: newest(gateway)["status"] == "done", 10)
+    replayed = sit("sessions", "replay", session)
+    replayed.shows("sleep 3")
+    begun = time.monotonic()
+    for _ in range(3):
+        replayed.type(".")
+        time.sleep(0.2)
+    replayed.shows("later")
+    assert time.monotonic() - begun < 2.5
+    assert replayed.process.wait(10) == 0
+
+
+def test_a_kill_is_seen_by_who_watches_within_two_seconds(sit: Callable[..., Terminal], gateway: Gateway) -> None:
+    """By the API's process, which is not the one that has the session."""
+    sitting = sit("connect", "shell")
+    sitting.shows("bash-")
+    session = newest(gateway)["id"]
+    watching = sit("sessions", "watch", session)
+    watching.shows("bash-")
+    assert gateway.run("sessions", "kill", session).returncode == 0
+    sitting.shows("this session was killed", 2.0)
+    watching.shows("the session has ended: ", 2.0)
+    assert watching.process.wait(5) == 0

@@ -1,0 +1,116 @@
+"""Beginning to read in the middle of a recording."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from postern.domain.recorded import Moment, Place, placed
+from postern.interception.events import Completed, Event, Operation, Resized, Shown
+from postern.protocols.terminal import messages as m
+from postern.protocols.terminal.lens import TerminalLens
+from postern.recording.layout import spool_folder
+from postern.recording.library import Library
+from postern.recording.recorder import Recorder
+from postern.recording.records import Header
+from postern.recording.segments import Segments
+
+from .conftest import MakeSegments
+from .test_library import Lines
+
+COUNT = 60
+
+
+def exchange(number: int) -> list[tuple[int, Event]]:
+    """Its answer comes in two reads, cut in the middle of a line."""
+    at = number * 1000
+    return [
+        (at, Operation(number, f"select {number}")),
+        (at + 200, Shown(b"row %d\nro" % number)),
+        (at + 300, Shown(b"w %d again\n" % number)),
+        (at + 300, Completed(number, f"SELECT {number}", 2)),
+    ]
+
+
+@pytest.fixture
+def written(make_segments: MakeSegments) -> Segments:
+    segments = make_segments(most=1000)
+    recorder = Recorder(segments, 1 << 20)
+    for number in range(1, COUNT + 1):
+        for micros, event in exchange(number):
+            recorder.record(event, micros)
+    return segments
+
+
+@pytest.fixture
+def library(home: Path, header: Header, written: Segments) -> Library:
+    return Library(home, {"postgres": Lines})
+
+
+@pytest.mark.parametrize("since", [0, 1, 5_000, 30_200, 30_300, 59_999, 61_000, 10**9])
+def test_what_is_read_from_the_middle_is_what_is_there(library: Library, header: Header, since: int) -> None:
+    whole = [moment for moment in library.moments(header.session) if moment.micros >= since]
+    assert [moment for moment in library.moments(header.session, since) if moment.micros >= since] == whole
+    exchanges = [one for one in library.exchanges(header.session) if one.micros >= since]
+    assert [one for one in library.exchanges(header.session, since) if one.micros >= since] == exchanges
+
+
+def test_little_is_read_of_what_is_before(library: Library, header: Header) -> None:
+    first = next(library.moments(header.session, 50_000))
+    assert 40_000 < first.micros < 50_000
+    assert first.content == b"select %d" % (first.micros // 1000)  # rendering began at a request
+
+
+def test_rendering_does_not_begin_within_an_answer(make_segments: MakeSegments, home: Path, header: Header) -> None:
+    """One answer over many segments: there is no later place to begin at."""
+    segments = make_segments(most=500)
+    recorder = Recorder(segments, 1 << 20)
+    recorder.record(Operation(1, "copy"), 0)
+    for number in range(100):
+        recorder.record(Shown(b"half of a li"), number * 1000 + 1)
+        recorder.record(Shown(b"ne\n"), number * 1000 + 2)
+    library = Library(home, {"postgres": Lines})
+    found = [moment for moment in library.moments(header.session, 90_000) if moment.micros >= 90_000]
+    assert found[0] == Moment(90_002, "o", b"half of a line\n")
+
+
+def test_frames_are_rendered_from_anywhere(make_segments: MakeSegments, home: Path, header: Header) -> None:
+    segments = make_segments(most=500)
+    recorder = Recorder(segments, 1 << 20)
+    recorder.record(Resized(80, 24), 0)
+    for number in range(100):
+        recorder.record(Shown(m.frame(m.STDOUT, b"%d\r\n" % number)), number * 1000)
+    library = Library(home, {"postgres": TerminalLens}, framed=("postgres",))
+    first = next(library.moments(header.session, 90_000))
+    assert first.micros > 60_000
+    assert next(library.moments(header.session)) == Moment(0, "r", b"80x24")
+    assert [kind for _, kind, _ in library.events(header.session)] == ["o"] * 100  # the spec knows no sizes
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut"])
+def test_damage_before_the_place_is_not_in_the_way(
+    library: Library, header: Header, home: Path, written: Segments, damage: str
+) -> None:
+    paths = sorted([*spool_folder(home, "w1").iterdir(), *home.glob("recordings/*/*/*")], key=lambda path: path.name)
+    whole = [moment for moment in library.moments(header.session, 50_000) if moment.micros >= 50_000]
+    broken = paths[3]
+    if damage == "gone":
+        shutil.move(broken, broken.with_suffix(".away"))
+    else:
+        broken.write_bytes(broken.read_bytes()[:100])
+    found = [moment for moment in library.moments(header.session, 50_000) if moment.micros >= 50_000]
+    assert found == whole
+    told = [moment for moment in library.moments(header.session) if b"segment 4" in moment.content]
+    assert len(told) == 1
+    after = [moment for moment in library.moments(header.session) if moment.micros >= 50_000]
+    assert [one for one in after if one.kind == "i"] == [one for one in whole if one.kind == "i"]
+
+
+def test_places_tell_apart_what_happened_at_once() -> None:
+    items = [Moment(5, "o", b"a"), Moment(5, "e", b"b"), Moment(5, "o", b"c"), Moment(6, "o", b"d")]
+    found = list(placed(items, Place()))
+    assert [str(place) for place, _ in found] == ["5-1", "5-2", "5-3", "6-1"]
+    for number, (place, _) in enumerate(found):
+        assert [item for _, item in placed(items, place)] == items[number + 1 :]

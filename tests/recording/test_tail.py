@@ -1,0 +1,187 @@
+"""Watching a recording while another one writes it."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from postern.domain.recorded import Moment
+from postern.interception.events import Operation, Shown
+from postern.recording import tail
+from postern.recording.layout import spool_folder, spool_path
+from postern.recording.library import Library
+from postern.recording.recorder import Recorder
+from postern.recording.records import Header, encode
+from postern.recording.recovery import recover
+from postern.recording.spool import Spool
+from postern.recording.tail import RecordingTail
+
+from .conftest import MakeSegments
+from .test_segments import TEXTS, filled, finish, until
+
+
+@pytest.fixture
+def library(home: Path) -> Library:
+    return Library(home, {})
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tail, "_PATIENCE", 0.1)
+
+
+def texts(moments: list[Moment]) -> list[str]:
+    return [moment.content.decode() for moment in moments]
+
+
+def read_all(watched: RecordingTail, within: float = 5.0) -> list[Moment]:
+    """Until it has ended, or nothing came for a moment."""
+    found: list[Moment] = []
+    quiet = time.monotonic() + 0.4
+    end = time.monotonic() + within
+    while not watched.ended and time.monotonic() < min(quiet, end):
+        more = watched.read()
+        found += more
+        if more:
+            quiet = time.monotonic() + 0.4
+        time.sleep(0.01)
+    return found
+
+
+def test_what_comes_is_seen_once_and_in_order(make_segments: MakeSegments, library: Library, header: Header) -> None:
+    watched = library.tail(header.session)
+    assert watched.read() == []  # it has not begun
+    segments = make_segments(most=300)
+    recorder = Recorder(segments, 1000)
+    found: list[str] = []
+    for number, text in enumerate(TEXTS):
+        recorder.record(Operation(number, text), number * 1000)
+        found += texts(watched.read())
+    finish(segments)
+    found += texts(read_all(watched))
+    assert found == TEXTS
+    assert watched.ended
+    assert watched.read() == []
+    watched.close()
+
+
+def test_a_session_that_has_ended_is_all_there(make_segments: MakeSegments, library: Library, header: Header) -> None:
+    segments = filled(make_segments, most=300)
+    finish(segments)
+    watched = library.tail(header.session)
+    assert texts(read_all(watched)) == TEXTS
+    assert watched.ended
+
+
+def test_it_begins_before_the_moment_that_is_asked_for(make_segments: MakeSegments, home: Path, header: Header) -> None:
+    finish(filled(make_segments, most=300))
+    watched = Library(home, {}, framed=("postgres",)).tail(header.session, 30_000)
+    found = read_all(watched)
+    assert 20_000 < found[0].micros < 30_000
+    assert texts(found) == TEXTS[-len(found) :]
+
+
+def test_a_record_that_is_not_whole_is_waited_for(library: Library, home: Path, header: Header) -> None:
+    spool = Spool.create(spool_path(home, "w1", header.session), header)
+    watched = library.tail(header.session)
+    record = encode(Operation(1, "select 1"), 5)
+    spool.append(record[:20])
+    assert watched.read() == []
+    spool.append(record[20:])
+    assert texts(watched.read()) == ["select 1"]
+    spool.close()
+
+
+def test_a_record_that_was_cut_back_and_written_anew_is_read_anew(library: Library, home: Path, header: Header) -> None:
+    """As a full disk makes them: the half of a record is taken away again."""
+    spool = Spool.create(spool_path(home, "w1", header.session), header)
+    watched = library.tail(header.session)
+    garbage = bytearray(encode(Operation(1, "x" * 50), 5))
+    garbage[-10] ^= 1
+    spool.append(bytes(garbage))
+    assert watched.read() == []
+    os.truncate(spool.path, spool.size - len(garbage))
+    with spool.path.open("ab") as file:
+        file.write(encode(Operation(1, "good"), 5))
+    assert texts(watched.read()) == ["good"]
+    spool.close()
+
+
+def test_damage_is_told_and_the_next_segment_is_read(
+    make_segments: MakeSegments, library: Library, header: Header, home: Path
+) -> None:
+    segments = filled(make_segments, most=300)
+    until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)
+    second = next(iter(home.glob("recordings/*/*/*.000002.rec.zst")))
+    second.write_bytes(second.read_bytes()[:-30])
+    watched = library.tail(header.session)
+    finish(segments)
+    found = texts(read_all(watched))
+    assert len([text for text in found if "segment 2" in text]) == 1
+    assert found[-1] == TEXTS[-1]
+    assert watched.ended
+
+
+def test_what_is_settled_is_not_waited_for(
+    make_segments: MakeSegments, library: Library, header: Header, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tail, "_PATIENCE", 1000.0)
+    finish(filled(make_segments, most=300))
+    next(iter(home.glob("recordings/*/*/*.000002.rec.zst"))).unlink()
+    watched = library.tail(header.session)
+    found: list[str] = []
+    while more := watched.read(settled=True):
+        found += texts(more)
+    assert watched.ended
+    assert len([text for text in found if "segment 2" in text]) == 1
+    assert found[-1] == TEXTS[-1]
+
+
+def test_a_session_whose_worker_died_is_watched_to_its_end(
+    make_segments: MakeSegments, library: Library, header: Header, home: Path
+) -> None:
+    segments = make_segments()
+    Recorder(segments, 1000).record(Operation(1, "select 1"), 5)
+    watched = library.tail(header.session)
+    assert texts(watched.read()) == ["select 1"]
+    segments.spool.close()
+    recover(spool_folder(home, "w1"))
+    found = read_all(watched)
+    assert "gateway stopped" in texts(found)[0]
+    assert watched.ended
+
+
+def test_how_far_behind_it_is(make_segments: MakeSegments, library: Library, header: Header) -> None:
+    segments = make_segments()
+    recorder = Recorder(segments, 1 << 20)
+    recorder.record(Shown(b"x"), 1)
+    watched = library.tail(header.session)
+    watched.read()
+    assert watched.behind == 0
+    for at in range(3):
+        recorder.record(Shown(b"y" * 100_000), at)
+    assert watched.behind > 300_000
+
+
+@pytest.mark.slow
+def test_nothing_is_lost_while_segments_come_and_go(
+    make_segments: MakeSegments, library: Library, header: Header
+) -> None:
+    segments = make_segments(most=2_000)
+    recorder = Recorder(segments, 1 << 30)
+    wanted = [f"{number}" for number in range(20_000)]
+
+    def write() -> None:
+        for number, text in enumerate(wanted):
+            recorder.record(Operation(number, text), number)
+        finish(segments)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    found = texts(read_all(library.tail(header.session), within=60))
+    writer.join()
+    assert found == wanted
