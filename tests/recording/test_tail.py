@@ -116,7 +116,7 @@ def test_damage_is_told_and_the_next_segment_is_read(
 ) -> None:
     segments = filled(make_segments, most=300)
     until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)
-    second = next(iter(home.glob("recordings/*/*/*.000002.rec.zst")))
+    second = next(iter(home.glob("sealed/*/*/*.000002.rec.zst")))
     second.write_bytes(second.read_bytes()[:-30])
     watched = library.tail(header.session)
     finish(segments)
@@ -131,7 +131,7 @@ def test_what_is_settled_is_not_waited_for(
 ) -> None:
     monkeypatch.setattr(tail, "_PATIENCE", 1000.0)
     finish(filled(make_segments, most=300))
-    next(iter(home.glob("recordings/*/*/*.000002.rec.zst"))).unlink()
+    next(iter(home.glob("sealed/*/*/*.000002.rec.zst"))).unlink()
     watched = library.tail(header.session)
     found: list[str] = []
     while more := watched.read(settled=True):
