@@ -93,7 +93,7 @@ def test_frames_are_rendered_from_anywhere(make_segments: MakeSegments, home: Pa
 def test_damage_before_the_place_is_not_in_the_way(
     library: Library, header: Header, home: Path, written: Segments, damage: str
 ) -> None:
-    paths = sorted([*spool_folder(home, "w1").iterdir(), *home.glob("recordings/*/*/*")], key=lambda path: path.name)
+    paths = sorted([*spool_folder(home, "w1").iterdir(), *home.glob("sealed/*/*/*")], key=lambda path: path.name)
     whole = [moment for moment in library.moments(header.session, 50_000) if moment.micros >= 50_000]
     broken = paths[3]
     if damage == "gone":
