@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -86,6 +87,10 @@ class Network:
             self._carrier.kill()
             self._carrier.wait()
         subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
+        # The kernel takes the link away a moment later, and the next network may get its name.
+        end = time.monotonic() + 5
+        while Path(f"/sys/class/net/{self._link}").exists() and time.monotonic() < end:
+            time.sleep(0.01)
 
     @contextmanager
     def frozen(self) -> Iterator[None]:
