@@ -35,6 +35,8 @@ OPEN = {
     ("POST", "/api/localauth/register"),
     ("POST", "/api/localauth/second-factor"),
     ("POST", "/api/localauth/setup"),
+    ("GET", "/api/sessions/{session_id}/download"),  # by its signed link: test_session_downloads.py
+    ("HEAD", "/api/sessions/{session_id}/download"),
 }
 
 
