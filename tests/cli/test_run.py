@@ -33,7 +33,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Declaration]:
         found.append(declaration)
 
     monkeypatch.setattr(wiring, "serve", serve)
-    monkeypatch.setattr("postern.wiring.declared.hide_from_own_user", lambda: None)  # it would hide the tests
     return found
 
 

@@ -289,9 +289,10 @@ async def test_attack_a_key_comes_with_instances_without_end(
     late = AgentHere(material)
     late.want(worker)
     await asyncio.sleep(0.5)
-    assert len(worker.tunnels._instances[AGENT]) == 2
-    assert not late.held.held
+    known = worker.tunnels._instances[AGENT]
+    assert len(known) == 2
+    assert late.held._hello["instance"] not in known
     await several[0].held.close("done")
-    await until(lambda: bool(late.held.held))
+    await until(lambda: late.held._hello["instance"] in worker.tunnels._instances[AGENT])
     for here in (*several[1:], late):
         await here.held.close("done")

@@ -18,9 +18,9 @@ from postern.domain.api_key import PREFIX
 from postern.domain.login import ClientKind
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.errors import Denied, Malformed, Unauthenticated
-from postern.services.identity.authentication import MUST_ENROL
+from postern.errors import Malformed, Unauthenticated
 from postern.services.identity.authentication import Caller as WholeCaller
+from postern.services.identity.authentication import require_enrolled
 from postern.services.identity.logins import ClientFacts
 
 __all__ = ["Address", "Caller", "CallerInFull", "EnrollingCaller", "Facts", "Use", "services_of"]
@@ -87,8 +87,7 @@ def _sent(credentials: HTTPAuthorizationCredentials | None, api_key: str | None)
 async def caller_of(request: Request) -> WholeCaller:
     """Who asks, and by what. Raises Denied for one who must enrol a second factor first, and as `authenticated`."""
     caller = await authenticated(request)
-    if caller.must_enrol:
-        raise Denied(MUST_ENROL)
+    require_enrolled(caller)
     return caller
 
 

@@ -59,7 +59,6 @@ class Text:
     """The first `limit` bytes of what is added."""
 
     limit: int
-    truncated: bool = False
     _kept: list[bytes] = field(default_factory=list)
     _size: int = 0
 
@@ -68,7 +67,10 @@ class Text:
         if room > 0:
             self._kept.append(content[:room])
         self._size += len(content)
-        self.truncated = self._size > self.limit
+
+    @property
+    def truncated(self) -> bool:
+        return self._size > self.limit
 
     def __str__(self) -> str:
         return b"".join(self._kept).decode(errors="ignore" if self.truncated else "replace")

@@ -20,41 +20,14 @@ _PREFIX = "envvar:"
 _LOADERS = frozenset(
     {
         *("PATH", "HOME", "SHELL", "TMPDIR", "IFS", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS", "CDPATH", "ZDOTDIR"),
-        *(
-            "PROMPT_COMMAND",
-            "PS0",
-            "PS1",
-            "PS2",
-            "PS4",
-            "INPUTRC",
-            "IRBRC",
-            "TERMINFO",
-            "GCONV_PATH",
-            "LOCPATH",
-            "NLSPATH",
-        ),
-        *("CLASSPATH", "PHPRC", "OPENSSL_CONF", "ERL_FLAGS", "EXINIT", "VIMINIT", "BROWSER", "HOSTALIASES"),
+        *("PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4", "INPUTRC", "IRBRC", "PHPRC", "EXINIT", "VIMINIT", "TERMINFO"),
+        *("GCONV_PATH", "LOCPATH", "NLSPATH", "CLASSPATH", "ERL_FLAGS", "BROWSER", "HOSTALIASES", "OPENSSL_CONF"),
     }
 )
 _LOADER_PREFIXES = (
-    *("LD_", "DYLD_", "BASH_FUNC_", "MALLOC_", "GIT_", "POSTERN_", "PYTHON", "PERL5", "RUBY", "GEM_", "BUNDLE_"),
-    *(
-        "NODE_",
-        "NPM_",
-        "LUA_",
-        "PHP_INI",
-        "JAVA_TOOL",
-        "LESS",
-        "XDG_",
-        "SSL_",
-        "AWS_ENDPOINT",
-        "AWS_C",
-        "AWS_S",
-        "PSQL",
-        "PGHOST",
-        "PGPORT",
-    ),
-    *("PGSERVICE", "PGSYSCONF", "PGOPTIONS", "PGSSL", "MYSQL_", "LIBMYSQL"),
+    *("LD_", "DYLD_", "MALLOC_", "BASH_FUNC_", "XDG_", "LESS", "GIT_", "PYTHON", "PERL5", "RUBY", "GEM_", "BUNDLE_"),
+    *("NODE_", "NPM_", "LUA_", "PHP_INI", "JAVA_TOOL", "SSL_", "AWS_ENDPOINT", "AWS_C", "AWS_S", "POSTERN_"),
+    *("PSQL", "PGHOST", "PGPORT", "PGSERVICE", "PGSYSCONF", "PGOPTIONS", "PGSSL", "MYSQL_", "LIBMYSQL"),
 )
 _LOADER_ENDINGS = ("PAGER", "EDITOR", "VISUAL", "_PROXY", "_OPTIONS", "_OPTS", "_PRELOAD")
 
@@ -97,7 +70,8 @@ def check_variables(variables: Mapping[str, str], field: str = "env_vars") -> di
     for name, value in variables.items():
         if not is_variable(name):
             raise Invalid(
-                f"{field}: {name[:64]!r} cannot be set: it is no name of a variable, or decides which code runs",
+                f"{field}: {name[:64]!r} cannot be set: it is no name of a variable, or decides which code runs "
+                "or whom it talks to; an administrator can make it a secret of the connection",
                 field=field,
             )
         if "\0" in value or not _is_utf8(value):

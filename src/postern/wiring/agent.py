@@ -37,7 +37,6 @@ log = logging.getLogger(__name__)
 
 def run(settings: AgentSettings, environ: Mapping[str, str]) -> None:
     """Until it is told to stop, or its key is refused for good: raises Unauthenticated then, Misconfigured at once."""
-    hide_from_own_user()  # the commands that it runs are of this user, too
     key = AgentKey.read(settings.key)
     if key.mode is AgentMode.EMBEDDED:
         raise Misconfigured(
@@ -57,6 +56,7 @@ def local_policy(settings: AgentSettings) -> LocalPolicy:
 
 def serve(key: AgentKey, reach: Reaching, grace: float, declaration: Declaration | None = None) -> None:
     """Until it is told to stop. Raises what `attend` does."""
+    hide_from_own_user()  # the commands that it runs are of this user, too
     uvloop.run(_serve(key, Orders(reach), grace, declaration))
 
 

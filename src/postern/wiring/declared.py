@@ -18,7 +18,6 @@ from postern.domain.connection import ConnectionType
 from postern.domain.declaration import Declaration
 from postern.domain.secret import Secret
 from postern.errors import Misconfigured
-from postern.process import hide_from_own_user
 from postern.settings import AgentSettings
 from postern.wiring import agent
 
@@ -40,7 +39,6 @@ class Wanted:
 def run(settings: AgentSettings, environ: Mapping[str, str], wanted: Wanted) -> None:
     """Until it is told to stop. Raises Misconfigured or Invalid at once; Unauthenticated, Malformed or Conflict when
     the gateway refuses it for good."""
-    hide_from_own_user()
     key = AgentKey.read(settings.key)
     if key.mode is not AgentMode.EMBEDDED:
         raise Misconfigured(

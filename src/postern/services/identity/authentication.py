@@ -75,8 +75,7 @@ class Authentication:
         """`address` is the client's. Raises Unauthenticated, Unavailable, and Denied for one who must enrol a second
         factor first."""
         found = await self.enrolling_caller(token, address=address)
-        if found.must_enrol:
-            raise Denied(MUST_ENROL)
+        require_enrolled(found)
         return found
 
     async def enrolling_caller(self, token: Secret, *, address: str) -> Caller:
@@ -94,3 +93,9 @@ class Authentication:
             return Caller(principal)
         login, account = await self._logins.authenticate(token)
         return Caller(account.principal, login=login, must_enrol=await self._factors.is_missing(login))
+
+
+def require_enrolled(caller: Caller) -> None:
+    """Raises Denied for one who must enrol a second factor first."""
+    if caller.must_enrol:
+        raise Denied(MUST_ENROL)

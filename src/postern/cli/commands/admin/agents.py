@@ -7,6 +7,7 @@ from postern.cli.api import client
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, told, yes_option
 from postern.client.shapes import Row
+from postern.domain.agent import AgentMode
 
 _COLUMNS = [
     ("name", "name"),
@@ -114,7 +115,7 @@ def _show_key(made: Row) -> None:
     click.echo(made["key"])
     by = (
         "`postern run -- COMMAND` or `postern run --postgres VARIABLE`"
-        if "mode=embedded" in made["key"]
+        if made["mode"] == AgentMode.EMBEDDED
         else "`postern agent`"
     )
     click.echo(f"Start {made['name']} by {by} with it in POSTERN_KEY; the key is shown this once.", err=True)
