@@ -62,7 +62,9 @@ def compiled() -> list[object]:
     from mypyc.build import mypycify
 
     os.environ["MYPYPATH"] = "src"
-    return list(mypycify([f"src/postern/{name}" for name in HOT], opt_level="3", debug_level="0"))
+    # A build has no libraries at hand; `make lint` checks their types, and no compiled file uses one.
+    files = ["--ignore-missing-imports", *(f"src/postern/{name}" for name in HOT)]
+    return list(mypycify(files, opt_level="3", debug_level="0"))
 
 
 class AllOrNothing(build_ext):
