@@ -1,0 +1,93 @@
+"""The tables."""
+
+from __future__ import annotations
+
+from postern.store.schema.base import Utc, metadata
+from postern.store.schema.people import (
+    api_keys,
+    groups,
+    logins,
+    machines,
+    orgs,
+    second_factors,
+    token_keys,
+    user_groups,
+    users,
+    vouchers,
+)
+from postern.store.schema.recordings import checkpoint_anchors, checkpoints, leases, ledger, ledger_keys, segments
+from postern.store.schema.server import (
+    audit_log,
+    data_keys,
+    deliveries,
+    idempotency_keys,
+    org_settings,
+    sinks,
+    untold_entries,
+)
+from postern.store.schema.sessions import (
+    session_counts,
+    session_maskings,
+    session_starts,
+    session_texts,
+    sessions,
+    unread_sessions,
+)
+from postern.store.schema.targets import (
+    access_rule_connections,
+    access_rule_groups,
+    access_rules,
+    agents,
+    connection_guardrails,
+    connections,
+    credentials,
+    errands,
+    guardrails,
+    relay_workers,
+    resources,
+)
+
+__all__ = [
+    "Utc",
+    "access_rule_connections",
+    "access_rule_groups",
+    "access_rules",
+    "agents",
+    "api_keys",
+    "audit_log",
+    "checkpoint_anchors",
+    "checkpoints",
+    "connection_guardrails",
+    "connections",
+    "credentials",
+    "data_keys",
+    "deliveries",
+    "errands",
+    "groups",
+    "guardrails",
+    "idempotency_keys",
+    "leases",
+    "ledger",
+    "ledger_keys",
+    "logins",
+    "machines",
+    "metadata",
+    "org_settings",
+    "orgs",
+    "relay_workers",
+    "resources",
+    "second_factors",
+    "segments",
+    "session_counts",
+    "session_maskings",
+    "session_starts",
+    "session_texts",
+    "sessions",
+    "sinks",
+    "token_keys",
+    "unread_sessions",
+    "untold_entries",
+    "user_groups",
+    "users",
+    "vouchers",
+]

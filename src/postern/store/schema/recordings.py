@@ -1,0 +1,116 @@
+"""Stored segments, the ledger over all sessions, and the leases of those who keep them."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+    Uuid,
+)
+
+from postern.store.schema.base import Utc, metadata, owner
+from postern.store.schema.sessions import sessions
+
+# What of recordings is in the blob store (domain.segment.Segment).
+segments = Table(
+    "segments",
+    metadata,
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    owner(),
+    Column("digest", LargeBinary(32), nullable=False),
+    Column("chain", LargeBinary(32), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("stored_size", BigInteger, nullable=False),
+    Column("begins", BigInteger, nullable=False),
+    Column("ends", BigInteger, nullable=False),
+    Column("operations", Integer, nullable=False),
+    Column("is_last", Boolean, nullable=False),
+    Column("place", String(1024), nullable=False),
+    Column("stored_at", Utc, nullable=False),
+    Column("damage", Text, nullable=False),
+    Column("refused", Integer, nullable=False),
+)
+
+# What the ledger has still to be told of.
+for _what in ("opened", "closed"):
+    _entry = sessions.c[f"{_what}_entry"]
+    _since = sessions.c.start_date if _what == "opened" else sessions.c.end_date
+    Index(
+        f"ix_sessions_not_{_what}",
+        _since,
+        sessions.c.id,
+        sqlite_where=_entry.is_(None),
+        postgresql_where=_entry.is_(None),
+    )
+
+# What happened to sessions, in one row for each organisation (domain.ledger). Nothing refers to a session by a foreign
+# key: an entry outlives what it is about.
+ledger = Table(
+    "ledger",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("at", Utc, nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("session_id", Uuid),
+    Column("content", LargeBinary, nullable=False),
+    Column("hash", LargeBinary(32), nullable=False),
+    Index(None, "org_id", "at"),
+)
+
+ledger_keys = Table(
+    "ledger_keys",
+    metadata,
+    Column("id", String(64), primary_key=True),  # the fingerprint
+    owner(),
+    Column("public", LargeBinary(32), nullable=False),
+    Column("private", LargeBinary, nullable=False),  # sealed
+    Column("created_at", Utc, nullable=False),
+    Column("retired_at", Utc),
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("hash", LargeBinary(32), nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("key", String(64), nullable=False),
+    Column("signature", LargeBinary(64), nullable=False),
+    Column("introduces", LargeBinary(32)),
+)
+
+# Whether checkpoints have reached the anchors that were set up when they were made.
+checkpoint_anchors = Table(
+    "checkpoint_anchors",
+    metadata,
+    Column("org_id", Uuid, primary_key=True),
+    Column("number", BigInteger, primary_key=True, autoincrement=False),
+    Column("anchor", String(16), primary_key=True),
+    Column("attempts", Integer, nullable=False),
+    Column("next_at", Utc, nullable=False),
+    Column("done_at", Utc),
+    Column("error", Text, nullable=False),
+    ForeignKeyConstraint(["org_id", "number"], ["checkpoints.org_id", "checkpoints.number"], ondelete="CASCADE"),
+    Index(None, "done_at", "next_at"),
+)
+
+# Work that one process at a time does, whichever machine it is on.
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("holder", String(128), nullable=False),
+    Column("until", Utc, nullable=False),
+)
