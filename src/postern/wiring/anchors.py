@@ -31,7 +31,7 @@ def _bucket(settings: Settings) -> Anchor:
     try:
         from postern.integrations.anchors.bucket import BucketAnchor
     except ImportError:
-        raise Misconfigured("a bucket of anchors needs boto3; run: pip install 'postern[aws]'") from None
+        raise Misconfigured("a bucket of anchors needs boto3; run: pip install boto3") from None
     return BucketAnchor(settings.anchor_bucket, timedelta(days=settings.anchor_retention), _now)
 
 

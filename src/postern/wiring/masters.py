@@ -70,7 +70,7 @@ def _kms(where: str) -> MasterKey:
     try:
         from postern.integrations.kms_aws import KmsMaster
     except ImportError:
-        raise Misconfigured("a master key in AWS KMS needs boto3; run: pip install 'postern[aws]'") from None
+        raise Misconfigured("a master key in AWS KMS needs boto3; run: pip install boto3") from None
     return KmsMaster(where)
 
 

@@ -50,7 +50,7 @@ _KINDS: dict[str, Callable[[Environment], SecretSource]] = {
     "_vaultkv2": _vault(2),
 }
 CLOUDS = ("aws", "azure", "gcp")
-_EXTRAS = {f"_{cloud}": f"postern[{cloud}]" for cloud in CLOUDS}
+_LIBRARIES = {"_aws": "boto3", "_azure": "azure-identity", "_gcp": "google-auth[requests]"}
 
 
 class Sources:
@@ -108,4 +108,4 @@ class Sources:
         try:
             return _KINDS[kind](self._environ)
         except ImportError:
-            raise Unavailable(f"the agent lacks a library; run: pip install '{_EXTRAS[kind]}' where it runs") from None
+            raise Unavailable(f"the agent lacks a library; run: pip install '{_LIBRARIES[kind]}' where it runs") from None
