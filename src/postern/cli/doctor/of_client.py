@@ -111,7 +111,9 @@ def _version(theirs: str) -> list[Finding]:
     if theirs == __version__:
         return ok("version", f"{__version__}, as the gateway")
     what = f"this is {__version__}, and the gateway {theirs}"
-    return warning("version", what, "the newer one may know what the older does not", "pip install --upgrade postern")
+    return warning(
+        "version", what, "the newer one may know what the older does not", "install the same version on both"
+    )
 
 
 def _proxies(environ: Mapping[str, str]) -> list[Finding]:

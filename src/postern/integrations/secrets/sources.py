@@ -108,4 +108,5 @@ class Sources:
         try:
             return _KINDS[kind](self._environ)
         except ImportError:
-            raise Unavailable(f"the agent lacks a library; run: pip install '{_LIBRARIES[kind]}' where it runs") from None
+            needed = f"pip install '{_LIBRARIES[kind]}'"
+            raise Unavailable(f"the agent lacks a library; run: {needed} where it runs") from None
