@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py')
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# What runs compiled where it can be is tested both ways; real clients meet what is installed.
+# What runs compiled where it can be is tested both ways, the second time by continuous integration and `make test-all`:
+# compiling takes longer than most tests do. There, real clients meet what is installed.
 HOT_TESTS := tests/interception tests/inspection/test_*.py tests/protocols tests/relay tests/recording tests/transport tests/e2e \
 	$(filter-out %/test_interceptor.py,$(wildcard tests/inspection/masking/test_*.py))
 
@@ -21,8 +22,8 @@ help: ## this list
 up: $(VENV)/.installed ## install, and run the gateway with its demo database (Ctrl-C stops it)
 	@exec $(BIN)/postern up
 
-test: lint services test-compiled ## lint, types and the fast tests
-	@$(PYTEST) -m "$(SELECT)" --ignore=tests/e2e
+test: lint services $(if $(CI),test-compiled) ## lint, types and the fast tests
+	@$(PYTEST) -m "$(SELECT)" $(if $(CI),--ignore=tests/e2e)
 
 test-all: export POSTERN_TEST_EXAMPLES = thorough
 test-all: lint services $(VENV)/.installed ## everything, the slow and the huge tests too
