@@ -75,7 +75,8 @@ def show(report: Report) -> None:
         click.echo(f"FOUND {finding.what}: {one_line(finding.message)}")
     if report.count > len(report.findings):
         click.echo(f"and {report.count - len(report.findings)} more findings")
-    click.echo("Nothing was changed." if report.is_good else f"{report.count} findings: the record is not as it was.")
+    found = "1 finding" if report.count == 1 else f"{report.count} findings"
+    click.echo("Nothing was changed." if report.is_good else f"{found}: the record is not as it was.")
 
 
 def _not_proven(report: Report) -> list[str]:

@@ -85,7 +85,7 @@ class SegmentReader:
         try:
             size = zstandard.get_frame_parameters(head).content_size
         except zstandard.ZstdError as error:
-            raise Malformed(f"the archive {self.name} is damaged: {error}") from error
+            raise Malformed(f"the segment {self.name} is damaged: {error}") from error
         self._expected = None if size in (-1, 2**64 - 1) else size
         decompressor = zstandard.ZstdDecompressor()
         return io.BufferedReader(decompressor.stream_reader(self._file, closefd=False), _BUFFER)
@@ -97,7 +97,7 @@ class SegmentReader:
             body = self._stream.read(min(length, MAX_HEADER))
             crc = self._stream.read(CRC.size)
         except zstandard.ZstdError as error:
-            raise Malformed(f"the archive {self.name} is damaged: {error}") from error
+            raise Malformed(f"the segment {self.name} is damaged: {error}") from error
         header = decode_header(prefix, body, crc)
         self.intact = len(prefix) + len(body) + len(crc)
         return header
@@ -106,7 +106,7 @@ class SegmentReader:
         prefix = self._stream.read(PREFIX.size)
         if not prefix:
             if self._expected is not None and self.intact != self._expected:
-                raise Malformed(f"the archive ends early; it should hold {self._expected} bytes")
+                raise Malformed(f"the segment ends early; it should hold {self._expected} bytes")
             return None
         if len(prefix) < PREFIX.size:
             raise Malformed("incomplete record")
