@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Connection, event, text
-from tests.support.sessions import add_session
+from tests.support.sessions import add_session, catch_up
 from tests.support.world import START, World
 
 from postern.domain.lists import Count, Page, Position
@@ -247,7 +247,7 @@ async def explained(database: Database, statement: tuple[str, Any]) -> list[str]
 
 async def test_a_search_reads_no_whole_table(world: World, ann: Principal) -> None:
     await add_session(world, ann, asked=["drop table pets"])
-    await world.services().session_texts.catch_up()
+    await catch_up(world, world.services())
     wanted = SessionFilter(search=parse_search("drop"), owner=ann.subject)
     statements = await statements_of(world, wanted, Page(20, count=Count.CAPPED))
     assert statements

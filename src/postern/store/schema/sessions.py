@@ -56,9 +56,9 @@ sessions = Table(
     Column("correlation_id", String(255)),
     Column("refused", Integer, nullable=False, server_default="0"),
     Column("masked", Integer, nullable=False, server_default="0"),
-    # What is yet to be done about it, as bits (ports/telling.py).
+    # What is yet to be done about it (ports/telling.py): bits, and the ledger's entries.
     Column("pending", Integer, nullable=False, server_default="1"),
-    Column("opened_entry", BigInteger),  # of the ledger
+    Column("opened_entry", BigInteger),
     Column("closed_entry", BigInteger),
     Index(None, "org_id", "id"),
     Index(None, "status", "worker"),
@@ -78,6 +78,12 @@ for _name in ("refused", "masked"):
         sqlite_where=_some,
         postgresql_where=_some,
     )
+Index(
+    "ix_sessions_pending",
+    *(sessions.c.pending, sessions.c.end_date, sessions.c.id),
+    sqlite_where=literal_column("pending > 0"),
+    postgresql_where=literal_column("pending > 0"),
+)
 
 # What was asked in a session, to be searched. `place` puts them in the order in which they began. On SQLite `folded`
 # and `keys` are indexed by the table `session_words` (FTS5), on PostgreSQL `words` and `keys` by one GIN index.
@@ -92,22 +98,10 @@ session_texts = Table(
     Column("words", Text().with_variant(TSVECTOR(), "postgresql")),
     Column("keys", Text().with_variant(ARRAY(Text), "postgresql"), nullable=False),
     Column("size", Integer, nullable=False),  # bytes of text
-    Column("segments", JSON, nullable=False),  # numbers; 0 for a whole recording
+    Column("segments", JSON, nullable=False),  # numbers of those that were read
     Column("is_cut", Boolean, nullable=False),  # there was more than is kept
 )
 
-# Sessions that have ended and whose texts are not searchable yet.
-unread_sessions = Table(
-    "unread_sessions",
-    metadata,
-    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), primary_key=True),
-)
-Index(
-    "ix_sessions_pending",
-    sessions.c.pending,
-    sqlite_where=literal_column("pending > 0"),
-    postgresql_where=literal_column("pending > 0"),
-)
 
 _NUMBERS = (
     *("sessions", "failed", "killed", "operations", "refused", "masked"),

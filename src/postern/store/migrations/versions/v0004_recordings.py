@@ -80,15 +80,6 @@ def _search() -> None:
         ),
         sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_session_texts_org_id_orgs"),
     )
-    op.create_table(
-        "unread_sessions",
-        sa.Column("session_id", sa.Uuid(), nullable=False),
-        sa.PrimaryKeyConstraint("session_id", name="pk_unread_sessions"),
-        sa.ForeignKeyConstraint(
-            ["session_id"], ["sessions.id"], name="fk_unread_sessions_session_id_sessions", ondelete="CASCADE"
-        ),
-    )
-    op.execute("insert into unread_sessions select id from sessions where status = 'done'")
     if op.get_bind().dialect.name == "sqlite":
         for statement in _FTS:
             op.execute(statement)
@@ -147,12 +138,12 @@ def _session_columns() -> None:
 
 def _reports() -> None:
     op.add_column("sessions", sa.Column("pending", sa.Integer(), nullable=False, server_default="1"))
-    # Those that have ended are counted as soon as the gateway runs, and nobody is told of them any more.
-    op.execute("update sessions set pending = 4 where status = 'done'")
+    # Those that have ended are counted and read as soon as the gateway runs, and nobody is told of them any more.
+    op.execute("update sessions set pending = case status when 'done' then 12 else 0 end where status <> 'open'")
     op.create_index(
         "ix_sessions_pending",
         "sessions",
-        ["pending"],
+        ["pending", "end_date", "id"],
         sqlite_where=sa.literal_column("pending > 0"),
         postgresql_where=sa.literal_column("pending > 0"),
     )
