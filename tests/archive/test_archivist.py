@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from tests.support.world import START, World
 from postern.archive import archivist as module
 from postern.archive import plan
 from postern.archive.archivist import Archivist
+from postern.archive.folder import FolderBlobs
 from postern.archive.survey import survey
 from postern.domain.segment import Segment, first_link, next_link
 from postern.errors import Unavailable
@@ -93,6 +96,39 @@ async def test_a_session_is_stored_whole_and_its_files_go(
     assert not list((home / "sealed").glob("*/*/*"))
     assert heard == [(made.id, n, [f"select {n}.{one}" for one in range(3)], n == 3) for n in (1, 2, 3)]
     assert recorded(await read(made, blobs)) == wanted(1, 2, 3)
+
+
+async def test_texts_that_cannot_be_indexed_or_take_too_long_stay_on_no_disk(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "INDEX_DEADLINE", 0.05)
+    made.seal_all(3)
+
+    async def index(session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> None:
+        if segment == 1:
+            raise ValueError("no text")
+        await asyncio.Event().wait()
+
+    done = await archivist_of(world, home, blobs, index=index).round()
+    assert (done.stored, done.set_aside, done.trouble) == (3, 0, "")
+
+
+async def test_others_that_keep_all_common_threads_hold_up_nothing(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    """As a resolver does that does not answer, or a blob store that a text is read from."""
+    made.seal_all(3)
+    loop, let_go = asyncio.get_running_loop(), threading.Event()
+    few = ThreadPoolExecutor(1)
+    loop.set_default_executor(few)
+    stuck = loop.run_in_executor(None, let_go.wait)
+    try:
+        async with asyncio.timeout(10):
+            done = await archivist_of(world, home, FolderBlobs(home / "kept")).round()
+        assert (done.stored, done.trouble) == (3, "")
+    finally:
+        let_go.set()
+        await stuck
 
 
 class Killed(BaseException):

@@ -81,8 +81,8 @@ for _name in ("refused", "masked"):
 Index(
     "ix_sessions_pending",
     *(sessions.c.pending, sessions.c.end_date, sessions.c.id),
-    sqlite_where=literal_column("pending > 0"),
-    postgresql_where=literal_column("pending > 0"),
+    sqlite_where=literal_column("pending <> 0"),
+    postgresql_where=literal_column("pending <> 0"),
 )
 
 # What was asked in a session, to be searched. `place` puts them in the order in which they began. On SQLite `folded`

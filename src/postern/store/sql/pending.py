@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Boolean, ColumnElement, Integer, Select, literal_column, select, union_all
+from sqlalchemy import ColumnElement, Integer, Select, literal_column, select, union_all
 
 from postern.store.ports.telling import ALL
 from postern.store.schema import sessions
 
 # In these words: they are the condition of the index.
-_ANY: ColumnElement[bool] = literal_column("pending > 0", Boolean)
+_ANY = sessions.c.pending != literal_column("0", Integer)
 _ORDER = (sessions.c.end_date, sessions.c.id)
 
 

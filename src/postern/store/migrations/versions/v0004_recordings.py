@@ -144,8 +144,8 @@ def _reports() -> None:
         "ix_sessions_pending",
         "sessions",
         ["pending", "end_date", "id"],
-        sqlite_where=sa.literal_column("pending > 0"),
-        postgresql_where=sa.literal_column("pending > 0"),
+        sqlite_where=sa.literal_column("pending <> 0"),
+        postgresql_where=sa.literal_column("pending <> 0"),
     )
     numbers = (
         *("sessions", "failed", "killed", "operations", "refused", "masked"),
