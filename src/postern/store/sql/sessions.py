@@ -31,6 +31,7 @@ from postern.store.ports.telling import ALL, AT_THE_END, OPENED
 from postern.store.prepared import Prepared
 from postern.store.schema import session_starts, sessions
 from postern.store.sql.rows import session_of
+from postern.store.sql.session_conditions import has_status
 from postern.store.sql.session_list import find
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
@@ -123,7 +124,7 @@ class SqlSessions:
         return None if row is None else (session_of(row), row["principal_id"], row["source"])
 
     async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]:
-        wanted = select(sessions.c.id).where(sessions.c.status == status).order_by(sessions.c.start_date)
+        wanted = select(sessions.c.id).where(has_status(status)).order_by(sessions.c.start_date)
         if worker is not None:
             wanted = wanted.where(sessions.c.worker == worker)
         async with self._database.statement() as connection:
