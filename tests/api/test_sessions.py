@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Api, make_api, message
-from tests.support.sessions import add_session
+from tests.support.sessions import add_session, catch_up
 from tests.support.world import START
 
 from postern.domain.results import Columns, Finished, Row
@@ -483,7 +483,7 @@ async def test_attack_cursors_that_this_api_did_not_give(api: Api) -> None:
 async def test_searching_and_where_it_was_found(api: Api) -> None:
     own = await ended(api, "ann", "begin", "drop table <b>pets</b>")
     await ended(api, "bob", "drop table pets", minutes=1)
-    await api.services.session_texts.catch_up()
+    await catch_up(api.world, api.services)
     page = (await api.as_ann.get("/sessions?search=drop+pets&expand=matches")).json()
     assert [one["id"] for one in page["data"]] == [str(own.id)]
     assert page["data"][0]["matches"] == [{"time": 2000.0, "text": "drop table <b>pets</b>"}]

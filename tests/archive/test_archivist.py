@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +22,15 @@ from tests.support.world import START, World
 from postern.archive import archivist as module
 from postern.archive import plan
 from postern.archive.archivist import Archivist
-from postern.archive.survey import Text, survey
+from postern.archive.folder import FolderBlobs
+from postern.archive.survey import survey
 from postern.domain.segment import Segment, first_link, next_link
 from postern.errors import Unavailable
 from postern.interception.events import Operation, Shown
 from postern.recording.layout import archive_path, recordings_folder
 from postern.recording.library import Gap, Library
 from postern.recording.stored import Stored
+from postern.store.ports import Piece
 from postern.store.schema import sessions
 
 
@@ -67,11 +71,11 @@ async def test_a_session_is_stored_whole_and_its_files_go(
     world: World, home: Path, blobs: BrokenBlobs, made: Made
 ) -> None:
     made.seal_all(3)
-    heard: list[tuple[UUID, int, list[str]]] = []
+    heard: list[tuple[UUID, int, list[str], bool]] = []
 
-    async def index(session_id: UUID, number: int, texts: Sequence[Text]) -> None:
-        assert made.path(number).exists()
-        heard.append((session_id, number, [text.content.decode() for text in texts]))
+    async def index(session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> None:
+        assert made.path(segment).exists()
+        heard.append((session_id, segment, [said for _, said in pieces], is_last))
 
     plain = [survey(made.path(number), made.id, number) for number in (1, 2, 3)]
     done = await archivist_of(world, home, blobs, index=index).round()
@@ -90,8 +94,41 @@ async def test_a_session_is_stored_whole_and_its_files_go(
     assert kept.stat().st_size == rows[1].stored_size
     assert kept.stat().st_mode & 0o077 == 0
     assert not list((home / "sealed").glob("*/*/*"))
-    assert heard == [(made.id, n, [f"select {n}.{one}" for one in range(3)]) for n in (1, 2, 3)]
+    assert heard == [(made.id, n, [f"select {n}.{one}" for one in range(3)], n == 3) for n in (1, 2, 3)]
     assert recorded(await read(made, blobs)) == wanted(1, 2, 3)
+
+
+async def test_texts_that_cannot_be_indexed_or_take_too_long_stay_on_no_disk(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "INDEX_DEADLINE", 0.05)
+    made.seal_all(3)
+
+    async def index(session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> None:
+        if segment == 1:
+            raise ValueError("no text")
+        await asyncio.Event().wait()
+
+    done = await archivist_of(world, home, blobs, index=index).round()
+    assert (done.stored, done.set_aside, done.trouble) == (3, 0, "")
+
+
+async def test_others_that_keep_all_common_threads_hold_up_nothing(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    """As a resolver does that does not answer, or a blob store that a text is read from."""
+    made.seal_all(3)
+    loop, let_go = asyncio.get_running_loop(), threading.Event()
+    few = ThreadPoolExecutor(1)
+    loop.set_default_executor(few)
+    stuck = loop.run_in_executor(None, let_go.wait)
+    try:
+        async with asyncio.timeout(10):
+            done = await archivist_of(world, home, FolderBlobs(home / "kept")).round()
+        assert (done.stored, done.trouble) == (3, "")
+    finally:
+        let_go.set()
+        await stuck
 
 
 class Killed(BaseException):
@@ -122,10 +159,10 @@ async def test_killed_at_any_step_nothing_is_lost_and_nothing_is_twice(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch, where: str, after: bool
 ) -> None:
     made.seal_all(3)
-    heard: dict[int, Sequence[Text]] = {}
+    heard: dict[int, Sequence[Piece]] = {}
 
-    async def index(_session_id: UUID, number: int, texts: Sequence[Text]) -> None:
-        heard[number] = texts  # replaces
+    async def index(session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> None:
+        heard[segment] = pieces  # replaces
 
     killed = archivist_of(world, home, blobs, index=index)
     segments = world.stores.segments

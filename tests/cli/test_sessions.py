@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.support.served import Served
-from tests.support.sessions import add_session
+from tests.support.sessions import add_session, catch_up
 
 from postern.client import resources
 from postern.domain.session import EndReason
@@ -68,7 +68,7 @@ def test_pages(root: Served, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_searching(root: Served) -> None:
     one = add(root, "begin", "drop table \x1b[2J pets", days=1)
     other = add(root, "select * from pets")
-    root.run(root.services.session_texts.catch_up())
+    root.run(catch_up(root.world, root.services))
     shown = root.ok("sessions", "search", "drop", "pets").stdout
     assert one in shown
     assert other not in shown

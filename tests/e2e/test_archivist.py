@@ -27,6 +27,8 @@ from postern.recording.library import Library
 from postern.recording.stored import Stored
 from postern.settings import load
 from postern.store.database import Database
+from postern.store.encryption import file_key, make_file_key
+from postern.wiring import paths
 
 
 @contextmanager
@@ -64,8 +66,15 @@ def check(made: Made, rows: list, segments: int) -> None:  # type: ignore[type-a
     assert [event for event in found if type(event).__name__ != "End"] == wanted
 
 
+async def opened(database: Database, home: Path) -> World:
+    """A store that the archivist of this home can open, too."""
+    settings = load({}, home=str(home))
+    make_file_key(paths.encryption_key(settings))
+    return await World.make(database, file_key(paths.encryption_key(settings)))
+
+
 async def kill_at_random(database: Database, home: Path, kills: int, count: int) -> None:
-    world = await World.make(database)
+    world = await opened(database, home)
     connection = await world.add_connection()
     made = [await new_session(world, home, connection) for _ in range(count)]
     for one in made:

@@ -1,4 +1,5 @@
-"""A whole gateway tells what happened: reports, metrics, and events to a sink, over a `kill -9` of its API."""
+"""A whole gateway tells what happened: reports, metrics, search, and events to a sink, while its archivist is away and
+over a `kill -9` of both it and the API."""
 
 from __future__ import annotations
 
@@ -6,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -55,15 +55,6 @@ def until(found: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.05)
 
 
-def api_process(gateway: Gateway) -> int:
-    """A child of the gateway that this test started."""
-    assert gateway.process is not None
-    children = subprocess.run(
-        ["pgrep", "-P", str(gateway.process.pid), "-f", "postern api"], capture_output=True, text=True, check=False
-    )
-    return int(children.stdout.split()[0])
-
-
 @pytest.mark.slow
 def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     listener = Listener()
@@ -76,22 +67,35 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     assert api.post("/sinks", json={**sink, "events": kinds}).status_code == 201
 
     ids = [_run(gateway, 1)]
-    api_pid = api_process(gateway)
-    os.kill(api_pid, signal.SIGKILL)
-    until(lambda: _is_up(api))
-    ids.append(_run(gateway, 2))
 
     def ended() -> set[str]:
         told = [one for one in listener.events if one["type"] == "session.ended"]
         return {str(one["data"]["session_id"]) for one in told}  # type: ignore[index]
 
-    until(lambda: ended() >= set(ids), 60)  # half a minute of it until the lease of the killed one is over
-    assert ended() == set(ids)
-    assert any(one["type"] == "audit.entry" for one in listener.events)
+    def searched() -> set[str]:
+        return {str(one["id"]) for one in api.get("/sessions", params={"search": "asked"}).json()["data"]}
 
-    activity = api.get("/reports/activity", params={"by": "hour"}).json()
-    assert activity["total"]["sessions"] == 2
-    assert activity["total"]["operations"] == 2
+    def counted() -> dict[str, int]:
+        found: dict[str, int] = api.get("/reports/activity", params={"by": "hour"}).json()["total"]
+        return found
+
+    until(lambda: ended() == searched() == set(ids))
+    (archivist,) = gateway.processes("archivist")
+    os.kill(archivist, signal.SIGSTOP)
+    ids.append(_run(gateway, 2))
+    (api_pid,) = gateway.processes("api")
+    os.kill(api_pid, signal.SIGKILL)
+    until(lambda: _is_up(api))  # also without the archivist
+    ids.append(_run(gateway, 3))
+    time.sleep(3)
+    assert ended() == searched() == set(ids[:1])
+    assert counted()["sessions"] == 1
+    os.kill(archivist, signal.SIGKILL)
+
+    until(lambda: ended() == searched() == set(ids), 60)  # half a minute of it until the leases of the killed one are over
+    assert any(one["type"] == "audit.entry" for one in listener.events)
+    until(lambda: counted()["sessions"] == 3)
+    assert counted()["operations"] == 3
     text = api.get("/metrics").text
     found = {
         (sample.name, sample.labels.get("process")): sample.value
@@ -99,16 +103,20 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
         for sample in family.samples
         if "le" not in sample.labels
     }
-    assert found["postern_process_up", "w1"] == found["postern_process_up", "api"] == 1
-    assert found["postern_operations_total", "w1"] == 2
-    assert found["postern_store_seconds_count", "w1"] > 0
-    assert found["postern_event_loop_lag_seconds_count", "w1"] > 0
+    for process in ("w1", "api", "archivist"):
+        assert found["postern_process_up", process] == 1
+        assert found["postern_store_seconds_count", process] > 0
+        assert found["postern_event_loop_lag_seconds_count", process] > 0
+    assert found["postern_operations_total", "w1"] == 3
+    assert found["postern_upkeep_seconds_count", "archivist"] > 0
+    assert found["postern_archivist_silence_seconds", None] < 60
+    assert found["postern_sealed_segments", None] == 0
     assert found["postern_home_free_bytes", None] > 0
     listener.socket.close()
 
 
 def _run(gateway: Gateway, number: int) -> str:
-    done = gateway.run("exec", "shop-demo", "--json", "-i", f"select {number}")
+    done = gateway.run("exec", "shop-demo", "--json", "-i", f"select {number} as asked")
     assert done.returncode == 0, done.stderr
     return str(json.loads(done.stdout)["session_id"])
 

@@ -246,5 +246,5 @@ async def test_what_an_asker_left_behind_goes_after_minutes(world: World, errand
     await errands.prune()
     assert await rows_of(world) == 1
     world.clock.forward(minutes=5)
-    await world.services().upkeep.once()
+    await world.services().errands.prune()
     assert await rows_of(world) == 0

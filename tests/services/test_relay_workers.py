@@ -33,5 +33,5 @@ async def test_a_worker_that_says_nothing_any_more_is_dead_and_then_forgotten(wo
     await services.relay_workers.beat(one)  # it was only slow
     assert len(await services.relay_workers.living()) == 1
     world.clock.forward(days=1)
-    await services.upkeep.once()
+    await services.relay_workers.prune()
     assert await world.stores.workers.living(one.started_at) == []

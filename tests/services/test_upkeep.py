@@ -1,20 +1,22 @@
-"""What has lost its meaning is forgotten."""
+"""What is done again and again; and what has lost its meaning is forgotten."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
 
-import pytest
 from sqlalchemy import func, select
 from tests.support.world import CLIENT, World
 
 from postern.domain.login import LoginMethod, VoucherPurpose
 from postern.errors import Unavailable
 from postern.services.identity.logins import LOGIN_LIFE
-from postern.services.upkeep import ANSWERS_STAY
-from postern.store.schema import logins, vouchers
+from postern.services.server.idempotency import KEPT_FOR
+from postern.services.upkeep import Task, Upkeep
+from postern.store.schema import idempotency_keys, logins, vouchers
 
 
 async def test_old_logins_vouchers_and_answers_go(world: World) -> None:
@@ -23,33 +25,70 @@ async def test_old_logins_vouchers_and_answers_go(world: World) -> None:
     await services.logins.open(await services.users.own(user), LoginMethod.LOCAL, CLIENT)
     payload = {"user_id": str(user.id)}
     await services.vouchers.make(VoucherPurpose.SETUP, payload, timedelta(hours=1))
-    assert await world.stores.idempotency.begin(user, b"d" * 32, b"f" * 32, world.clock(), ANSWERS_STAY) is None
-    world.clock.forward(seconds=(2 * LOGIN_LIFE + ANSWERS_STAY).total_seconds())
+    assert await world.stores.idempotency.begin(user, b"d" * 32, b"f" * 32, world.clock(), KEPT_FOR) is None
+    world.clock.forward(seconds=(2 * LOGIN_LIFE + KEPT_FOR).total_seconds())
     recent = await services.vouchers.make(VoucherPurpose.SETUP, payload, timedelta(hours=1))
-    task = asyncio.create_task(services.upkeep.forever(0.01))
-    await asyncio.sleep(0.3)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    for prune in (services.logins.prune, services.vouchers.prune, services.idempotency.prune):
+        await prune()
     async with world.database.statement() as connection:
         assert (await connection.execute(select(func.count()).select_from(logins))).scalar_one() == 0
         assert (await connection.execute(select(func.count()).select_from(vouchers))).scalar_one() == 1
-    assert await world.stores.idempotency.begin(user, b"d" * 32, b"f" * 32, world.clock(), ANSWERS_STAY) is None
+        assert (await connection.execute(select(func.count()).select_from(idempotency_keys))).scalar_one() == 0
     assert await services.vouchers.take(VoucherPurpose.SETUP, recent) == payload
 
 
-async def test_a_store_that_does_not_answer_does_not_end_it(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    services = world.services()
-    await services.vouchers.make(VoucherPurpose.EXCHANGE, {}, timedelta(hours=1))
-    world.clock.forward(hours=2)
+async def until(met: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not met():  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0.005)
 
-    async def fail(*_: object) -> None:
+
+async def test_a_task_that_fails_or_hangs_holds_up_no_other_and_ends_nothing() -> None:
+    ran: Counter[str] = Counter()
+    stopped: list[str] = []
+    told: Counter[tuple[str, bool]] = Counter()
+
+    async def good() -> None:
+        ran["good"] += 1
+
+    async def away() -> None:
+        ran["away"] += 1
         raise Unavailable("the store does not answer")
 
-    monkeypatch.setattr(world.stores.logins, "prune", fail)
-    await services.upkeep.once()
-    async with world.database.statement() as connection:
-        assert (await connection.execute(select(func.count()).select_from(vouchers))).scalar_one() == 0
+    async def broken() -> None:
+        ran["broken"] += 1
+        raise ZeroDivisionError
+
+    async def hanging() -> None:
+        ran["hanging"] += 1
+        await asyncio.Event().wait()
+
+    async def greedy() -> bool:
+        ran["greedy"] += 1
+        return ran["greedy"] < 5
+
+    async def stop() -> None:
+        stopped.append("hanging")
+
+    tasks = [
+        Task("good", 0.01, good),
+        Task("away", 0.01, away),
+        Task("broken", 0.01, broken),
+        Task("hanging", 0.01, hanging, longest=0.01, stop=stop),
+        Task("greedy", 3600, greedy, goes_on=True),
+    ]
+    running = asyncio.create_task(Upkeep(tasks, lambda name, _seconds, failed: told.update([(name, failed)])).forever())
+    await until(lambda: min(ran[task.name] for task in tasks) >= 3 and ran["greedy"] == 5)
+    running.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await running
+    assert ran["greedy"] == 5
+    assert stopped == ["hanging"]
+    assert told["good", False] >= 3
+    assert not told["good", True]
+    for name in ("away", "broken", "hanging"):
+        assert told[name, True] >= 2
+        assert not told[name, False]
 
 
 async def test_vouchers_go_with_whom_they_are_for(world: World) -> None:

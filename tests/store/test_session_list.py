@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -9,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Connection, event, text
-from tests.support.sessions import add_session
+from tests.support.sessions import add_session, catch_up
 from tests.support.world import START, World
 
 from postern.domain.lists import Count, Page, Position
@@ -212,18 +213,39 @@ async def test_the_rarest_filter_leads(world: World, ann: Principal) -> None:
     assert any("ix_sessions_org_id_user_start_date_id" in line for line in plan), plan
 
 
+@pytest.mark.parametrize("status", [SessionStatus.OPEN, SessionStatus.READY])
+async def test_what_a_worker_looks_for_at_its_start_is_among_what_is_not_done(
+    world: World, ann: Principal, status: SessionStatus
+) -> None:
+    await add_session(world, ann)
+    own = await add_session(world, ann, seconds=None, status=status, worker="w7")
+    await add_session(world, ann, seconds=None, status=status, worker="w8", at=START + timedelta(days=1))
+    assert (await world.stores.sessions.ids(status, None))[0] == own.id
+    assert await world.stores.sessions.ids(status, "w7") == [own.id]
+    wanted = SessionFilter(status=status)
+    (statement,) = await statements_of(world, wanted, Page(20, count=Count.NONE))
+    looks = await statements_heard(world.database, lambda: world.stores.sessions.ids(status, "w7"))
+    for one in (statement, *looks):
+        plan = await explained(world.database, one)
+        assert any("ix_sessions_not_done" in line for line in plan), plan
+
+
 async def statements_of(world: World, wanted: SessionFilter, page: Page) -> list[tuple[str, Any]]:
     """What is run for a page, with its parameters."""
+    return await statements_heard(world.database, lambda: world.stores.sessions.find(world.org_id, wanted, page))
+
+
+async def statements_heard(database: Database, ask: Callable[[], Awaitable[object]]) -> list[tuple[str, Any]]:
     heard: list[tuple[str, Any]] = []
 
     def hear(_: Any, __: Any, statement: str, parameters: Any, *___: Any) -> None:
         if "sessions" in statement and "EXISTS" not in statement.split("FROM")[0]:
             heard.append((statement, parameters))
 
-    engine = world.database.engine.sync_engine
+    engine = database.engine.sync_engine
     event.listen(engine, "before_cursor_execute", hear)
     try:
-        await world.stores.sessions.find(world.org_id, wanted, page)
+        await ask()
     finally:
         event.remove(engine, "before_cursor_execute", hear)
     return heard
@@ -247,7 +269,7 @@ async def explained(database: Database, statement: tuple[str, Any]) -> list[str]
 
 async def test_a_search_reads_no_whole_table(world: World, ann: Principal) -> None:
     await add_session(world, ann, asked=["drop table pets"])
-    await world.services().session_texts.catch_up()
+    await catch_up(world, world.services())
     wanted = SessionFilter(search=parse_search("drop"), owner=ann.subject)
     statements = await statements_of(world, wanted, Page(20, count=Count.CAPPED))
     assert statements

@@ -12,6 +12,7 @@ from tests.support.world import World
 
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.services.bundle import Services
 from postern.store.ports import Ended
 
 
@@ -53,3 +54,13 @@ async def add_session(
     found = await world.stores.sessions.get(owner.org_id, session.id)
     assert found is not None
     return replace(found, script=None)
+
+
+async def catch_up(world: World, services: Services) -> int:
+    """The archivist's round that reads what nobody has indexed, long after everything has ended."""
+    now = world.clock.now
+    world.clock.now = now + timedelta(days=3650)
+    try:
+        return await services.session_texts.catch_up()
+    finally:
+        world.clock.now = now

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -34,6 +34,7 @@ from postern.services.server.features import Features
 from postern.services.server.machine import Machine
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
+from postern.store.ports import Piece
 from postern.store.signals import LocalSignals
 from postern.store.sql import SqlStores
 from postern.store.sql.data_keys import SqlDataKeys
@@ -71,6 +72,11 @@ class FakeRecordings:
         if session.id not in self.stored:
             raise NotFound(f"there is no recording of session {session.id}")
         yield from self.stored[session.id]
+
+    def texts(self, session: Session, without: Set[int]) -> Iterator[tuple[int, list[Piece]]]:
+        """One segment."""
+        if 1 not in without:
+            yield 1, [(at, content.decode("utf-8", "replace")) for at, content in self.operations(session)]
 
     def operations(self, session: Session, since: int = 0) -> Iterator[tuple[float, bytes]]:
         return ((at, content) for at, kind, content in self.events(session) if kind == "i")

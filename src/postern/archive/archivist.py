@@ -1,7 +1,9 @@
 """The archivist: takes what is sealed on this machine, stores it, and deletes the file only then.
 
 For each segment: survey, index, put, row, delete. Every step may be repeated: a kill between any two of them is made up
-for by the next round, which begins at the file again.
+for by the next round, which begins at the file again. Only the index may fail: whoever keeps it makes up for that, and
+segments are stored meanwhile. What blocks runs in threads of the archivist's own, so that nobody else who shares its
+process can take them all.
 """
 
 from __future__ import annotations
@@ -11,35 +13,40 @@ import itertools
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol, TypeVar
 from uuid import UUID
 
 from postern.archive.plan import Sealed, Step, by_session, next_step, row_of
-from postern.archive.survey import Survey, Text, survey
+from postern.archive.survey import Survey, survey
 from postern.domain.segment import Segment
 from postern.errors import Conflict, PosternError, Unavailable
 from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
 from postern.recording.stored import open_blob
-from postern.store.ports import Blobs, SegmentStore
+from postern.store.ports import Blobs, Piece, SegmentStore
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 PAUSE = 1.0  # seconds between two looks at what is sealed
 LONGEST_PAUSE = 60.0  # the same, while the blob store or the store does not answer
 SET_ASIDE = 3600.0  # seconds until a file that cannot be stored is tried again
 PUT_DEADLINE = 300.0  # seconds, whatever the blob store's own are
-LANES = 4  # sessions at the same time
+INDEX_DEADLINE = 30.0  # seconds
+LANES = 4  # sessions at the same time; each has one thread at most
 MOST = 10_000  # files that are looked at in one round
 
 
-# What the search learns of a segment: (session, number, what was asked). May be called again for the same one, as after
-# a kill: it replaces what it knew.
-Index = Callable[[UUID, int, Sequence[Text]], Awaitable[None]]
+class Index(Protocol):
+    def __call__(self, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> Awaitable[object]:
+        """What the search learns of a segment. Called again for the same one, as after a kill, it takes it once."""
 
 
-async def no_index(_session_id: UUID, _number: int, _texts: Sequence[Text]) -> None:
+async def no_index(session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> None:
     """Where nothing is searched."""
 
 
@@ -70,6 +77,7 @@ class Archivist:
         self._index = index
         self._pause = pause
         self._clock = clock  # what the files' own times are of
+        self._threads = ThreadPoolExecutor(LANES, thread_name_prefix="archivist")
         self._aside: dict[Path, float] = {}  # when each is tried again
         self._trouble_since: float | None = None
 
@@ -90,9 +98,12 @@ class Archivist:
         now = self._clock()
         self._aside = {path: until for path, until in self._aside.items() if until > now}
         done.set_aside = len(self._aside)
-        sessions = iter(by_session(await asyncio.to_thread(self._look)))
+        sessions = iter(by_session(await self._blocking(self._look)))
         await asyncio.gather(*(self._lane(sessions, done) for _ in range(LANES)))
         return done
+
+    async def _blocking(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _look(self) -> list[Path]:
         found = sealed_folder(self._home).glob(f"*/*/*{ARCHIVE_SUFFIX}")
@@ -131,16 +142,16 @@ class Archivist:
                 done.waiting += step is Step.WAIT
 
     async def _one(self, sealed: Sealed, rows: list[Segment]) -> Step:
-        age = self._clock() - (await asyncio.to_thread(sealed.path.stat)).st_mtime
+        age = self._clock() - (await self._blocking(sealed.path.stat)).st_mtime
         if next_step(sealed, b"", rows, age) is Step.WAIT:
             return Step.WAIT
-        told = await asyncio.to_thread(survey, sealed.path, sealed.session, sealed.number)
+        told = await self._blocking(lambda: survey(sealed.path, sealed.session, sealed.number))
         step = next_step(sealed, told.digest, rows, age)
         if step is Step.REFUSE:
             raise _other(sealed)
         if step is Step.STORE:
             await self._store(sealed, told, rows)
-        await asyncio.to_thread(sealed.path.unlink, missing_ok=True)
+        await self._blocking(lambda: sealed.path.unlink(missing_ok=True))
         return step
 
     async def _store(self, sealed: Sealed, told: Survey, rows: list[Segment]) -> None:
@@ -148,10 +159,10 @@ class Archivist:
         if origin is None:
             raise Conflict("the store knows no such session")
         row = row_of(sealed, told, rows, *origin, datetime.now(UTC))
-        await self._index(sealed.session, sealed.number, told.texts)
-        size = (await asyncio.to_thread(sealed.path.stat)).st_size
+        await self._tell(sealed, told)
+        size = (await self._blocking(sealed.path.stat)).st_size
         if not await self._put(row.place, sealed.path):
-            size = await asyncio.to_thread(self._same, sealed, told, row.place)
+            size = await self._blocking(lambda: self._same(sealed, told, row.place))
         row = replace(row, stored_size=size)
         if not await self._segments.add(row):
             rows[:] = await self._segments.of(sealed.session)
@@ -161,6 +172,18 @@ class Archivist:
         if row.damage:
             log.warning("segment %d of session %s was stored as it is: %s", row.number, row.session_id, row.damage)
         rows.append(row)
+
+    async def _tell(self, sealed: Sealed, told: Survey) -> None:
+        """A text that cannot be indexed keeps no segment on this disk. Raises Unavailable."""
+        try:
+            async with asyncio.timeout(INDEX_DEADLINE):
+                await self._index(sealed.session, sealed.number, told.texts, is_last=told.is_last)
+        except Unavailable:
+            raise
+        except TimeoutError:
+            log.warning("the segment %s was not indexed in %g s; it is later", sealed.path.name, INDEX_DEADLINE)
+        except Exception:
+            log.exception("the segment %s cannot be indexed now; it is tried again later", sealed.path.name)
 
     async def _put(self, place: str, file: Path) -> bool:
         try:

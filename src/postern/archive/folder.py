@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import functools
 import os
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -16,6 +18,7 @@ from postern.recording.layout import FILE_MODE, make_folder, sync_folder
 
 # Links that a file system does not know, does not allow, or not to another one.
 _NO_LINK = {errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
+_AT_ONCE = 4  # files that are put
 _LEFT_OVER = 3600.0  # seconds after which half a copy is nobody's
 
 
@@ -24,11 +27,14 @@ class FolderBlobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # Of its own: others of the same process wait for names and for other disks in the common ones.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="blobs")
         self.name = f"the folder {folder}"
 
     async def put(self, key: str, file: Path) -> bool:
         try:
-            return await asyncio.to_thread(self._put, self._folder / key, file)
+            put = functools.partial(self._put, self._folder / key, file)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, put)
         except FileNotFoundError:
             raise
         except OSError as error:

@@ -6,26 +6,20 @@ import contextlib
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, cast
 from uuid import UUID
 
 import zstandard
 
 from postern.errors import Malformed
 from postern.interception.events import Operation, Refusal
-from postern.recording.library import text_of
 from postern.recording.reader import SegmentReader
+from postern.recording.rendering import piece_of
 from postern.recording.stored import Hashed
+from postern.store.ports import Piece
 
 _BUFFER = 256 * 1024
 _PIECE = 65_536
-
-
-class Text(NamedTuple):
-    """What was asked, at which millisecond of its session."""
-
-    at: int
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +35,7 @@ class Survey:
     refused: int = 0
     is_last: bool = False
     damage: str = ""
-    texts: tuple[Text, ...] = ()
+    texts: tuple[Piece, ...] = ()
 
 
 def survey(source: Path | BinaryIO, session: UUID, number: int) -> Survey:
@@ -69,7 +63,7 @@ def survey(source: Path | BinaryIO, session: UUID, number: int) -> Survey:
 def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> Survey:
     header = reader.header
     damage = "" if (header.session, header.segment) == (session, number) else "its header names another segment"
-    texts: list[Text] = []
+    texts: list[Piece] = []
     refused = 0
     first: int | None = None
     last = 0
@@ -78,7 +72,7 @@ def _told(reader: SegmentReader, hashed: Hashed, session: UUID, number: int) -> 
         if first is None:
             first = last
         if isinstance(event, Operation):
-            texts.append(Text(last, text_of(event)))
+            texts.append(piece_of(micros, event))
         elif isinstance(event, Refusal):
             refused += 1
     _drain(hashed)

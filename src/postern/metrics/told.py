@@ -20,7 +20,7 @@ LAG_EVERY = 1.0  # seconds
 async def tell(meters: Meters, folder: Path, process: str) -> asyncio.Server:
     """`process` is its name, as in logs."""
     path = folder / f"{PREFIX}{process}{SUFFIX}"
-    _remove(path)
+    await asyncio.to_thread(_prepare, path)
 
     async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with suppress(OSError):
@@ -51,6 +51,11 @@ async def gather(folder: Path) -> dict[str, dict[str, Any] | None]:
 
 def _sockets(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"{PREFIX}*{SUFFIX}"))
+
+
+def _prepare(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _remove(path)
 
 
 def _remove(path: Path) -> None:

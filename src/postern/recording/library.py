@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
 from typing import Protocol
 from uuid import UUID
@@ -19,9 +19,10 @@ from postern.recording.layout import ARCHIVE_SUFFIX, SPOOL_SUFFIX, read_sealed_n
 from postern.recording.reader import SegmentReader
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.records import Header
-from postern.recording.rendering import Gap, Renderer, Replay, describe, describe_note, text_of
+from postern.recording.rendering import Gap, Renderer, Replay, describe, describe_note, piece_of, text_of
 from postern.recording.stored import Hashed, Rows, Stored
 from postern.recording.tail import RecordingTail
+from postern.store.ports import Piece
 
 GONE = "it is gone from the blob store"
 CHANGED = "its bytes are not those that were stored"
@@ -192,6 +193,25 @@ class Library:
         for micros, event in self.records(key, seek.first_segment(self, key, since)):
             if isinstance(event, Operation):
                 yield micros / 1000, text_of(event)
+
+    def texts(self, session: Session | UUID, without: Set[int] = frozenset()) -> Iterator[tuple[int, list[Piece]]]:
+        """What was asked, by segments; those in `without` are not opened, and what cannot be read is left out. Raises
+        NotFound when there is no segment at all."""
+        key = session if isinstance(session, UUID) else session.id
+        rows = Rows(self._stored, key)
+        is_there = False
+        for segment in itertools.count(1):
+            copy = None if segment in without else self._opened(rows, key, segment)[0]
+            is_there = is_there or copy is not None or segment in without
+            if copy is not None and copy.is_live:
+                copy.reader.close()  # more may come
+            elif copy is not None:
+                found = copy.records()
+                yield segment, [piece_of(micros, event) for micros, event in found if isinstance(event, Operation)]
+            if not self._exists_beyond(rows, key, segment):
+                break
+        if not is_there:
+            raise NotFound(f"there is no recording of session {key}")
 
     def open(self, key: UUID, segment: int) -> SegmentReader | None:
         """None when it is nowhere. Raises Malformed when it cannot be read, Unavailable."""

@@ -10,6 +10,7 @@ from typing import Protocol
 from postern.domain.recorded import ERROR, INPUT, OUTPUT, SIZE, Kind
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Resized, Shown
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
+from postern.store.ports import Piece
 
 log = logging.getLogger(__name__)
 
@@ -73,6 +74,11 @@ class Replay:
 def text_of(operation: Operation) -> bytes:
     """The statement's own bytes, those that no encoding explains included."""
     return as_bytes(operation.text)
+
+
+def piece_of(micros: int, operation: Operation) -> Piece:
+    """What the search takes of it."""
+    return micros / 1000, text_of(operation).decode("utf-8", "replace")
 
 
 def describe(operation: Operation) -> bytes:

@@ -22,7 +22,6 @@ from postern.services.server.machine import Machine
 from postern.services.server.organisations import Organisations
 from postern.services.targets import TargetServices, build_targets
 from postern.services.telling.bundle import TellingServices, build_telling
-from postern.services.upkeep import Upkeep
 from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
@@ -34,7 +33,6 @@ class Services(ServerServices, TargetServices, RecordingServices, IdentityServic
     health: Health
     machines: Machines
     organisations: Organisations
-    upkeep: Upkeep
     signals: Signals
     now: Clock
 
@@ -77,15 +75,6 @@ def build_services(
         machines=Machines(stores.machines, stores.principals, targets.credentials, signals, now),
         organisations=Organisations(
             stores.organisations, stores.foundings, identity.setup_links, server.operators, signals, now
-        ),
-        upkeep=Upkeep(
-            identity.logins,
-            identity.vouchers,
-            targets.relay_workers,
-            targets.errands,
-            recorded.session_texts,
-            stores.idempotency,
-            now,
         ),
         signals=signals,
         now=now,

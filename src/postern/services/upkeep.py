@@ -1,73 +1,80 @@
-"""What has lost its meaning is forgotten, now and then."""
+"""What is done again and again, behind the back of those who wait. Which tasks there are: `wiring/upkeep.py`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from datetime import timedelta
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 
 from postern.errors import PosternError
-from postern.services.errands import Errands
-from postern.services.identity.logins import Logins
-from postern.services.identity.vouchers import Vouchers
-from postern.services.recordings.texts import SessionTexts
-from postern.services.relay_workers import RelayWorkers
-from postern.store.ports import Clock, IdempotencyStore
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 600.0  # seconds
-READING = 2.0  # seconds between looks for sessions that have ended
-ANSWERS_STAY = timedelta(days=1)  # for requests that carried an idempotency key
+LONGEST = 300.0  # seconds of a round, where a task says nothing else
+STOPPING = 5.0  # seconds
+
+
+async def _nothing() -> None:
+    """Where there is nothing to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`work` is one round of it, which can be cut off anywhere; the next begins `every` seconds after it, or at once
+    when the task `goes_on` and the round has answered that it did something."""
+
+    name: str
+    every: float
+    work: Callable[[], Awaitable[object]]
+    goes_on: bool = False
+    longest: float = LONGEST
+    stop: Callable[[], Awaitable[None]] = _nothing
+
+
+def _unheard(_name: str, _seconds: float, _failed: bool) -> None:
+    """Where nobody wants to know."""
 
 
 class Upkeep:
-    def __init__(
-        self,
-        logins: Logins,
-        vouchers: Vouchers,
-        workers: RelayWorkers,
-        errands: Errands,
-        texts: SessionTexts,
-        answers: IdempotencyStore,
-        now: Clock,
-    ) -> None:
-        self._texts = texts
-        self._answers = answers
-        self._now = now
-        self._tasks: tuple[Callable[[], Awaitable[None]], ...] = (
-            logins.prune,
-            vouchers.prune,
-            workers.prune,
-            errands.prune,
-            self._prune_answers,
-        )
+    """Each task has rounds of its own: one that is slow or fails holds up no other. `told` hears of each round: name,
+    seconds, whether it failed."""
 
-    async def once(self) -> None:
-        for task in self._tasks:
-            try:
-                await task()
-            except PosternError as error:  # the store does not answer: the next round does it
-                log.warning("upkeep: %s", error)
+    def __init__(self, tasks: Sequence[Task], told: Callable[[str, float, bool], None] = _unheard) -> None:
+        self.tasks = tuple(tasks)
+        self._told = told
 
-    async def forever(self, interval: float = INTERVAL) -> None:
+    async def forever(self) -> None:
         """Until cancelled."""
-        await asyncio.gather(self._pruning(interval), self._reading(min(interval, READING)))
+        await asyncio.gather(*(self._rounds(task) for task in self.tasks))
 
-    async def _pruning(self, interval: float) -> None:
-        while True:
-            await self.once()
-            await asyncio.sleep(interval)
+    async def _rounds(self, task: Task) -> None:
+        try:
+            while True:
+                did = await self._round(task)
+                await asyncio.sleep(0 if did and task.goes_on else task.every)
+        finally:
+            await asyncio.shield(self._stop(task))
 
-    async def _reading(self, interval: float) -> None:
-        """So that sessions can be searched soon after they ended."""
-        while True:
-            try:
-                await self._texts.catch_up()
-            except PosternError as error:
-                log.warning("upkeep: %s", error)
-            await asyncio.sleep(interval)
+    async def _round(self, task: Task) -> bool:
+        began, did, failed = time.monotonic(), False, True
+        try:
+            async with asyncio.timeout(task.longest):
+                did = bool(await task.work())
+            failed = False
+        except TimeoutError:
+            log.warning("%s: a round took longer than %g seconds; the next one goes on", task.name, task.longest)
+        except PosternError as error:  # the store does not answer: the next round does it
+            log.warning("%s: %s", task.name, error)
+        except Exception:
+            log.exception("%s: this round came to nothing", task.name)
+        self._told(task.name, time.monotonic() - began, failed)
+        return did
 
-    async def _prune_answers(self) -> None:
-        await self._answers.prune(self._now() - ANSWERS_STAY)
+    async def _stop(self, task: Task) -> None:
+        try:
+            async with asyncio.timeout(STOPPING):
+                await task.stop()
+        except (PosternError, TimeoutError) as error:  # a lease ends by itself
+            log.info("%s was not stopped in order: %s", task.name, error)

@@ -1,4 +1,5 @@
-"""The API's process: uvicorn on uvloop, plain HTTP on loopback and HTTPS anywhere else."""
+"""The API's process: uvicorn on uvloop, plain HTTP on loopback and HTTPS anywhere else. It only answers requests: what
+is done again and again is the archivist's business (upkeep.py)."""
 
 from __future__ import annotations
 
@@ -17,16 +18,13 @@ from postern.api.app import create_app
 from postern.api.control.server import ControlServer
 from postern.api.info import ServerInfo
 from postern.domain.server import Endpoint
-from postern.integrations.identity.addresses import networks_of
-from postern.integrations.sinks.senders import Senders
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
-from postern.services.telling.sending import Sending
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
-from postern.wiring.app import App, now, open_app
+from postern.wiring.app import App, open_app
 from postern.wiring.metrics import telling
 
 GRACE = 3  # seconds that requests have to end when the gateway stops
@@ -59,12 +57,6 @@ def build_control(settings: Settings, app: App) -> ControlServer:
         key=material.key.read_bytes(),
         tunnel_url=_tunnel_url(settings),
     )
-
-
-def build_sending(settings: Settings, app: App) -> Sending:
-    """Raises Misconfigured."""
-    networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
-    return Sending(app.stores.deliveries, app.stores.leases, Senders(socket.gethostname(), networks), now)
 
 
 def _tunnel_url(settings: Settings) -> str:
@@ -110,17 +102,11 @@ async def _serve(settings: Settings) -> None:
         app.services.checkpoints.anchors()  # what is wrong with them is told before anybody is served
         control = build_control(settings, app)
         await control.start()
-        sending = build_sending(settings, app)
-        made = app.services
-        work = (made.upkeep.forever(), made.keeper.forever(), made.follow_up.forever(), sending.forever())
-        background = [asyncio.create_task(each) for each in work]
         try:
             async with telling(settings, meters, app.database, "api"):
                 await server.serve()
         finally:
-            for task in background:
-                task.cancel()
-            await asyncio.gather(*background, control.stop(), return_exceptions=True)
+            await asyncio.gather(control.stop(), return_exceptions=True)
             await signals.stop()
 
 

@@ -31,11 +31,11 @@ from postern.store.ports import Signals, Topic
 from postern.store.sql import SqlStores
 from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
-from postern.wiring.archivist import trouble_with_recordings
 from postern.wiring.auth import default_auth
 from postern.wiring.blobs import stored
 from postern.wiring.metrics import gathered
 from postern.wiring.providers import Providers
+from postern.wiring.recordings import trouble_with_recordings
 
 ENFORCEABLE = frozenset({"postgres", TERMINAL})  # the protocols that have a relay
 

@@ -1,33 +1,35 @@
-"""The archivist's process: it needs the store and the blob store, and no key."""
+"""The archivist's process: it stores what is sealed on this machine, and does all that is done again and again, so that
+neither workers nor the API wait for any of it. Killed anywhere, the next one goes on."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import signal
-import time
 from pathlib import Path
 
+import uvloop
+
 from postern.archive.archivist import Archivist, Index, no_index
+from postern.metrics.meters import Meters
 from postern.process import announce_ready
-from postern.recording.space import free_bytes
 from postern.settings import Settings
-from postern.store.database import Database
 from postern.store.ports import SegmentStore
-from postern.store.sql.segments import SqlSegments
+from postern.store.signals import SocketSignals
 from postern.wiring import paths
+from postern.wiring.app import open_app
 from postern.wiring.blobs import open_blobs
+from postern.wiring.metrics import telling
+from postern.wiring.upkeep import build_upkeep
 
 HEARTBEAT = 5.0  # seconds
-LATE = 120.0  # seconds without a heart-beat after which it is missed
 _NICENESS = 5  # whoever waits for an answer goes first
 
 
 def run(settings: Settings) -> None:
     """Ends on SIGTERM or SIGINT. Raises Misconfigured."""
     os.nice(_NICENESS)
-    asyncio.run(_serve(settings))
+    uvloop.run(_serve(settings))
 
 
 def build_archivist(settings: Settings, segments: SegmentStore, index: Index = no_index) -> Archivist:
@@ -36,52 +38,43 @@ def build_archivist(settings: Settings, segments: SegmentStore, index: Index = n
 
 
 async def _serve(settings: Settings) -> None:
-    database = Database(settings.url)
-    try:
-        archivist = build_archivist(settings, SqlSegments(database))
-        work = [asyncio.create_task(archivist.forever()), asyncio.create_task(_beat(paths.archivist_beat(settings)))]
+    signals = SocketSignals(paths.signals_socket(settings))
+    async with open_app(settings, signals) as app:
+        meters = Meters()
+        archivist = build_archivist(settings, app.stores.segments, app.services.session_texts.index)
+        upkeep = build_upkeep(settings, app, meters)
+        await signals.start()
+        rounds = (archivist.forever(), upkeep.forever(), _beat(paths.archivist_beat(settings.home)))
+        work = [asyncio.create_task(each) for each in rounds]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _cancel, work)
-        announce_ready()
         try:
-            await asyncio.gather(*work)
-        except asyncio.CancelledError:
+            async with telling(settings, meters, app.database, "archivist"):
+                announce_ready()
+                await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+        finally:
             _cancel(work)
-            await asyncio.gather(*work, return_exceptions=True)
-    finally:
-        await database.close()
+            ends = await asyncio.gather(*work, return_exceptions=True)
+            await signals.stop()
+        for end in ends:
+            if isinstance(end, Exception):  # what none of them expects: the supervisor starts all anew
+                raise end
 
 
 def _cancel(work: list[asyncio.Task[None]]) -> None:
     for task in work:
-        task.cancel()
+        if not task.cancelling():  # once: what is given back at the end is not cut off
+            task.cancel()
 
 
 async def _beat(file: Path) -> None:
+    """By the event loop itself: it says that this goes on, and asks no thread that others could keep."""
     while True:
-        await asyncio.to_thread(_touch, file)
+        _touch(file)
         await asyncio.sleep(HEARTBEAT)
 
 
 def _touch(file: Path) -> None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     file.touch(mode=0o600)
-
-
-def trouble_with_recordings(settings: Settings) -> str:
-    """Why this machine should be given no sessions now; empty when it may."""
-    try:
-        if free_bytes(settings.home) < settings.recording_least_free:
-            return "recordings: the disk has too little room for them"
-    except OSError as error:
-        return f"recordings: {error.strerror}"
-    return "" if silence(settings) <= LATE else f"archivist: nothing was heard of it for {LATE:g} s"
-
-
-def silence(settings: Settings) -> float:
-    """Seconds since it was last heard of."""
-    try:
-        return time.time() - paths.archivist_beat(settings).stat().st_mtime
-    except FileNotFoundError:
-        return math.inf

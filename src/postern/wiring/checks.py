@@ -6,7 +6,6 @@ import asyncio
 import fcntl
 import os
 import sqlite3
-import time
 from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
@@ -19,10 +18,9 @@ from postern.client.control import attend
 from postern.domain.agent import AgentKey
 from postern.domain.control import Welcome
 from postern.errors import Misconfigured, NotFound, Unavailable
-from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
 from postern.settings import Settings
 from postern.store.database import Database
-from postern.wiring import archivist, masters, paths
+from postern.wiring import masters, paths
 from postern.wiring.agent import facts
 from postern.wiring.blobs import open_blobs
 
@@ -101,23 +99,6 @@ def certificate_end(settings: Settings) -> datetime | None:
     if not settings.tls_cert and not file.exists():
         return None
     return x509.load_pem_x509_certificates(file.read_bytes())[0].not_valid_after_utc
-
-
-ARCHIVIST_LATE = archivist.LATE
-
-
-def archivist_silence(settings: Settings) -> float:
-    """Seconds since the archivist was last heard of."""
-    return archivist.silence(settings)
-
-
-def waiting_for_archivist(settings: Settings) -> tuple[int, float]:
-    """(sealed segments that lie here, seconds that the oldest has waited)"""
-    since = []
-    for path in sealed_folder(settings.home).glob(f"*/*/*{ARCHIVE_SUFFIX}"):
-        with suppress(FileNotFoundError):
-            since.append(path.stat().st_mtime)
-    return len(since), time.time() - min(since) if since else 0.0
 
 
 def ask_blob_store(settings: Settings) -> str:

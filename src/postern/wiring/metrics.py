@@ -13,6 +13,7 @@ from postern.metrics.meters import Meters
 from postern.metrics.told import gather, tell, watch_lag
 from postern.settings import Settings
 from postern.store.database import Database
+from postern.wiring.recordings import archivist_silence, waiting_for_archivist
 
 
 @asynccontextmanager
@@ -41,10 +42,18 @@ async def gathered(home: Path) -> bytes:
 
 
 def _machine(home: Path) -> dict[str, float]:
+    """What lies on its disk. Who is silent does not tell so itself."""
     disk = shutil.disk_usage(home)
     found = {"postern_home_free_bytes": float(disk.free), "postern_home_bytes": float(disk.total)}
     size = 0
     for path in (home / "spool").glob("*/*"):
         with suppress(OSError):  # sealed meanwhile
             size += path.stat().st_size
-    return found | {"postern_spool_bytes": float(size)}
+    waiting = waiting_for_archivist(home)
+    return found | {
+        "postern_spool_bytes": float(size),
+        "postern_sealed_segments": float(waiting.segments),
+        "postern_sealed_bytes": float(waiting.size),
+        "postern_sealed_oldest_seconds": waiting.age,
+        "postern_archivist_silence_seconds": archivist_silence(home),
+    }

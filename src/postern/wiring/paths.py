@@ -19,9 +19,9 @@ def lock(settings: Settings) -> Path:
     return settings.home / "run" / "lock"
 
 
-def archivist_beat(settings: Settings) -> Path:
+def archivist_beat(home: Path) -> Path:
     """Touched every few seconds while the archivist lives."""
-    return settings.home / "run" / "archivist"
+    return home / "run" / "archivist"
 
 
 def api_url(settings: Settings) -> Path:

@@ -13,6 +13,7 @@ from postern.domain.principal import Principal
 from postern.errors import Conflict, Denied, Misconfigured
 from postern.proof.checkpoints import Trust, is_good, new_key, read_line
 from postern.services.recordings.keeper import LASTS
+from postern.services.upkeep import Task, Upkeep
 
 
 def auditor(records: Records) -> Principal:
@@ -161,7 +162,7 @@ async def test_one_process_at_a_time_keeps_the_ledger(records: Records) -> None:
 async def test_the_keeper_goes_on_until_it_is_cancelled_and_gives_the_lease_back(records: Records) -> None:
     keeper = records.services().keeper
     await records.recorded()
-    task = asyncio.create_task(keeper.forever(0.01))
+    task = asyncio.create_task(Upkeep([Task("ledger", 0.01, keeper.once, stop=keeper.stop)]).forever())
     async with asyncio.timeout(10):
         await records.anchor.reached.wait()
     task.cancel()

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import delete, func, select, text
-from tests.support.sessions import add_session
+from tests.support.sessions import add_session, catch_up
 from tests.support.world import START, World
 
 from postern.domain.lists import Count, Page
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.words import parse_search
-from postern.errors import Invalid
+from postern.errors import Invalid, Unavailable
 from postern.services.bundle import Services
+from postern.services.recordings import texts
+from postern.services.recordings.texts import AWAY
 from postern.store.ports import Piece, SessionFilter
 from postern.store.schema import session_texts, sessions
 from postern.store.sql import session_list
@@ -39,6 +41,12 @@ async def found(services: Services, principal: Principal, search: str, **wanted:
     return [session.id for session in listed.items]
 
 
+async def unread(world: World) -> dict[UUID, set[int]]:
+    """What the sweep would look at, long after."""
+    found = await world.stores.session_texts.unread(START + timedelta(days=3650), None, 9)
+    return {one.session.id: set(one.segments) for one in found}
+
+
 async def asked(world: World, owner: Principal, *statements: str, **fields: object) -> Session:
     return await add_session(world, owner, asked=statements, **fields)  # type: ignore[arg-type]
 
@@ -47,7 +55,7 @@ async def test_words_prefixes_phrases_and_what_is_not_there(world: World, servic
     drop = await asked(world, admin, "DROP TABLE shop.customers", at=START)
     mail = await asked(world, admin, "select e_mail from customers", "table owners", at=START + timedelta(1))
     both = await asked(world, admin, "select 1", "drop view Bücher", at=START + timedelta(days=40))
-    assert await services.session_texts.catch_up() == 3
+    assert await catch_up(world, services) == 3
     for search, expected in {
         "drop": [both, drop],
         "customers": [mail, drop],
@@ -76,7 +84,7 @@ async def test_words_prefixes_phrases_and_what_is_not_there(world: World, servic
 
 async def test_chinese_is_found_without_blanks(world: World, services: Services, admin: Principal) -> None:
     one = await asked(world, admin, "insert into t values ('我的数据库密码')")
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     assert await found(services, admin, "数据") == [one.id]
     assert await found(services, admin, "据数") == []
     assert await found(services, admin, "密*") == [one.id]
@@ -114,7 +122,7 @@ async def test_attack_search_text_is_never_syntax(
     every = "drop OR 1=1 table session_texts pets a NEAR b c 5 keys o folded keys AND NOT"
     one = await asked(world, admin, every, at=START)
     await asked(world, admin, "nothing of that", at=START)
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     try:
         hits = await found(services, admin, search)
     except Invalid as refused:
@@ -138,7 +146,7 @@ async def test_hostile_statements_are_indexed(world: World, services: Services, 
     hostile = ["\x00needle\x00", "\x1b]0;needle\x07", "needle' \\ \" \ue000", "x" * 100_000 + " needle", "🙂needle"]
     made = [await asked(world, admin, said, at=START + timedelta(minutes=n)) for n, said in enumerate(hostile)]
     world.recordings.stored[made[0].id].append((5.0, "i", b"\xff\xfe needle"))
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     assert await found(services, admin, "needle") == [one.id for one in reversed(made)]
 
 
@@ -150,7 +158,7 @@ async def test_who_is_neither_admin_nor_auditor_searches_their_own(
     own = await asked(world, ann, "select secret")
     for _ in range(3):
         await asked(world, bob, "select secret")
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     wanted = SessionFilter(search=parse_search("secret"))
     for principal, count in ((ann, 1), (bob, 3), (admin, 4), (eve, 4), (await world.add_user("new"), 0)):
         listed = await services.sessions.find(principal, wanted, Page(count=Count.CAPPED))
@@ -163,7 +171,7 @@ async def test_attack_a_search_finds_nothing_of_another_organisation(
     world: World, services: Services, admin: Principal
 ) -> None:
     await asked(world, admin, "select secret")
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     stranger = await world.stores.sessions.find(
         uuid4(), SessionFilter(search=parse_search("secret")), Page(count=Count.CAPPED)
     )
@@ -173,7 +181,7 @@ async def test_attack_a_search_finds_nothing_of_another_organisation(
 async def test_filters_and_a_search_hold_together(world: World, services: Services, admin: Principal) -> None:
     first = await asked(world, admin, "common", at=START, labels={"a": "b"}, correlation_id="c 1")
     second = await asked(world, admin, "common", at=START + timedelta(1), connection="other", verb=Verb.EXEC)
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     assert await found(services, admin, "common", labels=[("a", "b")]) == [first.id]
     assert await found(services, admin, "common", correlation_id="c 1") == [first.id]
     assert await found(services, admin, "common", connection="other") == [second.id]
@@ -195,7 +203,7 @@ async def test_searches_page_by_position(
         await asked(world, admin, "common", at=START - timedelta(days=11 * n), seconds=90 if n % 3 == 0 else 9)
         for n in range(10)
     ]
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     for wanted, expected in (
         (SessionFilter(search=parse_search("common")), made),
         (SessionFilter(search=parse_search("common"), min_duration=60), made[::3]),
@@ -217,7 +225,7 @@ async def test_searches_page_by_position(
 async def test_matches_say_when_and_what(world: World, services: Services, admin: Principal) -> None:
     long = "select " + "x, " * 100 + "needle\n from " + "y, " * 100
     session = await asked(world, admin, "begin", long, "NEEDLES", 'call "needle"', "needle", "needle")
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     search = parse_search("needle -absent")
     matches = (await services.session_texts.matches([session], search))[session.id]
     assert [match.milliseconds for match in matches] == [2000.0, 4000.0, 5000.0]
@@ -236,9 +244,9 @@ async def test_segments_are_taken_once_each(world: World, services: Services, ad
     assert await index(session.id, 2, [(2.0, "beta")])
     assert await found(services, admin, "alpha beta") == [session.id]
     assert await found(services, admin, "doubled") == []
-    assert [one.id for one in await world.stores.session_texts.unread(9)] == [session.id]
+    assert await unread(world) == {session.id: {1, 2}}
     assert await index(session.id, 3, [], is_last=True)
-    assert await world.stores.session_texts.unread(9) == []
+    assert await unread(world) == {}
     assert not await index(uuid4(), 1, [(1.0, "of no session")])
 
 
@@ -255,7 +263,7 @@ async def test_segments_of_a_running_session_are_found_by_how_it_ended_once_it_h
 async def test_several_who_index_the_same_do_so_once(world: World, services: Services, admin: Principal) -> None:
     """Each process of the API catches up by itself."""
     session = await asked(world, admin, "alpha")
-    await asyncio.gather(*(services.session_texts.catch_up() for _ in range(4)))
+    await asyncio.gather(*(catch_up(world, world.services()) for _ in range(4)))
     assert await found(services, admin, "alpha") == [session.id]
     index = services.session_texts.index
     other = await asked(world, admin)
@@ -275,32 +283,110 @@ async def test_a_text_that_the_store_does_not_take_holds_up_no_other(
         return await index(session_id, segment, pieces, is_last=is_last)
 
     monkeypatch.setattr(store, "index", fail)
-    assert await services.session_texts.catch_up() == 2
-    assert await store.unread(9) == []
+    assert await catch_up(world, services) == 2
+    assert await unread(world) == {}
     assert await found(services, admin, "good") == [good.id]
 
 
 async def test_a_mebibyte_of_different_words_is_searchable(world: World, services: Services, admin: Principal) -> None:
     session = await asked(world, admin, " ".join(f"{n:06x}ä" for n in range(200_000)))
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     assert await found(services, admin, "000007ä") == [session.id]
 
 
-async def test_a_whole_recording_takes_the_place_of_segments(
+async def test_segments_are_put_in_order_whenever_they_come(world: World, services: Services, admin: Principal) -> None:
+    """As when the sweep reads those that the archivist could not tell of."""
+    session = await asked(world, admin)
+    index = services.session_texts.index
+    assert await index(session.id, 3, [(3.0, "gamma")], is_last=True)
+    assert await unread(world) == {session.id: {3}}, "two are missing"
+    assert await index(session.id, 1, [(1.0, "alpha")])
+    assert await index(session.id, 2, [(2.0, "beta")])
+    assert not await index(session.id, 3, [(3.0, "gamma")], is_last=True)
+    assert await unread(world) == {}
+    held = await world.stores.session_texts.pieces([session.id], 1000)
+    assert held[session.id] == [(1.0, "alpha"), (2.0, "beta"), (3.0, "gamma")]
+
+
+async def test_what_the_archivist_took_is_not_read_again(world: World, services: Services, admin: Principal) -> None:
+    session = await asked(world, admin, "alpha")
+    await services.session_texts.index(session.id, 1, [(1.0, "beta")])
+    assert await catch_up(world, services) == 1
+    assert await found(services, admin, "alpha") == []
+    assert await found(services, admin, "beta") == [session.id]
+    assert await catch_up(world, services) == 0
+
+
+async def test_a_recording_of_another_machine_is_taken_there(
     world: World, services: Services, admin: Principal
 ) -> None:
-    session = await asked(world, admin, "alpha", "gamma")
-    await services.session_texts.index(session.id, 1, [(1.0, "alpha")])
-    assert await services.session_texts.catch_up() == 1
-    assert not await services.session_texts.index(session.id, 2, [(2.0, "beta")], is_last=True)
-    assert await found(services, admin, "alpha gamma") == [session.id]
+    """The sweep of this machine finds no file of it, and closes nothing that comes later."""
+    session = await asked(world, admin)
+    assert await catch_up(world, services) == 1
+    assert await services.session_texts.index(session.id, 1, [(1.0, "alpha")])
+    assert await services.session_texts.index(session.id, 2, [(2.0, "beta")], is_last=True)
+    assert await found(services, admin, "alpha beta") == [session.id]
+
+
+async def test_the_sweep_leaves_what_has_just_ended_to_the_archivist(
+    world: World, services: Services, admin: Principal
+) -> None:
+    session = await asked(world, admin, "alpha", at=world.clock(), seconds=0)
     assert await services.session_texts.catch_up() == 0
+    world.clock.forward(seconds=AWAY.total_seconds() + 1)
+    assert await services.session_texts.catch_up() == 1
+    assert await found(services, admin, "alpha") == [session.id]
+
+
+async def test_a_blob_store_that_is_away_holds_up_no_other_text_and_loses_none(
+    world: World, services: Services, admin: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = [await asked(world, admin, "away", at=START) for _ in range(3)]
+    here = await asked(world, admin, "here", at=START + timedelta(hours=1))
+    read = world.recordings.texts
+
+    def fail(session: Session, without: Set[int]) -> Iterator[tuple[int, list[Piece]]]:
+        if session.id in {one.id for one in away}:
+            raise Unavailable("the blob store does not answer")
+        yield from read(session, without)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(world.recordings, "texts", fail)
+        patch.setattr(texts, "ROUND", 2)
+        assert [await catch_up(world, services) for _ in range(4)] == [0, 1, 0, 0]
+        assert await found(services, admin, "here") == [here.id]
+    assert await catch_up(world, services) + await catch_up(world, services) == 3
+    assert len(await found(services, admin, "away")) == 3
+
+
+async def test_what_runs_is_found_by_the_segments_that_are_stored(
+    world: World, services: Services, admin: Principal
+) -> None:
+    session = await asked(world, admin, seconds=None)
+    await services.session_texts.index(session.id, 1, [(1.0, "alpha")])
+    assert await found(services, admin, "alpha") == [session.id]
+    assert await found(services, admin, "alpha", status=SessionStatus.OPEN) == [session.id]
+    assert await found(services, admin, "alpha", status=SessionStatus.DONE) == []
+    await services.sessions.close(session.id, reason=EndReason.KILLED, exit_code=None, metrics={}, event_size=0)
+    assert await found(services, admin, "alpha", status=SessionStatus.OPEN) == []
+    await services.session_texts.index(session.id, 2, [], is_last=True)
+    assert await found(services, admin, "alpha", status=SessionStatus.DONE) == [session.id]
+
+
+async def test_a_last_segment_that_is_stored_before_the_end_is_told_is_made_up_for(
+    world: World, services: Services, admin: Principal
+) -> None:
+    session = await asked(world, admin, seconds=None)
+    await services.session_texts.index(session.id, 1, [(1.0, "alpha")], is_last=True)
+    await services.sessions.close(session.id, reason=EndReason.KILLED, exit_code=None, metrics={}, event_size=0)
+    assert await catch_up(world, services) == 1
+    assert await found(services, admin, "alpha", end_reason=EndReason.KILLED) == [session.id]
 
 
 async def test_of_a_large_session_the_first_text_is_kept(world: World, services: Services, admin: Principal) -> None:
     session = await asked(world, admin, "alpha", "ä" * 700_000, "omega")
     empty = await asked(world, admin, *[""] * 10)
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     async with world.database.statement() as connection:
         columns = select(session_texts.c.size, session_texts.c.is_cut).where(session_texts.c.session_id == session.id)
         row = (await connection.execute(columns)).one()
@@ -313,7 +399,7 @@ async def test_of_a_large_session_the_first_text_is_kept(world: World, services:
 
 async def test_texts_go_with_their_session(world: World, services: Services, admin: Principal) -> None:
     session = await asked(world, admin, "alpha")
-    await services.session_texts.catch_up()
+    await catch_up(world, services)
     async with world.database.statement() as connection:
         await connection.execute(delete(sessions).where(sessions.c.id == session.id))
     async with world.database.statement() as connection:
@@ -330,10 +416,22 @@ async def test_scripts_are_searchable_also_when_they_never_ran(
 ) -> None:
     await world.add_connection()
     session = await services.sessions.submit(admin, "shop", "delete from pets", source="127.0.0.1")
-    assert await services.session_texts.catch_up() == 0
+    assert await catch_up(world, services) == 0
     await services.sessions.kill(admin, session.id)
-    assert await services.session_texts.catch_up() == 1
+    assert await catch_up(world, services) == 1
     assert await found(services, admin, "delete pets") == [session.id]
+
+
+async def test_a_script_is_there_once_whoever_takes_it(world: World, services: Services, admin: Principal) -> None:
+    """It is also what its client sends."""
+    script = "delete from pets"
+    swept = await asked(world, admin, script, "select 1", script=script, verb=Verb.EXEC)
+    assert await catch_up(world, services) == 1
+    stored = await asked(world, admin, script=script, verb=Verb.EXEC)
+    await services.session_texts.index(stored.id, 1, [(5.0, script), (6.0, "select 1")], is_last=True)
+    held = await world.stores.session_texts.pieces([swept.id, stored.id], 1000)
+    assert [said for _, said in held[swept.id]] == [said for _, said in held[stored.id]] == [script, "select 1"]
+    assert set(await found(services, admin, "delete")) == {swept.id, stored.id}
 
 
 async def test_a_recording_that_cannot_be_read_holds_up_no_other(
@@ -349,19 +447,6 @@ async def test_a_recording_that_cannot_be_read_holds_up_no_other(
         return list(read(session))
 
     monkeypatch.setattr(world.recordings, "operations", fail)
-    assert await services.session_texts.catch_up() == 2
+    assert await catch_up(world, services) == 2
     assert await found(services, admin, "after") == [good.id]
     assert await found(services, admin, "script") == [bad.id]
-
-
-async def test_upkeep_reads_what_has_ended(world: World, services: Services, admin: Principal) -> None:
-    session = await asked(world, admin, "alpha")
-    task = asyncio.create_task(services.upkeep.forever(0.01))
-    try:
-        async with asyncio.timeout(5):
-            while not await found(services, admin, "alpha"):  # noqa: ASYNC110 - it is the store that changes
-                await asyncio.sleep(0.01)
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    assert await found(services, admin, "alpha") == [session.id]

@@ -20,7 +20,8 @@ from postern.domain.report import SLOT, Counts, GroupBy, Interval, Masked, Repor
 from postern.domain.session import EndReason
 from postern.errors import Conflict, Denied, Invalid
 from postern.services.bundle import Services
-from postern.services.telling.follow_up import LEASE, Lease, counted
+from postern.services.leases import Lease
+from postern.services.telling.follow_up import LEASE, counted
 from postern.services.telling.reports import ReportDays, _offset, _steady
 from postern.store.ports.telling import Settled
 

@@ -11,6 +11,6 @@ from postern.wiring import archivist as wiring
 
 @click.command(hidden=True)
 def archivist() -> None:
-    """The archivist, as the supervisor starts it."""
+    """The archivist, as the supervisor starts it: it stores recordings, and does all that is done again and again."""
     die_with_parent(by=signal.SIGKILL)  # it can be killed anywhere
     wiring.run(load("archivist"))

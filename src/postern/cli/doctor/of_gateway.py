@@ -15,6 +15,7 @@ from postern.cli.doctor.sockets import Place
 from postern.errors import PosternError
 from postern.settings import Settings
 from postern.wiring import checks as wiring
+from postern.wiring import recordings
 
 _START = "postern gateway"
 FEW = 2 << 30  # free bytes that are worth a warning
@@ -168,12 +169,13 @@ def _spool(home: Path, running: bool) -> list[Finding]:
 
 
 def _archivist(settings: Settings, running: bool) -> list[Finding]:
-    count, age = wiring.waiting_for_archivist(settings)
-    if running and wiring.archivist_silence(settings) > wiring.ARCHIVIST_LATE:
-        why = "recordings stay on this machine's disk and fill it"
+    waiting = recordings.waiting_for_archivist(settings.home)
+    count = waiting.segments
+    if running and recordings.archivist_silence(settings.home) > recordings.ARCHIVIST_LATE:
+        why = "recordings stay on this machine's disk and fill it; reports, sinks and the ledger stand still"
         return wrong("archivist", "nothing was heard of it for minutes", why, "look at the gateway's log for why")
-    if count and age > _BEHIND:
-        what = f"{count} sealed segments wait, the oldest for {age / 60:.0f} minutes"
+    if count and waiting.age > _BEHIND:
+        what = f"{count} sealed segments wait, the oldest for {waiting.age / 60:.0f} minutes"
         why = "recordings stay on this machine's disk until they can be stored"
         do = "look at the gateway's log for what the archivist says" if running else _START
         return warning("archivist", what, why, do)

@@ -60,7 +60,7 @@ def build_recordings(
         exports=Exports(stores.ledger, ledger, checkpoints, machine.copies, now),
         keeper=Keeper(stores.leases, ledger, checkpoints, now),
         ledger=ledger,
-        session_texts=SessionTexts(stores.session_texts, recordings),
+        session_texts=SessionTexts(stores.session_texts, recordings, now),
         verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies),
         watchers=Places("watch sessions", each=WATCHES_EACH, most=WATCHES),
     )

@@ -5,50 +5,66 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from uuid import UUID
 
+from postern.domain.lists import Position
 from postern.domain.matches import Match, matches_in
 from postern.domain.session import Session
 from postern.domain.words import Search
-from postern.errors import PosternError
-from postern.store.ports import Piece, Recordings, SessionTextStore
+from postern.errors import NotFound, PosternError, Unavailable
+from postern.store.ports import Clock, Piece, Recordings, SessionTextStore, Unread
 
 log = logging.getLogger(__name__)
 
+AWAY = timedelta(minutes=3)  # how long after its end a session is left to who stores its segments
 MAX_READ = 1024 * 1024  # bytes of one session's statements
 MAX_SHOWN = 4 * 1024 * 1024  # bytes of texts that are looked through for one page of matches
 ROUND = 50  # sessions that are asked for at once
 PATIENCE = 1.0  # seconds; a round that takes longer begins no other session
-WHOLE = 0  # the number that stands for all segments
 
 
 class SessionTexts:
-    def __init__(self, store: SessionTextStore, recordings: Recordings) -> None:
+    def __init__(self, store: SessionTextStore, recordings: Recordings, now: Clock) -> None:
         self._store = store
         self._recordings = recordings
+        self._now = now
+        self._place: Position | None = None  # of the last one that was looked at
 
     async def index(self, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool = False) -> bool:
-        """Takes the statements of a segment, in milliseconds since the session's start; see SessionTextStore. `is_last`
-        says that no other is to come: a session of which nobody says that is read by `catch_up` once it has ended."""
+        """Takes the statements of a segment; see SessionTextStore. A session of which somebody takes them all needs
+        nothing else."""
         return await self._store.index(session_id, segment, pieces, is_last=is_last)
 
     async def catch_up(self) -> int:
-        """Reads ended sessions that nobody has indexed, for about PATIENCE seconds. Answers how many it read."""
+        """Takes what nobody took AWAY after a session's end: of those without a recording, and where taking it failed.
+        About PATIENCE seconds; the next round goes on behind. Answers how many sessions it finished."""
         done, begin = 0, time.monotonic()
-        for session in await self._store.unread(ROUND):
-            pieces = await asyncio.to_thread(self._read, session)
-            try:
-                await self._store.index(session.id, WHOLE, pieces, is_last=True)
-            except PosternError:
-                raise
-            except Exception:  # one that no engine takes must not come again and again, before all others
-                log.exception("session %s cannot be made searchable", session.id)
-                await self._store.index(session.id, WHOLE, [], is_last=True)
-            done += 1
+        found = await self._store.unread(self._now() - AWAY, self._place, ROUND)
+        for one in found:
+            assert one.session.end_date is not None
+            self._place = Position(one.session.end_date, one.session.id)
+            done += await self._finish(one)
             if time.monotonic() - begin > PATIENCE:
-                break
+                return done
+        if len(found) < ROUND:
+            self._place = None
         return done
+
+    async def _finish(self, unread: Unread) -> bool:
+        """False when it has to wait: the blob store may come back."""
+        session_id = unread.session.id
+        try:
+            for segment, pieces in await asyncio.to_thread(self._read, unread):
+                await self._store.index(session_id, segment, pieces, is_last=False)
+        except Unavailable as error:
+            log.warning("session %s cannot be made searchable yet: %s", session_id, error)
+            return False
+        except Exception:  # one that no engine takes must not come again and again
+            log.exception("session %s cannot be made searchable", session_id)
+        await self._store.index(session_id, 0, [], is_last=True)
+        return True
 
     async def matches(self, sessions: Sequence[Session], search: Search) -> Mapping[UUID, Sequence[Match]]:
         """The first statements in which something was found, of sessions that their reader may see. None of those that
@@ -56,25 +72,21 @@ class SessionTexts:
         held = await self._store.pieces([session.id for session in sessions], MAX_SHOWN)
         return await asyncio.to_thread(lambda: {key: matches_in(pieces, search) for key, pieces in held.items()})
 
-    def _read(self, session: Session) -> list[Piece]:
-        """As much as is indexed, and a little more, so that it is known to be cut."""
-        found: list[Piece] = []
+    def _read(self, unread: Unread) -> list[tuple[int, list[Piece]]]:
+        """As much as is indexed, and a little more, so that it is known to be cut. A recording that cannot be read
+        further must not keep the rest from being found. Raises Unavailable."""
+        found: list[tuple[int, list[Piece]]] = []
         size = 0
-        for piece in self._pieces(session):
-            found.append(piece)
-            size += len(piece[1]) + 1
-            if size > MAX_READ:
-                break
-        return found
-
-    def _pieces(self, session: Session) -> Iterator[Piece]:
-        """A recording that cannot be read further must not keep the rest from being found."""
-        if session.script:
-            yield 0.0, session.script
         try:
-            for at, content in self._recordings.operations(session):
-                said = content.decode("utf-8", "replace")
-                if said != session.script:
-                    yield at, said
+            for segment, pieces in self._recordings.texts(unread.session, unread.segments):
+                found.append((segment, pieces))
+                size += sum(len(said) + 1 for _, said in pieces)
+                if size > MAX_READ:
+                    break
+        except Unavailable:
+            raise
+        except NotFound:
+            pass  # it never had one, or it is of another machine, which takes its segments itself
         except (PosternError, OSError) as error:
-            log.info("session %s is searchable without all of its recording: %s", session.id, error)
+            log.info("session %s is searchable without all of its recording: %s", unread.session.id, error)
+        return found

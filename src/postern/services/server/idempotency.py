@@ -58,6 +58,10 @@ class Idempotency:
         answer = KeptAnswer(ticket.fingerprint, status, headers, body)
         await self._store.finish(ticket.principal, ticket.digest, answer)
 
+    async def prune(self) -> None:
+        """Forgets the answers that are not kept any longer."""
+        await self._store.prune(self._now() - KEPT_FOR)
+
     async def forget(self, ticket: Ticket) -> None:
         """It came to nothing and may be tried again with the same key."""
         await self._store.forget(ticket.principal, ticket.digest)

@@ -7,18 +7,17 @@ mark that it was done are one transaction.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid5
 
 from postern.domain.principal import Principal
 from postern.domain.report import Counts, slot_of
 from postern.domain.session import EndReason
 from postern.domain.sink import EventKind, SinkOutline
-from postern.errors import Conflict, PosternError
+from postern.errors import Conflict
 from postern.services.identity.users import require_admin
+from postern.services.leases import Lease
 from postern.services.server.trail import changed
 from postern.services.telling.events import of_entry, of_session
 from postern.store.ports import AuditEntry, Clock
@@ -38,11 +37,7 @@ from postern.store.ports.telling import (
     SinkStore,
 )
 
-log = logging.getLogger(__name__)
-
-INTERVAL = 1.0  # seconds between two looks while there is nothing to do
 LEASE = "follow-up"
-HELD = timedelta(seconds=30)
 BATCH = 500  # sessions in one transaction
 REBUILD_TRIES = 30  # to have the lease, a tenth of a second apart
 MARKED = 3_000  # sessions that are marked in one step of a rebuild
@@ -52,32 +47,6 @@ _FAILED = frozenset(
     {EndReason.FAILED, EndReason.PROTOCOL_VIOLATION, EndReason.RECORDING_FAILED, EndReason.GATEWAY_CRASHED}
 )
 _KILLED = frozenset({EndReason.KILLED, EndReason.REVOKED})
-
-
-class Lease:
-    """What this process holds of a lease; renewed when half of its time is over."""
-
-    def __init__(self, store: LeaseStore, name: str, now: Clock, held: timedelta = HELD) -> None:
-        self._store = store
-        self._name = name
-        self._now = now
-        self._held = held
-        self._holder = str(uuid4())
-        self._until: datetime | None = None
-
-    async def have(self) -> bool:
-        """Whether it is ours, now and for half of its time at least."""
-        now = self._now()
-        if self._until is not None and self._until - now > self._held / 2:
-            return True
-        taken = await self._store.take(self._name, self._holder, now, self._held)
-        self._until = now + self._held if taken else None
-        return self._until is not None
-
-    async def release(self) -> None:
-        if self._until is not None:
-            self._until = None
-            await self._store.release(self._name, self._holder)
 
 
 class FollowUp:
@@ -109,20 +78,9 @@ class FollowUp:
         if untold:
             await self._store.tell(untold, [told for entry in untold for told in of_entry(entry, sinks)])
 
-    async def forever(self, interval: float = INTERVAL) -> None:
-        """Until cancelled."""
-        try:
-            while True:
-                done = 0
-                try:
-                    done = await self.once()
-                except PosternError as error:  # the store does not answer: the next round does it
-                    log.warning("follow-up: %s", error)
-                except Exception:
-                    log.exception("follow-up: this round came to nothing")
-                await asyncio.sleep(0 if done else interval)
-        finally:
-            await asyncio.shield(self._lease.release())
+    async def stop(self) -> None:
+        """Another process may go on at once."""
+        await self._lease.release()
 
     async def rebuild(self, principal: Principal) -> None:
         """Counts all sessions of the caller's organisation anew, within a while. Raises Denied, Conflict."""

@@ -18,14 +18,13 @@ from uuid import UUID
 from postern.domain.sink import NO_TROUBLE, Delivery, Sink, SinkKind
 from postern.domain.text import one_line
 from postern.errors import Denied, NotFound, PosternError
-from postern.services.telling.follow_up import Lease
+from postern.services.leases import Lease
 from postern.store.ports import Clock
 from postern.store.ports.recordings import LeaseStore
 from postern.store.ports.telling import DeliveryStore
 
 log = logging.getLogger(__name__)
 
-INTERVAL = 1.0  # seconds between two looks
 LEASE = "deliveries"
 DEADLINE = 12.0  # seconds for one try, whatever the sender does; less than half a lease
 KEPT_TRYING = timedelta(days=3)  # from the event on
@@ -77,23 +76,10 @@ class Sending:
         while self._running:
             await asyncio.gather(*self._running.values(), return_exceptions=True)
 
-    async def forever(self, interval: float = INTERVAL) -> None:
-        """Until cancelled."""
-        try:
-            while True:
-                try:
-                    await self.once()
-                except PosternError as error:
-                    log.warning("deliveries: %s", error)
-                except Exception:
-                    log.exception("deliveries: this round came to nothing")
-                await asyncio.sleep(interval)
-        finally:
-            for task in self._running.values():
-                task.cancel()
-            await asyncio.shield(self._end())
-
-    async def _end(self) -> None:
+    async def stop(self) -> None:
+        """Ends what was begun; another process may go on at once."""
+        for task in self._running.values():
+            task.cancel()
         await self.settled()
         await self._sender.close()
         await self._lease.release()

@@ -65,6 +65,7 @@ from postern.store.ports.targets import (
     SessionStore,
     SessionTextStore,
     Standing,
+    Unread,
     WorkerStore,
 )
 from postern.store.ports.telling import DeliveryStore, FollowUpStore, ReportStore, SinkStore
@@ -130,6 +131,7 @@ __all__ = [
     "Standing",
     "Stores",
     "Topic",
+    "Unread",
     "VoucherStore",
     "WholeLedgerStore",
     "WorkerStore",

@@ -5,7 +5,7 @@ Every method that takes `org_id` sees only that organisation.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.errand import Errand
 from postern.domain.guardrail import GuardRail
-from postern.domain.lists import Listed, Page, Stretch
+from postern.domain.lists import Listed, Page, Position, Stretch
 from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.recorded import Exchange, Moment, Tail
 from postern.domain.resource import Resource, TagUse
@@ -28,9 +28,16 @@ from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.words import Search
 from postern.domain.worker import RelayWorker
 
+# What was asked: (milliseconds since the session's start, text).
+Piece = tuple[float, str]
+
 
 class Recordings(Protocol):
     """Reads what a session did; may block on files, so it is called from a thread."""
+
+    def texts(self, session: Session, without: Set[int]) -> Iterator[tuple[int, list[Piece]]]:
+        """What was asked, by segments; those in `without` are left out. Raises NotFound where there is no segment at
+        all, Unavailable."""
 
     def events(self, session: Session) -> Iterator[tuple[float, str, bytes]]:
         """(milliseconds since start, "i" | "o" | "e", content), in order."""
@@ -172,19 +179,27 @@ class SessionStore(Protocol):
         exact count."""
 
 
-# (milliseconds since the session's start, text)
-Piece = tuple[float, str]
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A session that has ended and of which not all is searchable; `segments` are those that are."""
+
+    session: Session
+    segments: frozenset[int] = frozenset()
 
 
 class SessionTextStore(Protocol):
     """What was asked in sessions, to be searched. They go with their sessions."""
 
     async def index(self, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> bool:
-        """Adds what a segment holds, numbered from 1; 0 is a whole recording and replaces what was there. Once for
-        each: False when it was there before, or there is no such session. With `is_last` nothing more is awaited."""
+        """Adds what a segment holds, numbered from 1, in whichever order they come. Once for each: False when it was
+        there before, or there is no such session. The session's own script is there once, at its start.
 
-    async def unread(self, most: int) -> list[Session]:
-        """Sessions that have ended and whose last segment was not indexed; with scripts."""
+        The last one says how the session ended, if it has; and with all before it nothing more is awaited. The number 0
+        says only that: nothing more is awaited, whatever is there."""
+
+    async def unread(self, ended_before: datetime, after: Position | None, most: int) -> list[Unread]:
+        """Sessions that ended before that and of which something is awaited, in the order of their ends, behind the
+        position of one of them."""
 
     async def pieces(self, session_ids: Sequence[UUID], most: int) -> Mapping[UUID, list[Piece]]:
         """What is indexed of these, as long as it is `most` bytes together."""

@@ -1,8 +1,4 @@
-"""What is told about sessions and writes after the fact: counts for reports, events for sinks.
-
-A session's row says itself what is yet to be done about it (`pending`), so that opening and ending one writes nothing
-more than before, and nothing is forgotten when a process dies: what was done and that it was done are one transaction.
-"""
+"""What is told about sessions and writes after the fact: counts for reports, events for sinks."""
 
 from __future__ import annotations
 
@@ -18,8 +14,18 @@ from postern.domain.session import Session
 from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkOutline, Trouble
 from postern.store.ports.server import AuditEntry
 
-# Bits of `sessions.pending`.
-OPENED, ENDED, UNCOUNTED = 1, 2, 4
+# What is yet to be done about a session: bits of `sessions.pending`. The statement that opens or ends a session sets
+# them, so that this writes nothing more than the row itself; the transaction that does what a bit stands for takes it
+# away, so that nothing is forgotten or done twice wherever a process dies. A script that waits to be run has none yet.
+# The ledger's marks are columns of their own, `opened_entry` and `closed_entry`, since they say which entry it was:
+# there NULL means "not told yet".
+OPENED = 1  # sinks are to be told that it began
+ENDED = 2  # sinks are to be told that it ended
+UNCOUNTED = 4  # reports do not count it yet
+UNREAD = 8  # what was asked in it is not searchable yet, or not all of it
+AT_THE_END = ENDED | UNCOUNTED | UNREAD
+TO_TELL = OPENED | ENDED | UNCOUNTED  # what FollowUpStore settles
+ALL = TO_TELL | UNREAD
 
 # Levels of counts: bits for what their rows tell apart; what they do not is nobody's, and empty.
 BY_CONNECTION, BY_USER = 1, 2
@@ -63,8 +69,7 @@ class Settled:
 
 class FollowUpStore(Protocol):
     async def pending(self, bits: int, most: int, *, with_scripts: bool = False) -> list[Pending]:
-        """Sessions, of all organisations, about which any of `bits` is to be done; those that only wait to be run are
-        left out."""
+        """Sessions, of all organisations, about which any of `bits` is to be done."""
 
     async def settle(self, done: Sequence[Settled]) -> int:
         """All of it or nothing; what somebody else has done meanwhile is left out. How many were done."""

@@ -31,7 +31,6 @@ from postern.store.schema.sessions import (
     session_starts,
     session_texts,
     sessions,
-    unread_sessions,
 )
 from postern.store.schema.targets import (
     access_rule_connections,
@@ -85,7 +84,6 @@ __all__ = [
     "sessions",
     "sinks",
     "token_keys",
-    "unread_sessions",
     "untold_entries",
     "user_groups",
     "users",

@@ -6,6 +6,7 @@ from sqlalchemy import (
     BigInteger,
     Boolean,
     Column,
+    ColumnElement,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -15,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     Uuid,
+    and_,
 )
 
 from postern.store.schema.base import Utc, metadata, owner
@@ -43,15 +45,12 @@ segments = Table(
 
 # What the ledger has still to be told of.
 for _what in ("opened", "closed"):
-    _entry = sessions.c[f"{_what}_entry"]
-    _since = sessions.c.start_date if _what == "opened" else sessions.c.end_date
-    Index(
-        f"ix_sessions_not_{_what}",
-        _since,
-        sessions.c.id,
-        sqlite_where=_entry.is_(None),
-        postgresql_where=_entry.is_(None),
-    )
+    _untold: ColumnElement[bool] = sessions.c[f"{_what}_entry"].is_(None)
+    _since = sessions.c.start_date
+    if _what == "closed":
+        _since = sessions.c.end_date
+        _untold = and_(_untold, _since.is_not(None))
+    Index(f"ix_sessions_not_{_what}", _since, sessions.c.id, sqlite_where=_untold, postgresql_where=_untold)
 
 # What happened to sessions, in one row for each organisation (domain.ledger). Nothing refers to a session by a foreign
 # key: an entry outlives what it is about.

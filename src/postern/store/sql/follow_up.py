@@ -8,18 +8,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    Boolean,
-    ColumnElement,
-    Connection,
-    Integer,
-    delete,
-    insert,
-    literal_column,
-    select,
-    tuple_,
-    update,
-)
+from sqlalchemy import Connection, Integer, delete, insert, literal_column, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.report import COUNTED, Counts
@@ -27,14 +16,14 @@ from postern.domain.session import SessionStatus
 from postern.domain.sink import NewDelivery
 from postern.store.database import Database
 from postern.store.ports import AuditEntry
-from postern.store.ports.telling import UNCOUNTED, CountKey, Pending, Settled
+from postern.store.ports.telling import ALL, TO_TELL, UNCOUNTED, CountKey, Pending, Settled
 from postern.store.schema import audit_log, session_counts, session_maskings, sessions, untold_entries
 from postern.store.sql.deliveries import add_deliveries
+from postern.store.sql.pending import waiting
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 
-# In these words: they are the condition of the index.
-_ANY: ColumnElement[bool] = literal_column("pending > 0", Boolean)
 _CHUNK = 300  # identifiers in one statement
+_TOLD = update(sessions).values(pending=literal_column(f"pending & {ALL & ~TO_TELL}", Integer))
 
 
 class SqlFollowUp:
@@ -42,11 +31,9 @@ class SqlFollowUp:
         self._database = database
 
     async def pending(self, bits: int, most: int, *, with_scripts: bool = False) -> list[Pending]:
-        wanted = select(*SESSION_COLUMNS, *([sessions.c.script] if with_scripts else [])).where(
-            _ANY, sessions.c.pending.op("&")(bits) != 0, sessions.c.status != SessionStatus.READY
-        )
+        columns = [*SESSION_COLUMNS, *([sessions.c.script] if with_scripts else [])]
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted.limit(most))).mappings().all()
+            rows = (await connection.execute(waiting(columns, bits, most))).mappings().all()
         return [Pending(session_of(row), row["principal_id"], row["end_reason"], row["pending"]) for row in rows]
 
     async def settle(self, done: Sequence[Settled]) -> int:
@@ -121,16 +108,15 @@ class SqlFollowUp:
 
 
 def _taken(connection: Connection, done: Sequence[Settled]) -> set[UUID]:
-    """Of those, the ones that are as they were read; from now on nothing is pending about them."""
+    """Of those, the ones that are as they were read; from now on nothing is to be told of them."""
     by_bits: dict[int, list[UUID]] = {}
     for one in done:
-        by_bits.setdefault(one.pending.bits, []).append(one.pending.session.id)
+        by_bits.setdefault(one.pending.bits & TO_TELL, []).append(one.pending.session.id)
     ours: set[UUID] = set()
     for bits, ids in sorted(by_bits.items()):
         for at in range(0, len(ids), _CHUNK):
-            as_read = (sessions.c.id.in_(ids[at : at + _CHUNK]), sessions.c.pending == bits)
-            taken = update(sessions).where(*as_read).values(pending=0).returning(sessions.c.id)
-            ours |= set(connection.execute(taken).scalars())
+            as_read = (sessions.c.id.in_(ids[at : at + _CHUNK]), sessions.c.pending.op("&")(TO_TELL) == bits)
+            ours |= set(connection.execute(_TOLD.where(*as_read).returning(sessions.c.id)).scalars())
     return ours
 
 

@@ -15,7 +15,7 @@ from postern.store.ports import SessionFilter
 from postern.store.schema import sessions
 from postern.store.sql.rows import SESSION_COLUMNS, count_of, session_of
 from postern.store.sql.session_conditions import Plan, plan
-from postern.store.sql.session_search import CANDIDATES, Candidate, Sought, candidates, is_searchable
+from postern.store.sql.session_search import CANDIDATES, Candidate, Sought, candidates
 
 LOOK_AT = 10_000  # rows that filters other than the leading one are tried on in one call
 
@@ -89,8 +89,6 @@ def _total(
 def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: Plan, page: Page) -> Stretch[Session]:
     """Sessions whose texts fit are the candidates, newest first; the filters sieve them."""
     assert wanted.search is not None
-    if not is_searchable(wanted):
-        return Stretch([], None if page.count is Count.NONE else 0)
     sought = Sought(org_id, wanted, tuple(ways.equal), page.after)
     most = page.limit + 1 if sought.is_keyed else CANDIDATES
     looked = candidates(connection, sought, most)

@@ -21,7 +21,7 @@ from uuid import UUID
 from sqlalchemy import Boolean, Column, Connection, TextualSelect, literal_column, select, text
 
 from postern.domain.lists import Position
-from postern.domain.session import Session, SessionStatus
+from postern.domain.session import Session
 from postern.domain.words import Search, Term
 from postern.store.ports import SessionFilter
 from postern.store.schema import session_texts
@@ -107,18 +107,13 @@ class Sought:
         return max(low, 0), max(high, 0)
 
 
-def is_searchable(wanted: SessionFilter) -> bool:
-    """Texts of sessions are there once they have ended."""
-    return wanted.status in (None, SessionStatus.DONE)
-
-
 def place_of(at: datetime, session_id: UUID) -> int:
     """Milliseconds since 1970, then bits of the identifier, so that sessions of one moment have places of their own."""
     return _milliseconds(at) << _ID_BITS | session_id.int & ((1 << _ID_BITS) - 1)
 
 
 def keys_of(session: Session, *, refused: int, masked: int) -> list[str]:
-    """What says whose text it is; the session must have ended."""
+    """What says whose text it is. Of a session that runs they say less than when it has ended."""
     values: dict[str, Any] = {name: getattr(session, name, None) for name in _KEYED}
     values["end_reason"] = session.metadata.get("end_reason")
     week = _milliseconds(session.start_date) // _WEEK

@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, insert, literal, select, text, update
+from sqlalchemy import (
+    Connection,
+    Integer,
+    RowMapping,
+    Select,
+    insert,
+    literal,
+    literal_column,
+    select,
+    text,
+    tuple_,
+    update,
+)
 
+from postern.domain.lists import Position
 from postern.domain.session import Session, SessionStatus
 from postern.domain.words import folded
+from postern.errors import Unavailable
 from postern.store.database import Database
-from postern.store.ports import Piece
-from postern.store.schema import session_texts, sessions, unread_sessions
-from postern.store.sql.rows import session_of
+from postern.store.ports import Piece, Unread
+from postern.store.ports.telling import ALL, UNREAD
+from postern.store.schema import session_texts, sessions
+from postern.store.sql.pending import waiting
+from postern.store.sql.rows import SESSION_COLUMNS, session_of
 from postern.store.sql.session_search import keys_of, place_of
 
 MAX_TEXT = 1024 * 1024  # bytes of one session
 MAX_WORDS = 1_000_000  # bytes of different words
 _NEIGHBOURS = 16  # places that are tried where another session has the first one
-WHOLE = 0  # the number that stands for all segments
+_TRIES = 20
+_NOTHING_AWAITED = update(sessions).values(pending=literal_column(f"pending & {ALL & ~UNREAD}", Integer))
 
 
 class SqlSessionTexts:
@@ -28,14 +48,36 @@ class SqlSessionTexts:
         self._database = database
 
     async def index(self, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> bool:
-        return await self._database.together(
-            lambda connection: _index(connection, session_id, segment, pieces, is_last=is_last)
-        )
+        """Words are found before the transaction begins: for a long text that takes longer than all the rest of it, in
+        which nobody else could write."""
+        for _ in range(_TRIES):
+            async with self._database.statement() as connection:
+                known = (await connection.execute(_held(session_id))).mappings().one_or_none()
+            if known is None:
+                return False
+            is_new = _is_new(known, segment)
+            if not (is_new or is_last):
+                return False
+            values = await asyncio.to_thread(self._values, known, segment, pieces) if is_new else {}
+            awaited = not is_last or _missing(values.get("segments", known["segments"]), segment)
+            write = functools.partial(_write, session_id=session_id, known=known, values=values)
+            work = functools.partial(write, is_last=is_last, is_awaited=awaited)
+            if await self._database.together(work):
+                return is_new and segment > 0
+        raise Unavailable("others index the same session at the same time; try again")
 
-    async def unread(self, most: int) -> list[Session]:
-        wanted = select(*sessions.c).join(unread_sessions, unread_sessions.c.session_id == sessions.c.id).limit(most)
+    async def unread(self, ended_before: datetime, after: Position | None, most: int) -> list[Unread]:
+        conditions = [sessions.c.end_date < ended_before]
+        if after is not None:
+            behind = tuple_(sessions.c.end_date, sessions.c.id)
+            conditions.append(behind > tuple_(after.at, after.id, types=[sessions.c.end_date.type, sessions.c.id.type]))
+        wanted = waiting(SESSION_COLUMNS, UNREAD, most, *conditions)
         async with self._database.statement() as connection:
-            return [session_of(row) for row in (await connection.execute(wanted)).mappings()]
+            found = [session_of(row) for row in (await connection.execute(wanted)).mappings()]
+            read = select(session_texts.c.session_id, session_texts.c.segments)
+            rows = await connection.execute(read.where(session_texts.c.session_id.in_([one.id for one in found])))
+        known = {row.session_id: frozenset(row.segments) for row in rows}
+        return [Unread(session, known.get(session.id, frozenset())) for session in found]
 
     async def pieces(self, session_ids: Sequence[UUID], most: int) -> Mapping[UUID, list[Piece]]:
         sizes = select(session_texts.c.session_id, session_texts.c.size).where(
@@ -48,39 +90,72 @@ class SqlSessionTexts:
             rows = await connection.execute(wanted.where(session_texts.c.session_id.in_(chosen)))
             return {row.session_id: _read(row.pieces) for row in rows}
 
-
-def _index(connection: Connection, session_id: UUID, segment: int, pieces: Sequence[Piece], *, is_last: bool) -> bool:
-    # Locked, so that two who index the same session do so one after the other.
-    wanted = select(*sessions.c).where(sessions.c.id == session_id).with_for_update()
-    row = connection.execute(wanted).mappings().one_or_none()
-    if row is None:
-        return False
-    held = connection.execute(select(*session_texts.c).where(session_texts.c.session_id == session_id))
-    known = held.mappings().one_or_none()
-    done = set() if known is None else set(known["segments"])
-    is_new = WHOLE not in done and segment not in done
-    if is_new:
-        before = [] if known is None or segment == WHOLE else _read(known["pieces"])
-        kept, is_cut = _cut([*before, *pieces])
-        values = _values(connection, kept) | {
-            "segments": sorted({segment} if segment == WHOLE else done | {segment}),
-            "is_cut": is_cut or (known is not None and segment != WHOLE and known["is_cut"]),
-            "keys": _keys(connection, session_of(row), row["refused"], row["masked"]),
+    def _values(self, known: RowMapping, segment: int, pieces: Sequence[Piece]) -> dict[str, Any]:
+        """What is written when a segment comes to what is there."""
+        script: str | None = known["script"]
+        before = _read(known["pieces"]) if known["place"] is not None else [(0.0, script)] if script else []
+        # A script is recorded as what its client sends, too.
+        added = [piece for piece in pieces if piece[1] != script]
+        kept, is_cut = _cut(sorted([*before, *added], key=lambda piece: piece[0]))
+        done = set(known["segments"] or ())
+        values: dict[str, Any] = {
+            "pieces": json.dumps(kept, separators=(",", ":")),  # in ASCII: no engine minds what is in it
+            "folded": folded([said for _, said in kept]),
+            "size": sum(len(said.encode("utf-8", "replace")) for _, said in kept),
+            "segments": sorted(done | {segment} - {0}),
+            "is_cut": is_cut or bool(known["is_cut"]),
         }
-        _write(connection, session_of(row), None if known is None else known["place"], values)
-    elif known is not None and row["status"] == SessionStatus.DONE and is_last:
-        _write(
-            connection,
-            session_of(row),
-            known["place"],
-            {"keys": _keys(connection, session_of(row), row["refused"], row["masked"])},
-        )
-    if is_last and row["status"] == SessionStatus.DONE:
-        connection.execute(delete(unread_sessions).where(unread_sessions.c.session_id == session_id))
-    return is_new
+        if not self._database.is_sqlite:
+            words = _some(values["folded"].split())
+            values["words"] = text("array_to_tsvector(cast(:words as text[]))").bindparams(words=words)
+        return values
 
 
-def _write(connection: Connection, session: Session, place: int | None, values: dict[str, Any]) -> None:
+def _held(session_id: UUID) -> Select[Any]:
+    """The session, and what is known of its texts."""
+    texts = (session_texts.c[name] for name in ("place", "pieces", "segments", "is_cut"))
+    wanted = select(sessions.c.script, *texts).join_from(sessions, session_texts, isouter=True)
+    return wanted.where(sessions.c.id == session_id)
+
+
+def _is_new(known: RowMapping, segment: int) -> bool:
+    """Also a session without any segment has a text, as soon as nothing more is awaited."""
+    return known["place"] is None if segment == 0 else segment not in (known["segments"] or ())
+
+
+def _missing(segments: Sequence[int], last: int) -> bool:
+    return not set(segments).issuperset(range(1, last + 1))
+
+
+def _write(
+    connection: Connection,
+    *,
+    session_id: UUID,
+    known: RowMapping,
+    values: dict[str, Any],
+    is_last: bool,
+    is_awaited: bool,
+) -> bool:
+    """False when somebody else has written meanwhile."""
+    # Locked, so that two who index the same session do so one after the other.
+    row = connection.execute(select(*sessions.c).where(sessions.c.id == session_id).with_for_update()).mappings()
+    found = row.one_or_none()
+    if found is None:
+        return True
+    current = select(session_texts.c.segments).where(session_texts.c.session_id == session_id)
+    segments = connection.execute(current).scalar_one_or_none()
+    if segments != known["segments"]:
+        return False
+    is_done = is_last and found["status"] == SessionStatus.DONE
+    if values or is_done:
+        keys = _keys(connection, session_of(found), found["refused"], found["masked"])
+        _put(connection, session_of(found), known["place"], values | {"keys": keys})
+    if is_done and not is_awaited and found["pending"] & UNREAD:
+        connection.execute(_NOTHING_AWAITED.where(sessions.c.id == session_id))
+    return True
+
+
+def _put(connection: Connection, session: Session, place: int | None, values: dict[str, Any]) -> None:
     if place is not None:
         connection.execute(update(session_texts).where(session_texts.c.place == place).values(values))
         return
@@ -92,19 +167,6 @@ def _write(connection: Connection, session: Session, place: int | None, values: 
     place = next((one for one in range(first, first + _NEIGHBOURS) if one not in taken), first)
     values = values | {"place": place, "session_id": session.id, "org_id": session.org_id}
     connection.execute(insert(session_texts).values(values))
-
-
-def _values(connection: Connection, pieces: list[Piece]) -> dict[str, Any]:
-    found = folded([said for _, said in pieces])
-    values: dict[str, Any] = {
-        "pieces": json.dumps(pieces, separators=(",", ":")),  # in ASCII: no engine minds what is in it
-        "folded": found,
-        "size": sum(len(said.encode("utf-8", "replace")) for _, said in pieces),
-    }
-    if connection.dialect.name != "sqlite":
-        words = _some(found.split())
-        values["words"] = text("array_to_tsvector(cast(:words as text[]))").bindparams(words=words)
-    return values
 
 
 def _some(words: Sequence[str]) -> list[str]:

@@ -9,7 +9,6 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
-    Connection,
     Integer,
     bindparam,
     delete,
@@ -28,10 +27,11 @@ from postern.store.batch import Batch
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import Ended, SessionFilter
-from postern.store.ports.telling import ENDED, UNCOUNTED
+from postern.store.ports.telling import ALL, AT_THE_END, OPENED
 from postern.store.prepared import Prepared
-from postern.store.schema import session_starts, sessions, unread_sessions
+from postern.store.schema import session_starts, sessions
 from postern.store.sql.rows import session_of
+from postern.store.sql.session_conditions import has_status
 from postern.store.sql.session_list import find
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
@@ -39,7 +39,7 @@ _ADD = Prepared(insert(sessions))
 _SET = update(sessions).where(sessions.c.id == bindparam("session"))
 _SET = _SET.values(
     {name: bindparam(f"new_{name}", type_=sessions.c[name].type) for name in sorted(CHANGES[SessionEvent.ENDED])}
-    | {"pending": literal_column(f"pending | {ENDED | UNCOUNTED}", Integer)}
+    | {"pending": literal_column(f"case status when 'ready' then {ALL} else pending | {AT_THE_END} end", Integer)}
 )
 
 
@@ -50,7 +50,6 @@ def _can(event: SessionEvent) -> ColumnElement[bool]:
 
 _END = Prepared(_SET.where(_can(SessionEvent.ENDED)))
 _WITHDRAW = _SET.where(_can(SessionEvent.WITHDRAWN))
-_UNREAD = Prepared(insert(unread_sessions))
 _TAKEN = {column.name for column in sessions.c} - (
     {
         "principal_id",
@@ -80,7 +79,8 @@ class SqlSessions:
         values: dict[str, Any] = {name: getattr(session, name) for name in _TAKEN}
         for name in _MAPS:
             values[name] = dict(values[name])
-        values |= {"principal_id": principal_id, "source": source}
+        pending = 0 if session.status is SessionStatus.READY else OPENED
+        values |= {"principal_id": principal_id, "source": source, "pending": pending}
         if not invocation:
             async with self._database.statement() as connection:
                 await connection.run_sync(lambda connection: _ADD.count(connection, values))
@@ -102,13 +102,12 @@ class SqlSessions:
         return await self._ends.add(_end_values(session_id, ended))
 
     async def _write_ends(self, ends: list[dict[str, Any]]) -> list[bool]:
-        return await self._database.together(lambda connection: [_write_end(connection, values) for values in ends])
+        return await self._database.together(lambda connection: [_END.count(connection, one) == 1 for one in ends])
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
-        async with self._database.transaction() as transaction:
-            if (await transaction.execute(_WITHDRAW, _end_values(session_id, ended))).rowcount != 1:
+        async with self._database.statement() as connection:
+            if (await connection.execute(_WITHDRAW, _end_values(session_id, ended))).rowcount != 1:
                 return False
-            await transaction.execute(insert(unread_sessions).values(session_id=session_id))
         await self.take_invocation(session_id)
         return True
 
@@ -117,7 +116,7 @@ class SqlSessions:
         statement = (
             update(sessions)
             .where(sessions.c.id == session_id, _can(SessionEvent.CLAIMED))
-            .values(status=target(SessionEvent.CLAIMED), worker=worker, start_date=at)
+            .values(status=target(SessionEvent.CLAIMED), worker=worker, start_date=at, pending=OPENED)
             .returning(*sessions.c)
         )
         async with self._database.statement() as connection:
@@ -125,7 +124,7 @@ class SqlSessions:
         return None if row is None else (session_of(row), row["principal_id"], row["source"])
 
     async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]:
-        wanted = select(sessions.c.id).where(sessions.c.status == status).order_by(sessions.c.start_date)
+        wanted = select(sessions.c.id).where(has_status(status)).order_by(sessions.c.start_date)
         if worker is not None:
             wanted = wanted.where(sessions.c.worker == worker)
         async with self._database.statement() as connection:
@@ -140,13 +139,6 @@ class SqlSessions:
     async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
         async with self._database.statement() as connection:
             return await connection.run_sync(lambda connection: find(connection, org_id, wanted, page))
-
-
-def _write_end(connection: Connection, values: dict[str, Any]) -> bool:
-    if _END.count(connection, values) != 1:
-        return False
-    _UNREAD.count(connection, {"session_id": values["session"]})
-    return True
 
 
 def _sealed_row(session_id: UUID) -> str:

@@ -80,15 +80,6 @@ def _search() -> None:
         ),
         sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_session_texts_org_id_orgs"),
     )
-    op.create_table(
-        "unread_sessions",
-        sa.Column("session_id", sa.Uuid(), nullable=False),
-        sa.PrimaryKeyConstraint("session_id", name="pk_unread_sessions"),
-        sa.ForeignKeyConstraint(
-            ["session_id"], ["sessions.id"], name="fk_unread_sessions_session_id_sessions", ondelete="CASCADE"
-        ),
-    )
-    op.execute("insert into unread_sessions select id from sessions where status = 'done'")
     if op.get_bind().dialect.name == "sqlite":
         for statement in _FTS:
             op.execute(statement)
@@ -114,10 +105,7 @@ _FTS = (
         insert into session_words (rowid, folded, keys) values (new.place, new.folded, new.keys);
     end""",
 )
-_LISTED = (
-    *("user_id", "user", "connection_id", "connection", "connection_subtype", "type", "verb", "status"),
-    *("end_reason", "correlation_id"),
-)
+_LISTED = ("user_id", "user", "connection_id", "connection", "connection_subtype", "type", "verb")
 
 
 def _session_columns() -> None:
@@ -134,6 +122,14 @@ def _session_columns() -> None:
     op.create_index("ix_sessions_org_id_start_date_id", "sessions", ["org_id", "start_date", "id"])
     for name in _LISTED:
         op.create_index(f"ix_sessions_org_id_{name}_start_date_id", "sessions", ["org_id", name, "start_date", "id"])
+    for name in ("end_reason", "correlation_id"):
+        some = sa.text(f"{name} IS NOT NULL")
+        columns = ["org_id", name, "start_date", "id"]
+        op.create_index(f"ix_sessions_{name}", "sessions", columns, sqlite_where=some, postgresql_where=some)
+    op.drop_index("ix_sessions_status_worker", "sessions")
+    few = sa.text("status <> 'done'")
+    columns = ["status", "org_id", "start_date", "id"]
+    op.create_index("ix_sessions_not_done", "sessions", columns, sqlite_where=few, postgresql_where=few)
     for name in ("refused", "masked"):
         some = sa.text(f"{name} > 0")
         op.create_index(
@@ -147,14 +143,14 @@ def _session_columns() -> None:
 
 def _reports() -> None:
     op.add_column("sessions", sa.Column("pending", sa.Integer(), nullable=False, server_default="1"))
-    # Those that have ended are counted as soon as the gateway runs, and nobody is told of them any more.
-    op.execute("update sessions set pending = 4 where status = 'done'")
+    # Those that have ended are counted and read as soon as the gateway runs, and nobody is told of them any more.
+    op.execute("update sessions set pending = case status when 'done' then 12 else 0 end where status <> 'open'")
     op.create_index(
         "ix_sessions_pending",
         "sessions",
-        ["pending"],
-        sqlite_where=sa.literal_column("pending > 0"),
-        postgresql_where=sa.literal_column("pending > 0"),
+        ["pending", "end_date", "id"],
+        sqlite_where=sa.literal_column("pending <> 0"),
+        postgresql_where=sa.literal_column("pending <> 0"),
     )
     numbers = (
         *("sessions", "failed", "killed", "operations", "refused", "masked"),
@@ -251,10 +247,10 @@ def _sinks() -> None:
 
 
 def _ledger() -> None:
+    untold = {"opened": "opened_entry IS NULL", "closed": "closed_entry IS NULL AND end_date IS NOT NULL"}
     for what, since in (("opened", "start_date"), ("closed", "end_date")):
-        entry = f"{what}_entry"
-        op.add_column("sessions", sa.Column(entry, sa.BigInteger()))
-        open_ = sa.text(f"{entry} IS NULL")
+        op.add_column("sessions", sa.Column(f"{what}_entry", sa.BigInteger()))
+        open_ = sa.text(untold[what])
         name = f"ix_sessions_not_{what}"
         op.create_index(name, "sessions", [since, "id"], sqlite_where=open_, postgresql_where=open_)
     op.create_index("ix_sessions_org_id_id", "sessions", ["org_id", "id"])

@@ -1,10 +1,8 @@
-"""What a machine says of its recordings, and where they are kept by its settings."""
+"""Where recordings are kept by the settings, and how threads ask for their rows."""
 
 from __future__ import annotations
 
 import asyncio
-import os
-import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -15,20 +13,7 @@ from postern.domain.segment import Segment
 from postern.errors import Misconfigured, Unavailable
 from postern.integrations.blobs import ObjectBlobs
 from postern.settings import load
-from postern.wiring import archivist, blobs, paths
-
-
-def test_a_machine_without_room_or_archivist_should_get_no_sessions(tmp_path: Path) -> None:
-    settings = load({}, home=str(tmp_path), recording_least_free=1)
-    beat = paths.archivist_beat(settings)
-    assert archivist.trouble_with_recordings(settings) == "archivist: nothing was heard of it for 120 s"
-    beat.parent.mkdir()
-    beat.touch()
-    assert archivist.trouble_with_recordings(settings) == ""
-    os.utime(beat, (time.time() - 121, time.time() - 121))
-    assert "archivist" in archivist.trouble_with_recordings(settings)
-    poor = load({}, home=str(tmp_path), recording_least_free=1 << 62)
-    assert "too little room" in archivist.trouble_with_recordings(poor)
+from postern.wiring import blobs
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,37 @@
+"""Work that one process at a time does, over all machines that share a store."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from uuid import uuid4
+
+from postern.store.ports import Clock, LeaseStore
+
+HELD = timedelta(seconds=30)
+
+
+class Lease:
+    """What this process holds of a lease; renewed when half of its time is over."""
+
+    def __init__(self, store: LeaseStore, name: str, now: Clock, held: timedelta = HELD) -> None:
+        self._store = store
+        self._name = name
+        self._now = now
+        self._held = held
+        self._holder = str(uuid4())
+        self._until: datetime | None = None
+
+    async def have(self) -> bool:
+        """Whether it is ours, now and for half of its time at least."""
+        now = self._now()
+        if self._until is not None and self._until - now > self._held / 2:
+            return True
+        taken = await self._store.take(self._name, self._holder, now, self._held)
+        self._until = now + self._held if taken else None
+        return self._until is not None
+
+    async def release(self) -> None:
+        """Another one may go on at once."""
+        if self._until is not None:
+            self._until = None
+            await self._store.release(self._name, self._holder)

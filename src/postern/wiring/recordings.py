@@ -1,0 +1,55 @@
+"""How it stands with the recordings that lie on this machine: asked by the API, its metrics and `postern doctor`."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
+from postern.recording.space import free_bytes
+from postern.settings import Settings
+from postern.wiring import paths
+
+ARCHIVIST_LATE = 120.0  # seconds without a heart-beat after which the archivist is missed
+
+
+def trouble_with_recordings(settings: Settings) -> str:
+    """Why this machine should be given no sessions now; empty when it may. An archivist that is away is no reason:
+    sessions go on, and what they record waits on the disk."""
+    try:
+        if free_bytes(settings.home) < settings.recording_least_free:
+            return "recordings: the disk has too little room for them"
+    except OSError as error:
+        return f"recordings: {error.strerror}"
+    return ""
+
+
+def archivist_silence(home: Path) -> float:
+    """Seconds since it was last heard of."""
+    try:
+        return time.time() - paths.archivist_beat(home).stat().st_mtime
+    except FileNotFoundError:
+        return math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Sealed segments that are not stored yet: how many, their bytes, and seconds that the oldest has waited."""
+
+    segments: int = 0
+    size: int = 0
+    age: float = 0.0
+
+
+def waiting_for_archivist(home: Path) -> Waiting:
+    found = []
+    for path in sealed_folder(home).glob(f"*/*/*{ARCHIVE_SUFFIX}"):
+        with suppress(FileNotFoundError):
+            found.append(path.stat())
+    if not found:
+        return Waiting()
+    oldest = min(one.st_mtime for one in found)
+    return Waiting(len(found), sum(one.st_size for one in found), max(0.0, time.time() - oldest))

@@ -1,0 +1,49 @@
+"""All that this gateway does again and again: in the archivist's process, and nowhere else."""
+
+from __future__ import annotations
+
+import socket
+
+from postern.integrations.identity.addresses import networks_of
+from postern.integrations.sinks.senders import Senders
+from postern.metrics.meters import Meters
+from postern.services.recordings import keeper
+from postern.services.telling.sending import Sending
+from postern.services.upkeep import Task, Upkeep
+from postern.settings import Settings
+from postern.wiring.app import App, now
+
+_SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
+
+
+def build_upkeep(settings: Settings, app: App, meters: Meters) -> Upkeep:
+    """Storing segments, the archivist's own work, is not among it. Raises Misconfigured."""
+    made, sending = app.services, build_sending(settings, app)
+
+    def told(name: str, seconds: float, failed: bool) -> None:
+        meters.observe("postern_upkeep_seconds", seconds, name)
+        if failed:
+            meters.count("postern_upkeep_failed", name)
+
+    return Upkeep(
+        [
+            # What follows a session and an audit entry; one process at a time, over all machines.
+            Task("follow-up", 1.0, made.follow_up.once, goes_on=True, stop=made.follow_up.stop),
+            Task("deliveries", 1.0, sending.once, stop=sending.stop),
+            Task("ledger", 5.0, made.keeper.once, longest=keeper.LONGEST, stop=made.keeper.stop),
+            Task("texts", 10.0, made.session_texts.catch_up, goes_on=True),
+            # What is forgotten.
+            Task("logins", _SELDOM, made.logins.prune),
+            Task("vouchers", _SELDOM, made.vouchers.prune),
+            Task("workers", _SELDOM, made.relay_workers.prune),
+            Task("errands", _SELDOM, made.errands.prune),
+            Task("idempotency keys", _SELDOM, made.idempotency.prune),
+        ],
+        told,
+    )
+
+
+def build_sending(settings: Settings, app: App) -> Sending:
+    """Raises Misconfigured."""
+    networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
+    return Sending(app.stores.deliveries, app.stores.leases, Senders(socket.gethostname(), networks), now)

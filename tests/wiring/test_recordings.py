@@ -1,0 +1,41 @@
+"""What a machine says of its recordings."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from pathlib import Path
+
+from postern.recording.layout import sealed_folder
+from postern.settings import load
+from postern.wiring import paths, recordings
+from postern.wiring.metrics import gathered
+from postern.wiring.recordings import Waiting
+
+
+def test_a_machine_without_room_should_get_no_sessions(tmp_path: Path) -> None:
+    """Without an archivist it may: sessions work, and a load balancer that took them away would help nobody."""
+    settings = load({}, home=str(tmp_path), recording_least_free=1)
+    assert recordings.archivist_silence(tmp_path) == math.inf
+    assert recordings.trouble_with_recordings(settings) == ""
+    poor = load({}, home=str(tmp_path), recording_least_free=1 << 62)
+    assert "too little room" in recordings.trouble_with_recordings(poor)
+
+
+async def test_the_metrics_say_how_long_the_archivist_is_silent_and_what_waits(tmp_path: Path) -> None:
+    beat = paths.archivist_beat(tmp_path)
+    beat.parent.mkdir()
+    assert b"postern_archivist_silence_seconds +Inf" in await gathered(tmp_path)
+    beat.touch()
+    os.utime(beat, (time.time() - 300, time.time() - 300))
+    assert recordings.waiting_for_archivist(tmp_path) == Waiting()
+    sealed = sealed_folder(tmp_path) / "2026" / "01"
+    sealed.mkdir(parents=True)
+    for number, age in enumerate((10, 700)):
+        (sealed / f"{number}.rec.zst").write_bytes(b"x" * 50)
+        os.utime(sealed / f"{number}.rec.zst", (time.time() - age, time.time() - age))
+    told = dict(line.split(" ") for line in (await gathered(tmp_path)).decode().splitlines() if line[0] != "#")
+    assert 300 <= float(told["postern_archivist_silence_seconds"]) < 310
+    assert (told["postern_sealed_segments"], told["postern_sealed_bytes"]) == ("2.0", "100.0")
+    assert 700 <= float(told["postern_sealed_oldest_seconds"]) < 710
