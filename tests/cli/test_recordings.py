@@ -23,6 +23,7 @@ from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import file_key
 from postern.wiring import masters, paths
+from postern.wiring.blobs import KeysForThreads
 
 
 @pytest.fixture
@@ -136,6 +137,7 @@ def home(tmp_path: Path, migrated: Path) -> Path:
         database = Database(settings.url)
         world = await World.make(database, file_key(paths.encryption_key(settings)))
         records = await Records.make(world, settings.home / "recordings")
+        records.keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
         await records.recorded(2)
         await records.services().checkpoints.make(records.user)
         await database.close()

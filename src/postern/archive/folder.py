@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
-import shutil
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -14,43 +14,36 @@ from uuid import uuid4
 from postern.errors import NotFound, Unavailable
 from postern.recording.layout import FILE_MODE, make_folder, sync_folder
 
-# Links that a file system does not know, does not allow, or not to another one.
-_NO_LINK = {errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
+# Links that a file system does not know, or does not allow.
+_NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
+_BUFFER = 1024 * 1024
 _LEFT_OVER = 3600.0  # seconds after which half a copy is nobody's
 
 
 class FolderBlobs:
-    """On the same file system a file is moved in by a link: nothing is copied, and nothing takes more room."""
+    """Nothing appears under its name before all of it is on the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.name = f"the folder {folder}"
 
-    async def put(self, key: str, file: Path) -> bool:
+    async def put(self, key: str, content: Iterable[bytes]) -> bool:
         try:
-            return await asyncio.to_thread(self._put, self._folder / key, file)
+            return await asyncio.to_thread(self._put, self._path(key), content)
         except FileNotFoundError:
             raise
         except OSError as error:
             raise self._unavailable(error) from error
 
-    def _put(self, target: Path, file: Path) -> bool:
+    def _put(self, target: Path, content: Iterable[bytes]) -> bool:
         make_folder(target.parent)
-        try:
-            os.link(file, target)
-        except FileExistsError:
-            sync_folder(target.parent)  # an earlier attempt may have been killed before it did
-            return False
-        except OSError as error:
-            if error.errno not in _NO_LINK:
-                raise
-            if not self._copy(file, target):
-                return False
+        # What lies there may be of an attempt that was killed before it synced the folder.
+        put = not target.exists() and self._write(target, content)
         sync_folder(target.parent)
-        return True
+        return put
 
     @staticmethod
-    def _copy(file: Path, target: Path) -> bool:
+    def _write(target: Path, content: Iterable[bytes]) -> bool:
         """Under a name of its own first, so that nobody sees half of it."""
         for left in target.parent.glob(f".{target.name}.*"):  # by an archivist that was killed
             with suppress(OSError):
@@ -59,8 +52,8 @@ class FolderBlobs:
         partial = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-            with file.open("rb") as source, os.fdopen(descriptor, "wb") as copy:
-                shutil.copyfileobj(source, copy, 1024 * 1024)
+            with os.fdopen(descriptor, "wb", _BUFFER) as copy:
+                copy.writelines(content)
                 copy.flush()
                 os.fsync(copy.fileno())
             try:
@@ -80,7 +73,7 @@ class FolderBlobs:
 
     def size(self, key: str) -> int:
         try:
-            return (self._folder / key).stat().st_size
+            return self._path(key).stat().st_size
         except FileNotFoundError:
             raise NotFound(f"there is no {key} in {self.name}") from None
         except OSError as error:
@@ -88,12 +81,19 @@ class FolderBlobs:
 
     def read(self, key: str, start: int, length: int) -> bytes:
         try:
-            with (self._folder / key).open("rb", buffering=0) as file:
+            with self._path(key).open("rb", buffering=0) as file:
                 return os.pread(file.fileno(), length, start)
         except FileNotFoundError:
             raise NotFound(f"there is no {key} in {self.name}") from None
         except OSError as error:
             raise self._unavailable(error) from error
+
+    def _path(self, key: str) -> Path:
+        """Raises NotFound when that lies elsewhere, as a key that somebody changed in the store may say."""
+        path = self._folder / key
+        if not path.resolve().is_relative_to(self._folder.resolve()):
+            raise NotFound(f"{key} is not in {self.name}")
+        return path
 
     def _unavailable(self, error: OSError) -> Unavailable:
         return Unavailable(f"the blob store ({self.name}) cannot be used: {error.strerror or error}")

@@ -1,4 +1,4 @@
-"""The archivist's process: it needs the store and the blob store, and no key."""
+"""The archivist's process: it needs the store, the keys and the blob store."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from postern.process import announce_ready
 from postern.recording.space import free_bytes
 from postern.settings import Settings
 from postern.store.database import Database
-from postern.store.ports import SegmentStore
+from postern.store.encryption import Encryption
+from postern.store.ports import SegmentStore, Topic
+from postern.store.signals import SocketSignals
 from postern.store.sql.segments import SqlSegments
-from postern.wiring import paths
-from postern.wiring.blobs import open_blobs
+from postern.wiring import masters, paths
+from postern.wiring.blobs import KeysForThreads, open_blobs
 
 HEARTBEAT = 5.0  # seconds
 LATE = 120.0  # seconds without a heart-beat after which it is missed
@@ -30,15 +32,24 @@ def run(settings: Settings) -> None:
     asyncio.run(_serve(settings))
 
 
-def build_archivist(settings: Settings, segments: SegmentStore, index: Index = no_index) -> Archivist:
-    """Raises Misconfigured."""
-    return Archivist(settings.home, open_blobs(settings), segments, index=index)
+def build_archivist(
+    settings: Settings, segments: SegmentStore, encryption: Encryption, index: Index = no_index
+) -> Archivist:
+    """Call it on the event loop. Raises Misconfigured."""
+    keys = KeysForThreads(encryption, asyncio.get_running_loop())
+    return Archivist(settings.home, open_blobs(settings), segments, keys, index=index)
 
 
 async def _serve(settings: Settings) -> None:
     database = Database(settings.url)
+    signals = SocketSignals(paths.signals_socket(settings))
     try:
-        archivist = build_archivist(settings, SqlSegments(database))
+        # Data keys are read when the first is needed: a master key that is away is waited for, like a blob store.
+        encryption = masters.open_encryption(settings, database)
+        for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
+            signals.subscribe(topic, lambda _payload: encryption.refresh())
+        archivist = build_archivist(settings, SqlSegments(database), encryption)
+        await signals.start()
         work = [asyncio.create_task(archivist.forever()), asyncio.create_task(_beat(paths.archivist_beat(settings)))]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -50,6 +61,7 @@ async def _serve(settings: Settings) -> None:
             _cancel(work)
             await asyncio.gather(*work, return_exceptions=True)
     finally:
+        await signals.stop()
         await database.close()
 
 

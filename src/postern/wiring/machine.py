@@ -51,8 +51,8 @@ async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
         is_first = not first_run_file(settings).exists()
         await supervisor.run_once(_child("prepare"))
         workers = [f"w{number}" for number in range(1, settings.workers + 1)]
-        archivist = replace(_child("archivist"), without=masters.variables(settings))
-        await supervisor.start(_child("api"), archivist, *(_child(name, "worker", "--name", name) for name in workers))
+        serving = [_child(name, "worker", "--name", name) for name in workers]
+        await supervisor.start(_child("api"), _child("archivist"), *serving)
         click.echo(_banner(settings, is_first))
         await supervisor.wait()
 
