@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from mmap import mmap
 from pathlib import Path
 
+import obstore
 import pytest
 from tests.support.aws import BUCKET, ObjectStorage, object_storage
 
 from postern.errors import Misconfigured, NotFound, Unavailable
+from postern.integrations import blobs as module
 from postern.integrations.blobs import ObjectBlobs
 
 URL = f"s3://{BUCKET}/kept/here"
@@ -57,6 +62,38 @@ async def test_what_is_put_is_read_in_pieces(blobs: ObjectBlobs, storage: Object
     assert await asyncio.to_thread(read, "a/b/1.rec.zst", 1_999_999, 2_000_000) == content[1_999_999:]
     assert await asyncio.to_thread(read, "a/b/1.rec.zst", len(content), 10) == b""
     assert await asyncio.to_thread(read, "a/b/1.rec.zst", len(content) + 5, 10) == b""
+
+
+async def test_a_large_one_is_put_from_a_file(
+    blobs: ObjectBlobs, storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_IN_MEMORY", 100_000)
+    content = os.urandom(1_000_003)
+    taken: list[object] = []
+    real = obstore.put_async
+
+    async def put(store: object, key: str, whole: object, **more: object) -> object:
+        taken.append(type(whole))
+        return await real(store, key, whole, **more)
+
+    monkeypatch.setattr(obstore, "put_async", put)
+    assert await blobs.put("large", (content[at : at + 65_552] for at in range(0, len(content), 65_552)))
+    assert not await blobs.put("large", [b"other" * 100_000])
+    assert await blobs.put("small", [content[:100_000]])
+    assert taken == [mmap, mmap, bytes]
+    assert await asyncio.to_thread(blobs.read, "large", 0, 2_000_000) == content
+
+
+async def test_a_segment_that_cannot_be_kept_on_its_way_is_unavailable(
+    blobs: ObjectBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_given: object, **_more: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module, "_IN_MEMORY", 10)
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(Unavailable, match="cannot be prepared for s3://recordings/kept/here: No space left"):
+        await blobs.put("full", [b"x" * 100])
 
 
 async def test_what_lies_there_is_never_overwritten(
