@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from mmap import mmap
 from pathlib import Path
+from typing import Any
 
 import obstore
 import pytest
@@ -72,7 +73,7 @@ async def test_a_large_one_is_put_from_a_file(
     taken: list[object] = []
     real = obstore.put_async
 
-    async def put(store: object, key: str, whole: object, **more: object) -> object:
+    async def put(store: Any, key: str, whole: Any, **more: Any) -> object:
         taken.append(type(whole))
         return await real(store, key, whole, **more)
 
