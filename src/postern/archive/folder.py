@@ -16,7 +16,6 @@ from postern.recording.layout import FILE_MODE, make_folder, sync_folder
 
 # Links that a file system does not know, or does not allow.
 _NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
-_BUFFER = 1024 * 1024
 _LEFT_OVER = 3600.0  # seconds after which half a copy is nobody's
 
 
@@ -52,7 +51,7 @@ class FolderBlobs:
         partial = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-            with os.fdopen(descriptor, "wb", _BUFFER) as copy:
+            with os.fdopen(descriptor, "wb") as copy:
                 copy.writelines(content)
                 copy.flush()
                 os.fsync(copy.fileno())
@@ -90,10 +89,9 @@ class FolderBlobs:
 
     def _path(self, key: str) -> Path:
         """Raises NotFound when that lies elsewhere, as a key that somebody changed in the store may say."""
-        path = self._folder / key
-        if not path.resolve().is_relative_to(self._folder.resolve()):
+        if key.startswith("/") or ".." in key.split("/"):
             raise NotFound(f"{key} is not in {self.name}")
-        return path
+        return self._folder / key
 
     def _unavailable(self, error: OSError) -> Unavailable:
         return Unavailable(f"the blob store ({self.name}) cannot be used: {error.strerror or error}")
