@@ -16,8 +16,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from tests.recording.test_blob import row_of
 from tests.support.recordings import KEYS
@@ -58,35 +59,39 @@ def timed(work: Callable[[], object]) -> tuple[float, float]:
     return time.perf_counter() - began, time.process_time() - processor
 
 
+def put(blobs: FolderBlobs, file: Path, rows: list[Segment], *, encrypted: bool) -> None:
+    async def all_of_them() -> None:
+        for row in rows:
+            assert await blobs.put(row.place, encrypted_file(file, KEYS, row) if encrypted else plain(file))
+
+    asyncio.run(all_of_them())
+
+
+def read(blobs: FolderBlobs, rows: list[Segment], *, encrypted: bool) -> None:
+    for row in rows:
+        (read_encrypted if encrypted else read_plain)(blobs, row)
+
+
 def measure(folder: Path, size: int, count: int) -> None:
     file = folder / "sealed"
     file.write_bytes(os.urandom(size))
     found: dict[str, list[tuple[float, float]]] = {}
-    stored = 0
+    more = 0
     for one in range(ROUNDS):
-        session = UUID(int=one + 1)
-        rows = [row_of(size, number, session=session) for number in range(1, count + 1)]
-        stored = rows[0].stored_size
+        rows = [row_of(size, number, session=UUID(int=one + 1)) for number in range(1, count + 1)]
+        more = rows[0].stored_size - size
         for name in ("plain", "encrypted"):
-            blobs = FolderBlobs(folder / f"{name}-{one}-{uuid4().hex}")
-
-            async def put(name: str = name, blobs: FolderBlobs = blobs, rows: list[Segment] = rows) -> None:
-                for row in rows:
-                    content = plain(file) if name == "plain" else encrypted_file(file, KEYS, row)
-                    assert await blobs.put(row.place, content)
-
-            read = read_plain if name == "plain" else read_encrypted
-            found.setdefault(f"put {name}", []).append(timed(lambda put=put: asyncio.run(put())))
-            found.setdefault(f"read {name}", []).append(
-                timed(lambda read=read, blobs=blobs, rows=rows: [read(blobs, row) for row in rows])
-            )
-            for row in rows:
-                (blobs._folder / row.place).unlink()
+            with tempfile.TemporaryDirectory(dir=folder) as place:
+                blobs, encrypted = FolderBlobs(Path(place)), name == "encrypted"
+                taken = timed(partial(put, blobs, file, rows, encrypted=encrypted))
+                found.setdefault(f"put {name}", []).append(taken)
+                taken = timed(partial(read, blobs, rows, encrypted=encrypted))
+                found.setdefault(f"read {name}", []).append(taken)
     for name, times in found.items():
         clock, processor = (statistics.median(each) for each in zip(*times, strict=True))
         print(
             f"{size:>12,} {name:16} {size * count / clock / 1e6:10.1f} {clock / count * 1000:10.3f} "
-            f"{processor / count * 1000:10.3f} {stored - size if 'encrypted' in name else 0:10}"
+            f"{processor / count * 1000:10.3f} {more if 'encrypted' in name else 0:10}"
         )
 
 

@@ -384,7 +384,7 @@ def test_recordings_are_encrypted_under_a_master_key_from_the_environment_and_re
             """(session, data key) of one with that statement, once its blob is there."""
             before = set(recordings.rglob("*.zst"))
             with psycopg.connect(uri(gateway)) as connection:
-                connection.execute(f"select '{text}'")  # type: ignore[arg-type]
+                connection.execute(f"select '{text}'")
             end = time.monotonic() + 20
             while not (new := set(recordings.rglob("*.zst")) - before):
                 assert time.monotonic() < end, gateway.log
