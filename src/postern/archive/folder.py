@@ -7,6 +7,7 @@ import errno
 import os
 import time
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from uuid import uuid4
@@ -16,6 +17,7 @@ from postern.recording.layout import FILE_MODE, make_folder, sync_folder
 
 # Links that a file system does not know, or does not allow.
 _NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
+_AT_ONCE = 4  # segments that are put
 _LEFT_OVER = 3600.0  # seconds after which half a copy is nobody's
 
 
@@ -24,11 +26,14 @@ class FolderBlobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # Of its own: what is put waits for no one else who blocks in the common ones.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="blobs")
         self.name = f"the folder {folder}"
 
     async def put(self, key: str, content: Iterable[bytes]) -> bool:
         try:
-            return await asyncio.to_thread(self._put, self._path(key), content)
+            path = self._path(key)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, self._put, path, content)
         except FileNotFoundError:
             raise
         except OSError as error:

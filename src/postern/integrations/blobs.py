@@ -7,6 +7,7 @@ import mmap
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from ipaddress import ip_address
@@ -20,6 +21,7 @@ from obstore.store import ObjectStore, from_url
 from postern.errors import Misconfigured, NotFound, Unavailable
 
 CONNECT, WRITE, READ = 5.0, 120.0, 20.0  # seconds that a connection, a put and a read may take
+_AT_ONCE = 4  # segments that are put
 _MOST_SAID = 300  # characters of a vendor's error
 _IN_MEMORY = 16 * 1024 * 1024  # bytes of what is put; more is put from a file
 _PLAIN = "allow_http"
@@ -50,11 +52,13 @@ class ObjectBlobs:
         self.name = plain
         self._writes = _store(plain, config, write, retries=0)  # who puts tries again by itself
         self._reads = _store(plain, config, read, retries=1)
+        # Of its own: what is put waits for no one else who blocks in the common ones.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="blobs")
 
     async def put(self, key: str, content: Iterable[bytes]) -> bool:
         try:
             # A conditional put is one request, which says first how long it is.
-            whole = await asyncio.to_thread(_whole, content)
+            whole = await asyncio.get_running_loop().run_in_executor(self._threads, _whole, content)
         except FileNotFoundError:
             raise
         except OSError as error:
