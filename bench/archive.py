@@ -29,6 +29,7 @@ from postern.recording.records import encode
 from postern.recording.segments import MOST
 from postern.recording.spool import Spool
 from postern.store.database import Database
+from postern.wiring.blobs import KeysForThreads
 
 SEGMENTS, SESSIONS, SHORT = 6, 300, 10_000  # full ones; short sessions, and the bytes of each
 _SELECT = "SELECT abalance FROM pgbench_accounts WHERE aid = {}"
@@ -87,7 +88,8 @@ def write(made: Made, number: int, events: Iterator[Event], *, most: int, last: 
 async def measure(world: World, made: list[Made], traffic: int, name: str) -> None:
     """Lets the archivist take all that is sealed."""
     home = made[0].home
-    archivist = Archivist(home, FolderBlobs(recordings_folder(home)), world.stores.segments)
+    keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
+    archivist = Archivist(home, FolderBlobs(recordings_folder(home)), world.stores.segments, keys)
     began, processor = time.perf_counter(), time.process_time()
     done = await archivist.round()
     spent, processor = time.perf_counter() - began, time.process_time() - processor

@@ -7,7 +7,7 @@ import logging
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import delete
-from tests.support.recordings import BrokenBlobs, Made, events_of, new_session
+from tests.support.recordings import KEYS, BrokenBlobs, Made, decrypt, encrypt, events_of, new_session
 from tests.support.world import START, World
 
 from postern.archive import archivist as module
@@ -40,7 +40,7 @@ async def made(world: World, home: Path) -> Made:
 
 
 def archivist_of(world: World, home: Path, blobs: Any, **more: Any) -> Archivist:
-    return Archivist(home, blobs, world.stores.segments, **more)
+    return Archivist(home, blobs, world.stores.segments, KEYS, **more)
 
 
 def chain_holds(rows: Sequence[Segment]) -> bool:
@@ -55,7 +55,7 @@ def chain_holds(rows: Sequence[Segment]) -> bool:
 async def read(made: Made, blobs: Any) -> list[Any]:
     """What the library finds of it, as values."""
     rows = await made.rows()
-    library = Library(made.home, {}, stored=Stored(lambda _session: rows, blobs))
+    library = Library(made.home, {}, stored=Stored(lambda _session: rows, blobs, KEYS))
     return [event for _, event in await asyncio.to_thread(list, library.records(made.id))]
 
 
@@ -281,7 +281,7 @@ async def test_other_content_under_the_same_number_is_kept_and_said(
     assert len(caplog.records) == 1, "one line, not one a round"
     assert made.path(1).exists()
     assert await made.rows() == [before]
-    assert b"drop table" not in (recordings_folder(home) / before.place).read_bytes()
+    assert b"drop table" not in decrypt(blobs, before)
 
 
 async def test_other_content_in_its_place_in_the_blob_store_is_not_overwritten(
@@ -290,7 +290,8 @@ async def test_other_content_in_its_place_in_the_blob_store_is_not_overwritten(
     other = made.seal(1, [(0, Operation(1, "something else"))], last=True)
     day = made.session.start_date
     key = f"{world.org_id}/{day:%Y/%m/%d}/{made.id}/000001.rec.zst"
-    assert await blobs.put(key, other)
+    data_key = await KEYS.in_use(world.org_id)
+    assert await blobs.put(key, [encrypt(other.read_bytes(), world.org_id, made.id, 1, data_key)])
     other.unlink()
     content = (recordings_folder(home) / key).read_bytes()
     made.seal(1, last=True)
@@ -334,7 +335,7 @@ async def test_a_file_that_nobody_can_read_is_kept_too(
     assert (await archivist_of(world, home, blobs).round()).stored == 1
     (row,) = await made.rows()
     assert row.damage
-    assert (recordings_folder(home) / row.place).read_bytes() == content
+    assert decrypt(blobs, row) == content
 
 
 async def test_a_segment_in_the_name_of_another_session_is_not_taken_for_it(
@@ -463,11 +464,11 @@ async def test_a_session_deleted_meanwhile_is_no_reason_to_stop(
         one.seal(1, last=True)
     real = blobs.put
 
-    async def put(key: str, file: Path) -> bool:
+    async def put(key: str, content: Iterable[bytes]) -> bool:
         if str(made.id) in key:
             async with world.database.statement() as connection:
                 await connection.execute(delete(sessions).where(sessions.c.id == made.id))
-        return await real(key, file)
+        return await real(key, content)
 
     monkeypatch.setattr(blobs, "put", put)
     done = await archivist_of(world, home, blobs).round()

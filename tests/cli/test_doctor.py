@@ -23,13 +23,15 @@ import pytest
 from click.testing import CliRunner
 from tests.support.running import Gateway, started
 
-from postern.cli.doctor import clock, finding, of_agent, of_client, sockets
+from postern.cli.doctor import clock, finding, of_agent, of_client, of_gateway, sockets
 from postern.cli.doctor.finding import State, ok
 from postern.cli.doctor.sockets import Place
 from postern.cli.main import cli
 from postern.cli.profile import Profile
 from postern.client.http import Http
+from postern.settings import Settings
 from postern.transport import certificates
+from postern.wiring import masters
 
 
 @pytest.fixture(scope="module")
@@ -281,6 +283,15 @@ def gateway_findings(home: Path, **more: str) -> tuple[int, dict[str, dict[str, 
 def test_a_gateway_without_its_folder(tmp_path: Path) -> None:
     code, found = gateway_findings(tmp_path / "none")
     assert (code, set(found)) == (1, {"data folder"})
+
+
+def test_where_recordings_lie_and_under_which_key(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path)
+    said = f"the folder {tmp_path / 'recordings'} answers; recordings lie there encrypted"
+    assert [one.what for one in of_gateway._blob_store(settings)] == [said]
+    assert not (tmp_path / "keys").exists(), "looking makes no key"
+    key = masters.master(settings).id
+    assert [one.what for one in of_gateway._blob_store(settings)] == [f"{said}, under the master key {key}"]
 
 
 def test_a_broken_gateway(tmp_path: Path) -> None:

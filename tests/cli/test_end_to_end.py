@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -19,6 +20,7 @@ import psycopg
 import pytest
 from tests.support.running import Gateway, started
 
+MASTER = base64.b64encode(os.urandom(32)).decode()
 RULE = {
     "name": "no secrets",
     "input": {"rules": [{"type": "deny_words_list", "words": ["launch codes"], "pattern_regex": ""}]},
@@ -370,3 +372,39 @@ def test_who_started_the_gateway_is_logged_in_as_its_administrator(gateway: Gate
     who = json.loads(gateway.run("whoami", "--json").stdout)
     assert (who["email"], who["role"], who["login_method"]) == (gateway.told["admin_email"], "admin", "local")
     assert gateway.run("profiles").stdout.count(gateway.told["api_url"]) == 1
+
+
+@pytest.mark.slow
+def test_recordings_are_encrypted_under_a_master_key_from_the_environment_and_renewed_while_it_runs() -> None:
+    """From a statement to a blob that nobody reads without the key, and back; no process was restarted between."""
+    with started(MASTER_KEY="env:POSTERN_OUR_MASTER", OUR_MASTER=MASTER) as gateway:
+        recordings = gateway.home / "recordings"
+
+        def recorded(text: str) -> tuple[str, bytes]:
+            """(session, data key) of one with that statement, once its blob is there."""
+            before = set(recordings.rglob("*.zst"))
+            with psycopg.connect(uri(gateway)) as connection:
+                connection.execute(f"select '{text}'")
+            end = time.monotonic() + 20
+            while not (new := set(recordings.rglob("*.zst")) - before):
+                assert time.monotonic() < end, gateway.log
+                time.sleep(0.1)
+            (blob,) = new
+            content = blob.read_bytes()
+            assert content.startswith(b"PSTN\1")
+            assert text.encode() not in content
+            return blob.parent.name, content[5:21]
+
+        first, old = recorded("before the renewal")
+        assert gateway.run("keys", "renew").returncode == 0
+        second, new = recorded("after the renewal")
+        assert old != new, "the archivist was told"
+        for session, text in ((first, "before the renewal"), (second, "after the renewal")):
+            shown = gateway.run("sessions", "show", session)
+            assert text in shown.stdout, shown
+        status = json.loads(gateway.run("keys", "status", "--json").stdout)
+        segments = {key["id"].replace("-", ""): key["segments"] for key in status["data_keys"]}
+        assert (segments[old.hex()], segments[new.hex()]) == (1, 1)
+        assert not list((gateway.home / "sealed").rglob("*.zst"))
+        environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in gateway.processes("demo")]
+        assert not any(MASTER.encode() in one for one in environments)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from tests.support.aws import BUCKET, object_storage
 from tests.support.proofs import a_record, unpack
 from tests.support.recorded import Records
 from tests.support.served import Served
@@ -23,6 +24,7 @@ from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import file_key
 from postern.wiring import masters, paths
+from postern.wiring.blobs import KeysForThreads
 
 
 @pytest.fixture
@@ -136,12 +138,37 @@ def home(tmp_path: Path, migrated: Path) -> Path:
         database = Database(settings.url)
         world = await World.make(database, file_key(paths.encryption_key(settings)))
         records = await Records.make(world, settings.home / "recordings")
+        records.keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
         await records.recorded(2)
         await records.services().checkpoints.make(records.user)
         await database.close()
 
     asyncio.run(fill())
     return settings.home
+
+
+def test_the_gateways_own_store_is_verified_where_a_bucket_holds_the_recordings(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with object_storage() as storage:
+        for name, value in storage.environment.items():
+            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("POSTERN_RECORDINGS_URL", f"s3://{BUCKET}?allow_http=true")
+        first, second = sorted((home / "recordings").iterdir())
+        for file in (first, second):
+            storage.client.put_object(Bucket=BUCKET, Key=file.name, Body=file.read_bytes())
+            file.unlink()
+
+        def run() -> Result:
+            return CliRunner().invoke(cli, ["recordings", "verify", "--home", str(home)])
+
+        assert run().exit_code == 0, run().output
+        assert "1, in 2 segments" in run().output
+        storage.client.copy_object(Bucket=BUCKET, Key=second.name, CopySource=f"{BUCKET}/{first.name}")
+        assert run().exit_code == 1
+        assert "FOUND unreadable: the segment 2" in run().output
+        storage.client.delete_object(Bucket=BUCKET, Key=first.name)
+        assert "FOUND unreadable: the segment 1" in run().output
 
 
 def test_the_gateways_own_store_is_verified_on_its_host(home: Path) -> None:

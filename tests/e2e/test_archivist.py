@@ -28,7 +28,9 @@ from postern.recording.stored import Stored
 from postern.settings import load
 from postern.store.database import Database
 from postern.store.encryption import file_key, make_file_key
+from postern.store.ports import SegmentKeys
 from postern.wiring import paths
+from postern.wiring.blobs import KeysForThreads
 
 
 @contextmanager
@@ -52,7 +54,7 @@ def left(home: Path) -> int:
     return len(list((home / "sealed").glob("*/*/*.rec.zst")))
 
 
-def check(made: Made, rows: list, segments: int) -> None:  # type: ignore[type-arg]
+def check(made: Made, rows: list, segments: int, keys: SegmentKeys) -> None:  # type: ignore[type-arg]
     """Every segment once, the chain whole, every record there."""
     assert [row.number for row in rows] == list(range(1, segments + 1))
     assert not any(row.damage for row in rows)
@@ -60,8 +62,8 @@ def check(made: Made, rows: list, segments: int) -> None:  # type: ignore[type-a
     for row in rows:
         link = next_link(link, row.number, row.size, row.digest)
         assert row.chain == link
-    blobs = FolderBlobs(recordings_folder(made.home))
-    found = [event for _, event in Library(made.home, {}, stored=Stored(lambda _: rows, blobs)).records(made.id)]
+    stored = Stored(lambda _: rows, FolderBlobs(recordings_folder(made.home)), keys)
+    found = [event for _, event in Library(made.home, {}, stored=stored).records(made.id)]
     wanted = [event for number in range(1, segments + 1) for _, event in events_of(number)]
     assert [event for event in found if type(event).__name__ != "End"] == wanted
 
@@ -97,8 +99,10 @@ async def kill_at_random(database: Database, home: Path, kills: int, count: int)
         async with asyncio.timeout(120):
             while left(home):  # noqa: ASYNC110 - files set no event
                 await asyncio.sleep(0.05)
+    await world.encryption.load()
+    keys = KeysForThreads(world.encryption, asyncio.get_running_loop())
     for one in made:
-        check(one, await one.rows(), 3)
+        check(one, await one.rows(), 3, keys)
     assert len(list(recordings_folder(home).rglob("*.rec.zst"))) == 3 * count
     assert "Traceback" not in await asyncio.to_thread(log.read_text)
 

@@ -92,7 +92,9 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     assert counted()["sessions"] == 1
     os.kill(archivist, signal.SIGKILL)
 
-    until(lambda: ended() == searched() == set(ids), 60)  # half a minute of it until the leases of the killed one are over
+    until(
+        lambda: ended() == searched() == set(ids), 60
+    )  # half a minute of it until the leases of the killed one are over
     assert any(one["type"] == "audit.entry" for one in listener.events)
     until(lambda: counted()["sessions"] == 3)
     assert counted()["operations"] == 3

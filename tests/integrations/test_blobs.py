@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from mmap import mmap
 from pathlib import Path
+from typing import Any
 
+import obstore
 import pytest
 from tests.support.aws import BUCKET, ObjectStorage, object_storage
 
 from postern.errors import Misconfigured, NotFound, Unavailable
+from postern.integrations import blobs as module
 from postern.integrations.blobs import ObjectBlobs
 
 URL = f"s3://{BUCKET}/kept/here"
@@ -41,9 +47,15 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
+def pieces(path: Path) -> Iterator[bytes]:
+    with path.open("rb") as source:
+        while data := source.read(100_000):
+            yield data
+
+
 async def test_what_is_put_is_read_in_pieces(blobs: ObjectBlobs, storage: ObjectStorage, file: Path) -> None:
     content = await asyncio.to_thread(file.read_bytes)
-    assert await blobs.put("a/b/1.rec.zst", file)
+    assert await blobs.put("a/b/1.rec.zst", pieces(file))
     assert storage.keys() == ["kept/here/a/b/1.rec.zst"]
     assert await asyncio.to_thread(blobs.size, "a/b/1.rec.zst") == len(content)
     read = blobs.read
@@ -53,19 +65,51 @@ async def test_what_is_put_is_read_in_pieces(blobs: ObjectBlobs, storage: Object
     assert await asyncio.to_thread(read, "a/b/1.rec.zst", len(content) + 5, 10) == b""
 
 
+async def test_a_large_one_is_put_from_a_file(
+    blobs: ObjectBlobs, storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_IN_MEMORY", 100_000)
+    content = os.urandom(1_000_003)
+    taken: list[object] = []
+    real = obstore.put_async
+
+    async def put(store: Any, key: str, whole: Any, **more: Any) -> object:
+        taken.append(type(whole))
+        return await real(store, key, whole, **more)
+
+    monkeypatch.setattr(obstore, "put_async", put)
+    assert await blobs.put("large", (content[at : at + 65_552] for at in range(0, len(content), 65_552)))
+    assert not await blobs.put("large", [b"other" * 100_000])
+    assert await blobs.put("small", [content[:100_000]])
+    assert taken == [mmap, mmap, bytes]
+    assert await asyncio.to_thread(blobs.read, "large", 0, 2_000_000) == content
+
+
+async def test_a_segment_that_cannot_be_kept_on_its_way_is_unavailable(
+    blobs: ObjectBlobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_given: object, **_more: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(module, "_IN_MEMORY", 10)
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
+    with pytest.raises(Unavailable, match="cannot be prepared for s3://recordings/kept/here: No space left"):
+        await blobs.put("full", [b"x" * 100])
+
+
 async def test_what_lies_there_is_never_overwritten(
     blobs: ObjectBlobs, storage: ObjectStorage, file: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
     other.write_bytes(b"other")
-    assert await blobs.put("taken", file)
-    assert not await blobs.put("taken", other)
-    assert not await blobs.put("taken", file)
+    assert await blobs.put("taken", pieces(file))
+    assert not await blobs.put("taken", pieces(other))
+    assert not await blobs.put("taken", pieces(file))
     assert await asyncio.to_thread(blobs.size, "taken") == 3_000_000
 
 
 async def test_of_many_that_put_the_same_one_does(blobs: ObjectBlobs, file: Path) -> None:
-    answers = await asyncio.gather(*(blobs.put("raced", file) for _ in range(8)), return_exceptions=True)
+    answers = await asyncio.gather(*(blobs.put("raced", pieces(file)) for _ in range(8)), return_exceptions=True)
     assert sum(answer is True for answer in answers) == 1
 
 
@@ -77,14 +121,14 @@ async def test_what_is_not_there_is_not_found(blobs: ObjectBlobs, tmp_path: Path
     with pytest.raises(NotFound):
         blobs.read("nothing", 7, 10)
     with pytest.raises(FileNotFoundError):
-        await blobs.put("key", tmp_path / "nothing")
+        await blobs.put("key", pieces(tmp_path / "nothing"))
 
 
 async def test_a_bucket_that_is_not_there_is_no_lost_file(
     blobs: ObjectBlobs, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(Unavailable, match="s3://nowhere/x cannot be used"):
-        await ObjectBlobs("s3://nowhere/x?allow_http=true").put("key", file)
+        await ObjectBlobs("s3://nowhere/x?allow_http=true").put("key", pieces(file))
 
 
 @pytest.mark.parametrize(
@@ -120,10 +164,10 @@ async def test_recordings_do_not_leave_this_machine_in_the_clear(
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://192.0.2.1:9")
     with pytest.raises(Unavailable):
-        await ObjectBlobs(URL, write=2).put("plain", file)
+        await ObjectBlobs(URL, write=2).put("plain", pieces(file))
     monkeypatch.delenv("AWS_ENDPOINT_URL")
     nearby = ObjectBlobs(f"{URL}?endpoint={storage.endpoint}")  # on loopback it may
-    assert await nearby.put("plain", file)
+    assert await nearby.put("plain", pieces(file))
 
 
 @contextmanager
@@ -193,7 +237,7 @@ async def test_a_store_that_fails_is_unavailable_and_never_longer_than_its_deadl
         began = time.monotonic()
         if answer is not cut:
             with pytest.raises(Unavailable, match="cannot be used") as caught:
-                await blobs.put("key", file)
+                await blobs.put("key", pieces(file))
             assert "hunter2" not in caught.value.message
             assert len(caught.value.message) < 500
         with pytest.raises(Unavailable):
@@ -209,6 +253,6 @@ async def test_a_store_that_nobody_runs_is_unavailable(file: Path, monkeypatch: 
         taken.bind(("127.0.0.1", 0))
         blobs = ObjectBlobs(f"{URL}?endpoint=http://127.0.0.1:{taken.getsockname()[1]}", write=2, read=2)
         with pytest.raises(Unavailable):
-            await blobs.put("key", file)
+            await blobs.put("key", pieces(file))
         with pytest.raises(Unavailable):
             await asyncio.to_thread(blobs.size, "key")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.recordings import BrokenBlobs, Made, events_of, new_session
+from tests.support.recordings import KEYS, BrokenBlobs, Made, encrypt, events_of, new_session
 from tests.support.world import World
 
 from postern.archive.archivist import Archivist
@@ -18,10 +19,11 @@ from postern.domain.segment import Segment
 from postern.errors import NotFound, Unavailable
 from postern.interception.events import End, Event, Operation, Shown
 from postern.recording import seek
+from postern.recording.blob import PIECE
 from postern.recording.layout import recordings_folder, spool_folder
 from postern.recording.library import Gap, Library
 from postern.recording.recovery import recover
-from postern.recording.stored import PIECE, Stored
+from postern.recording.stored import Stored
 from postern.store.database import Database
 
 
@@ -41,13 +43,13 @@ async def made(world: World, home: Path) -> Made:
 
 
 async def store(made: Made, blobs: BrokenBlobs) -> list[Segment]:
-    done = await Archivist(made.home, blobs, made.world.stores.segments).round()
+    done = await Archivist(made.home, blobs, made.world.stores.segments, KEYS).round()
     assert not done.trouble
     return await made.rows()
 
 
 def library(made: Made, blobs: BrokenBlobs, rows: list[Segment]) -> Library:
-    return Library(made.home, {}, stored=Stored(lambda _session: rows, blobs))
+    return Library(made.home, {}, stored=Stored(lambda _session: rows, blobs, KEYS))
 
 
 def events(found: list[tuple[int, Event | Gap]]) -> list[Any]:
@@ -121,16 +123,22 @@ async def test_a_blob_that_was_cut_is_a_gap(made: Made, blobs: BrokenBlobs, cut:
 
 
 async def test_attack_a_blob_replaced_by_another_whole_recording_is_noticed(made: Made, blobs: BrokenBlobs) -> None:
-    """Who can write to the blob store writes a segment that is good in itself."""
+    """Who can write to the blob store, and has the keys, writes a segment that is good in itself."""
     made.seal_all(3)
     rows = await store(made, blobs)
     forged = made.seal(2, [(1_000_000, Operation(1, "select 'harmless'"))])
-    os.replace(forged, recordings_folder(made.home) / rows[1].place)
+    place, data_key = recordings_folder(made.home) / rows[1].place, await KEYS.in_use(rows[1].org_id)
+    content = encrypt(forged.read_bytes(), rows[1].org_id, made.id, 2, data_key)
+    forged.unlink()
+    place.write_bytes(content)
+    rows[1] = replace(rows[1], stored_size=len(content))
     found = events(list(library(made, blobs, rows).records(made.id)))
     (gap,) = [event for event in found if isinstance(event, Gap)]
     assert gap == Gap(2, "its bytes are not those that were stored")
     other = await new_session(made.world, made.home)
-    os.replace(other.seal(2), recordings_folder(made.home) / rows[1].place)
+    content = encrypt(other.seal(2).read_bytes(), rows[1].org_id, made.id, 2, data_key)
+    place.write_bytes(content)
+    rows[1] = replace(rows[1], stored_size=len(content))
     found = events(list(library(made, blobs, rows).records(made.id)))
     assert found == [*wanted(1), Gap(2, "what lies in its place is another segment"), *wanted(3)]
 

@@ -11,8 +11,10 @@ from uuid import UUID, uuid4
 
 from sqlalchemy import insert, text
 from tests.support.proofs import segment_bytes, stored
+from tests.support.recordings import KEYS, encrypt
 from tests.support.world import MACHINE, World
 
+from postern.archive.folder import FolderBlobs
 from postern.domain.connection import Connection
 from postern.domain.ledger import Checkpoint
 from postern.domain.principal import Principal
@@ -20,10 +22,10 @@ from postern.domain.segment import Segment, first_link, next_link
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.errors import Unavailable
 from postern.proof.copies import measure
-from postern.recording.copies import FileCopies
+from postern.recording.copies import StoredCopies
 from postern.services.bundle import Services
 from postern.services.server.machine import Machine
-from postern.store.ports import Ended
+from postern.store.ports import Ended, SegmentKeys
 from postern.store.schema import segments
 
 
@@ -52,6 +54,7 @@ class Records:
     user: Principal
     connection: Connection
     anchor: HeldAnchor = field(default_factory=HeldAnchor)
+    keys: SegmentKeys = KEYS
 
     @classmethod
     async def make(cls, world: World, folder: Path) -> Records:
@@ -59,8 +62,11 @@ class Records:
         user = await world.add_user("ann", "admin")
         return cls(world, folder, user, await world.add_connection())
 
+    def copies(self) -> StoredCopies:
+        return StoredCopies(FolderBlobs(self.folder), self.keys)
+
     def machine(self) -> Machine:
-        return replace(MACHINE, copies=FileCopies(self.folder), anchors=lambda: (self.anchor,))
+        return replace(MACHINE, copies=self.copies(), anchors=lambda: (self.anchor,))
 
     def services(self) -> Services:
         return self.world.services(self.machine())
@@ -102,6 +108,8 @@ class Records:
             if numbers is not None and number not in numbers:
                 continue
             packed, place = stored(plain), f"{session}.{number:06}.rec.zst"
+            data_key = await self.keys.in_use(self.world.org_id)
+            packed = encrypt(packed, self.world.org_id, session, number, data_key, self.keys)
             (self.folder / place).write_bytes(packed)
             at = self.world.clock()
             row = Segment(
@@ -120,6 +128,8 @@ class Records:
                     place,
                     at,
                     damage,
+                    0,
+                    data_key,
                 )
             )
             async with self.world.database.statement() as connection:

@@ -3,25 +3,59 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
-from uuid import UUID, uuid4
+from uuid import NAMESPACE_OID, UUID, uuid4, uuid5
 
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from tests.support.world import START, World
 
 from postern.archive.folder import FolderBlobs
 from postern.domain.connection import Connection
 from postern.domain.segment import Segment
 from postern.domain.session import Session, SessionStatus, Verb
-from postern.errors import Unavailable
+from postern.errors import Malformed, Unavailable
 from postern.interception.events import End, Event, Operation, Refusal, Shown
 from postern.recording.archive import seal
+from postern.recording.blob import open_blob
+from postern.recording.cipher import SALT, Preamble, encrypted, info
 from postern.recording.layout import archive_path, spool_path
 from postern.recording.records import Header, encode
 from postern.recording.spool import Spool
 from postern.recording.stored import Stored
+from postern.store.ports import Blobs, SegmentKeys
+
+
+class HeldKeys:
+    """One data key for each organisation, the same in every test."""
+
+    async def in_use(self, org_id: UUID) -> UUID:
+        return uuid5(NAMESPACE_OID, org_id.hex)
+
+    def derive(self, data_key: UUID, org_id: UUID, *, salt: bytes, info: bytes) -> bytes:
+        if data_key != uuid5(NAMESPACE_OID, org_id.hex):
+            raise Malformed(f"it is encrypted by the data key {data_key}, which this store does not have")
+        return HKDF(SHA256(), 32, salt=salt, info=info).derive(data_key.bytes)
+
+
+KEYS = HeldKeys()
+
+
+def encrypt(sealed: bytes, org_id: UUID, session: UUID, number: int, data_key: UUID, keys: SegmentKeys = KEYS) -> bytes:
+    """A blob, as the archivist makes it."""
+    preamble = Preamble(data_key, os.urandom(SALT))
+    key = keys.derive(data_key, org_id, salt=preamble.salt, info=info(org_id, session, number))
+    return b"".join(encrypted(key, preamble, [sealed]))
+
+
+def decrypt(blobs: Blobs, row: Segment, keys: SegmentKeys = KEYS) -> bytes:
+    """The segment as it was sealed."""
+    with open_blob(blobs, keys, row) as blob:
+        return blob.read()
 
 
 def events_of(number: int, count: int = 3) -> list[tuple[int, Event]]:
@@ -117,12 +151,12 @@ class BrokenBlobs:
         if self.trouble:
             raise Unavailable(self.trouble)
 
-    async def put(self, key: str, file: Path) -> bool:
+    async def put(self, key: str, content: Iterable[bytes]) -> bool:
         self.puts.append(key)
         if self.hang is not None:
             await self.hang.wait()
         self._ask()
-        return await self.inner.put(key, file)
+        return await self.inner.put(key, content)
 
     def size(self, key: str) -> int:
         self._ask()
@@ -136,4 +170,4 @@ class BrokenBlobs:
 
 def stored_of(rows: Sequence[Segment], blobs: BrokenBlobs) -> Stored:
     """What a library asks, with rows that stay as they are."""
-    return Stored(lambda session_id: [row for row in rows if row.session_id == session_id], blobs)
+    return Stored(lambda session_id: [row for row in rows if row.session_id == session_id], blobs, KEYS)

@@ -1,9 +1,9 @@
-"""The archivist: takes what is sealed on this machine, stores it, and deletes the file only then.
+"""The archivist: takes what is sealed on this machine, stores it encrypted, and deletes the file only then.
 
-For each segment: survey, index, put, row, delete. Every step may be repeated: a kill between any two of them is made up
-for by the next round, which begins at the file again. Only the index may fail: whoever keeps it makes up for that, and
-segments are stored meanwhile. What blocks runs in threads of the archivist's own, so that nobody else who shares its
-process can take them all.
+For each segment: survey, index, encrypt and put, row, delete. Every step may be repeated: a kill between any two of
+them is made up for by the next round, which begins at the file again. Only the index may fail: whoever keeps it makes
+up for that, and segments are stored meanwhile. What blocks runs in threads of the archivist's own, so that nobody else
+who shares its process can take them all.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from uuid import UUID
 from postern.archive.plan import Sealed, Step, by_session, next_step, row_of
 from postern.archive.survey import Survey, survey
 from postern.domain.segment import Segment
-from postern.errors import Conflict, PosternError, Unavailable
+from postern.errors import Conflict, Malformed, Misconfigured, PosternError, Unavailable
+from postern.recording.blob import encrypted_file, open_blob, read_preamble
+from postern.recording.cipher import encrypted_size
 from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
-from postern.recording.stored import open_blob
-from postern.store.ports import Blobs, Piece, SegmentStore
+from postern.store.ports import Blobs, Piece, SegmentKeys, SegmentStore
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ class Archivist:
         home: Path,
         blobs: Blobs,
         segments: SegmentStore,
+        keys: SegmentKeys,
         *,
         index: Index = no_index,
         pause: float = PAUSE,
@@ -74,6 +76,7 @@ class Archivist:
         self._home = home
         self._blobs = blobs
         self._segments = segments
+        self._keys = keys
         self._index = index
         self._pause = pause
         self._clock = clock  # what the files' own times are of
@@ -160,10 +163,7 @@ class Archivist:
             raise Conflict("the store knows no such session")
         row = row_of(sealed, told, rows, *origin, datetime.now(UTC))
         await self._tell(sealed, told)
-        size = (await self._blocking(sealed.path.stat)).st_size
-        if not await self._put(row.place, sealed.path):
-            size = await self._blocking(lambda: self._same(sealed, told, row.place))
-        row = replace(row, stored_size=size)
+        row = await self._put(row, sealed, told)
         if not await self._segments.add(row):
             rows[:] = await self._segments.of(sealed.session)
             if next_step(sealed, told.digest, rows, 0.0) is not Step.DELETE:
@@ -185,20 +185,33 @@ class Archivist:
         except Exception:
             log.exception("the segment %s cannot be indexed now; it is tried again later", sealed.path.name)
 
-    async def _put(self, place: str, file: Path) -> bool:
+    async def _put(self, row: Segment, sealed: Sealed, told: Survey) -> Segment:
+        """Its row, now that it is in the blob store: put there, or found there after a kill."""
+        try:
+            data_key = await self._keys.in_use(row.org_id)
+        except Misconfigured as error:  # hinders all segments, not this one
+            raise Unavailable(error.message) from error
+        size = (await self._blocking(sealed.path.stat)).st_size
+        row = replace(row, data_key=data_key, stored_size=encrypted_size(size))
         try:
             async with asyncio.timeout(PUT_DEADLINE):
-                return await self._blobs.put(place, file)
+                done = await self._blobs.put(row.place, encrypted_file(sealed.path, self._keys, row))
         except TimeoutError:
             raise Unavailable(f"{self._blobs.name} did not take a segment within {PUT_DEADLINE:g} s") from None
+        return row if done else await self._blocking(lambda: self._there(row, sealed, told))
 
-    def _same(self, sealed: Sealed, told: Survey, place: str) -> int:
-        """The size of what lies there already. Raises Conflict when it is something else."""
-        with open_blob(self._blobs, place) as blob:
-            there = survey(blob, sealed.session, sealed.number)
+    def _there(self, row: Segment, sealed: Sealed, told: Survey) -> Segment:
+        """Its row, of what lies there already. Raises Conflict when that is something else."""
+        try:
+            data_key = read_preamble(self._blobs, row.place).data_key
+            row = replace(row, data_key=data_key, stored_size=self._blobs.size(row.place))
+            with open_blob(self._blobs, self._keys, row) as blob:
+                there = survey(blob, sealed.session, sealed.number)
+        except Malformed as error:
+            raise _other(sealed, error.message) from error
         if (there.digest, there.size, there.damage) != (told.digest, told.size, told.damage):
-            raise _other(sealed)
-        return self._blobs.size(place)
+            raise _other(sealed, there.damage)
+        return row
 
     def _set_aside(self, sealed: Sealed, reason: str) -> None:
         self._aside[sealed.path] = self._clock() + SET_ASIDE
@@ -220,8 +233,8 @@ class Archivist:
             log.info("recordings are stored again, after %.0f s", lasted)
 
 
-def _other(sealed: Sealed) -> Conflict:
+def _other(sealed: Sealed, why: str = "") -> Conflict:
     return Conflict(
-        f"segment {sealed.number} of session {sealed.session} is stored already, with other content; "
-        "nothing was overwritten, and the file is kept"
+        f"segment {sealed.number} of session {sealed.session} is stored already, with other content"
+        f"{why and f' ({why})'}; nothing was overwritten, and the file is kept"
     )

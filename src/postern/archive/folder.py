@@ -6,8 +6,8 @@ import asyncio
 import errno
 import functools
 import os
-import shutil
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -16,14 +16,14 @@ from uuid import uuid4
 from postern.errors import NotFound, Unavailable
 from postern.recording.layout import FILE_MODE, make_folder, sync_folder
 
-# Links that a file system does not know, does not allow, or not to another one.
-_NO_LINK = {errno.EXDEV, errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
-_AT_ONCE = 4  # files that are put
+# Links that a file system does not know, or does not allow.
+_NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
+_AT_ONCE = 4  # segments that are put
 _LEFT_OVER = 3600.0  # seconds after which half a copy is nobody's
 
 
 class FolderBlobs:
-    """On the same file system a file is moved in by a link: nothing is copied, and nothing takes more room."""
+    """Nothing appears under its name before all of it is on the disk."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -31,32 +31,24 @@ class FolderBlobs:
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="blobs")
         self.name = f"the folder {folder}"
 
-    async def put(self, key: str, file: Path) -> bool:
+    async def put(self, key: str, content: Iterable[bytes]) -> bool:
         try:
-            put = functools.partial(self._put, self._folder / key, file)
+            put = functools.partial(self._put, self._path(key), content)
             return await asyncio.get_running_loop().run_in_executor(self._threads, put)
         except FileNotFoundError:
             raise
         except OSError as error:
             raise self._unavailable(error) from error
 
-    def _put(self, target: Path, file: Path) -> bool:
+    def _put(self, target: Path, content: Iterable[bytes]) -> bool:
         make_folder(target.parent)
-        try:
-            os.link(file, target)
-        except FileExistsError:
-            sync_folder(target.parent)  # an earlier attempt may have been killed before it did
-            return False
-        except OSError as error:
-            if error.errno not in _NO_LINK:
-                raise
-            if not self._copy(file, target):
-                return False
+        # What lies there may be of an attempt that was killed before it synced the folder.
+        put = not target.exists() and self._write(target, content)
         sync_folder(target.parent)
-        return True
+        return put
 
     @staticmethod
-    def _copy(file: Path, target: Path) -> bool:
+    def _write(target: Path, content: Iterable[bytes]) -> bool:
         """Under a name of its own first, so that nobody sees half of it."""
         for left in target.parent.glob(f".{target.name}.*"):  # by an archivist that was killed
             with suppress(OSError):
@@ -65,8 +57,8 @@ class FolderBlobs:
         partial = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
-            with file.open("rb") as source, os.fdopen(descriptor, "wb") as copy:
-                shutil.copyfileobj(source, copy, 1024 * 1024)
+            with os.fdopen(descriptor, "wb") as copy:
+                copy.writelines(content)
                 copy.flush()
                 os.fsync(copy.fileno())
             try:
@@ -86,7 +78,7 @@ class FolderBlobs:
 
     def size(self, key: str) -> int:
         try:
-            return (self._folder / key).stat().st_size
+            return self._path(key).stat().st_size
         except FileNotFoundError:
             raise NotFound(f"there is no {key} in {self.name}") from None
         except OSError as error:
@@ -94,12 +86,18 @@ class FolderBlobs:
 
     def read(self, key: str, start: int, length: int) -> bytes:
         try:
-            with (self._folder / key).open("rb", buffering=0) as file:
+            with self._path(key).open("rb", buffering=0) as file:
                 return os.pread(file.fileno(), length, start)
         except FileNotFoundError:
             raise NotFound(f"there is no {key} in {self.name}") from None
         except OSError as error:
             raise self._unavailable(error) from error
+
+    def _path(self, key: str) -> Path:
+        """Raises NotFound when that lies elsewhere, as a key that somebody changed in the store may say."""
+        if key.startswith("/") or ".." in key.split("/"):
+            raise NotFound(f"{key} is not in {self.name}")
+        return self._folder / key
 
     def _unavailable(self, error: OSError) -> Unavailable:
         return Unavailable(f"the blob store ({self.name}) cannot be used: {error.strerror or error}")

@@ -17,7 +17,8 @@ from uuid import UUID
 @dataclass(frozen=True, slots=True)
 class Segment:
     """`place` is its key in the blob store. Times are milliseconds since the session's start. `is_last`: its last
-    record ends the recording. `damage` is empty, or says what of it could not be read when it was stored."""
+    record ends the recording. `damage` is empty, or says what of it could not be read when it was stored. `data_key`
+    is the one that its blob is encrypted by, None before it is stored."""
 
     session_id: UUID
     org_id: UUID
@@ -25,7 +26,7 @@ class Segment:
     digest: bytes
     chain: bytes
     size: int  # bytes, as written
-    stored_size: int  # bytes, as stored
+    stored_size: int  # bytes, compressed and encrypted
     begins: int
     ends: int
     operations: int
@@ -34,6 +35,7 @@ class Segment:
     stored_at: datetime
     damage: str = ""
     refused: int = 0
+    data_key: UUID | None = None
 
 
 def key_of(org_id: UUID, session_id: UUID, number: int, started_at: datetime) -> str:

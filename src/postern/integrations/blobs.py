@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import mmap
 import re
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -18,7 +21,9 @@ from obstore.store import ObjectStore, from_url
 from postern.errors import Misconfigured, NotFound, Unavailable
 
 CONNECT, WRITE, READ = 5.0, 120.0, 20.0  # seconds that a connection, a put and a read may take
+_AT_ONCE = 4  # segments that are put
 _MOST_SAID = 300  # characters of a vendor's error
+_IN_MEMORY = 16 * 1024 * 1024  # bytes of what is put; more is put from a file
 _PLAIN = "allow_http"
 # What a URL may say; who may use the store, it never says: that comes from the environment.
 _OPTIONS = {
@@ -47,12 +52,19 @@ class ObjectBlobs:
         self.name = plain
         self._writes = _store(plain, config, write, retries=0)  # who puts tries again by itself
         self._reads = _store(plain, config, read, retries=1)
+        # Of its own: what is put waits for no one else who blocks in the common ones.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="blobs")
 
-    async def put(self, key: str, file: Path) -> bool:
-        with file.open("rb"):  # raises FileNotFoundError; below that would be the bucket
-            pass
+    async def put(self, key: str, content: Iterable[bytes]) -> bool:
         try:
-            await obstore.put_async(self._writes, key, file, mode="create")
+            # A conditional put is one request, which says first how long it is.
+            whole = await asyncio.get_running_loop().run_in_executor(self._threads, _whole, content)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise Unavailable(f"a segment cannot be prepared for {self.name}: {error.strerror or error}") from None
+        try:
+            await obstore.put_async(self._writes, key, whole, mode="create")
         except (AlreadyExistsError, PreconditionError):
             return False
         except (BaseError, OSError, ValueError) as error:
@@ -81,6 +93,19 @@ class ObjectBlobs:
         """Without what follows a `?`: a signature may."""
         said = re.sub(r"\?\S*", "?…", str(error).partition("\n")[0])[:_MOST_SAID]
         return Unavailable(f"the blob store {self.name} cannot be used: {said}")
+
+
+def _whole(content: Iterable[bytes]) -> bytes | mmap.mmap:
+    """In memory where it is small; else in a file without a name, of which only what is being sent is in memory."""
+    with tempfile.SpooledTemporaryFile(_IN_MEMORY) as kept:
+        for piece in content:
+            kept.write(piece)
+        size = kept.tell()
+        kept.seek(0)
+        if size <= _IN_MEMORY:
+            return kept.read()
+        kept.flush()
+        return mmap.mmap(kept.fileno(), size, access=mmap.ACCESS_READ)
 
 
 def _read_url(url: str) -> tuple[str, dict[str, str]]:

@@ -1,32 +1,25 @@
-"""What is stored of segments, where that is a folder of this machine."""
+"""What is stored of segments, as proof and exports read it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from postern.domain.segment import Segment
-from postern.errors import NotFound, Unavailable
+from postern.recording.blob import open_blob
+from postern.store.ports import Blobs, SegmentKeys
 
 _PIECE = 256 * 1024
 
 
-class FileCopies:
-    """Below `folder` by the segments' places."""
+class StoredCopies:
+    """Of a blob store."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, blobs: Blobs, keys: SegmentKeys) -> None:
+        self._blobs = blobs
+        self._keys = keys
 
     def read(self, segment: Segment) -> Iterator[bytes]:
-        """Raises NotFound, Unavailable."""
-        path = self._folder / segment.place
-        if not path.resolve().is_relative_to(self._folder.resolve()):
-            raise NotFound(f"the segment {segment.number} of session {segment.session_id} has a place outside")
-        try:
-            with path.open("rb") as file:
-                while data := file.read(_PIECE):
-                    yield data
-        except FileNotFoundError:
-            raise NotFound(f"the segment {segment.number} of session {segment.session_id} is not there") from None
-        except OSError as error:
-            raise Unavailable(f"{path.name} cannot be read: {error.strerror}") from None
+        """Decrypted, in pieces. Raises NotFound, Malformed, Unavailable."""
+        with open_blob(self._blobs, self._keys, segment) as blob:
+            while data := blob.read(_PIECE):
+                yield data

@@ -1,4 +1,4 @@
-"""Segments in the blob store, read as files are: piece by piece, so that a slow reader holds no request open."""
+"""Segments in the blob store, as the library reads them."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from uuid import UUID
 
 from postern.domain.segment import Segment
+from postern.recording.blob import open_blob
 from postern.recording.reader import SegmentReader
-from postern.store.ports import Blobs
+from postern.store.ports import Blobs, SegmentKeys
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-PIECE = 1024 * 1024  # bytes that are asked for at once
 _BUFFER = 256 * 1024
 
 
@@ -26,6 +26,7 @@ class Stored:
 
     segments: Callable[[UUID], Sequence[Segment]]
     blobs: Blobs
+    keys: SegmentKeys
 
 
 class Rows:
@@ -49,7 +50,7 @@ class Rows:
     def reader(self, row: Segment) -> tuple[SegmentReader, Hashed]:
         """Raises NotFound, Unavailable, and Malformed when its header cannot be read."""
         assert self._stored is not None
-        file = open_blob(self._stored.blobs, row.place)
+        file = open_blob(self._stored.blobs, self._stored.keys, row)
         hashed: list[Hashed] = []
 
         def through(plain: BinaryIO) -> BinaryIO:
@@ -57,11 +58,6 @@ class Rows:
             return cast(BinaryIO, io.BufferedReader(hashed[0], _BUFFER))
 
         return SegmentReader(file, name=row.place, through=through), hashed[0]
-
-
-def open_blob(blobs: Blobs, key: str) -> BinaryIO:
-    """Reading it raises NotFound, Unavailable."""
-    return cast(BinaryIO, io.BufferedReader(_BlobFile(blobs, key), PIECE))
 
 
 class Hashed(io.RawIOBase):
@@ -86,38 +82,4 @@ class Hashed(io.RawIOBase):
         view[: len(data)] = data
         self._hash.update(data)
         self.size += len(data)
-        return len(data)
-
-
-class _BlobFile(io.RawIOBase):
-    def __init__(self, blobs: Blobs, key: str) -> None:
-        self._blobs = blobs
-        self._key = key
-        self._at = 0
-        self._end: int | None = None  # once it was reached
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        if whence == io.SEEK_END:
-            offset += self._blobs.size(self._key)
-        self._at = offset + (self._at if whence == io.SEEK_CUR else 0)
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        view = memoryview(buffer).cast("B")
-        if self._end is not None and self._at >= self._end:
-            return 0
-        data = self._blobs.read(self._key, self._at, len(view))
-        view[: len(data)] = data
-        self._at += len(data)
-        if len(data) < len(view):
-            self._end = self._at
         return len(data)

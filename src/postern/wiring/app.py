@@ -19,7 +19,7 @@ from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.results import PostgresResults
 from postern.protocols.terminal.lens import TerminalLens
-from postern.recording.copies import FileCopies
+from postern.recording.copies import StoredCopies
 from postern.recording.library import Library
 from postern.services.bundle import Services, build_services
 from postern.services.server.machine import Machine
@@ -60,12 +60,13 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         for topic in (Topic.DATA_KEYS_CHANGED, Topic.RESUMED):
             signals.subscribe(topic, lambda _payload: encryption.refresh())
         stores = SqlStores(database, encryption)
+        held = stored(settings, stores.segments, encryption)
         recordings = Library(
             settings.home,
             {"postgres": PostgresLens, TERMINAL: TerminalLens},
             {"postgres": PostgresResults},
             framed=(TERMINAL,),
-            stored=stored(settings, stores.segments),
+            stored=held,
         )
         networks = networks_of(settings.provider_networks)
         openid = OpenIdClient(Fetcher(allowed=networks), now)
@@ -77,7 +78,9 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             now,
             compiles=compiles,
             enforceable=ENFORCEABLE,
-            machine=replace(machine_of(settings), provider=Providers(openid, saml)),
+            machine=replace(
+                machine_of(settings), provider=Providers(openid, saml), copies=StoredCopies(held.blobs, held.keys)
+            ),
             openid=openid,
             saml=saml,
         )
@@ -103,7 +106,6 @@ def machine_of(settings: Settings) -> Machine:
         recordings=lambda: trouble_with_recordings(settings),
         journal=FileJournal(paths.logs_folder(settings)),
         anchors=lambda: anchors(settings),
-        copies=FileCopies(paths.recordings_folder(settings)),
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
         metrics=functools.partial(gathered, settings.home),
     )

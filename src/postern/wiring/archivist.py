@@ -14,11 +14,12 @@ from postern.archive.archivist import Archivist, Index, no_index
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.settings import Settings
+from postern.store.encryption import Encryption
 from postern.store.ports import SegmentStore
 from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
-from postern.wiring.blobs import open_blobs
+from postern.wiring.blobs import KeysForThreads, open_blobs
 from postern.wiring.metrics import telling
 from postern.wiring.upkeep import build_upkeep
 
@@ -32,16 +33,19 @@ def run(settings: Settings) -> None:
     uvloop.run(_serve(settings))
 
 
-def build_archivist(settings: Settings, segments: SegmentStore, index: Index = no_index) -> Archivist:
-    """Raises Misconfigured."""
-    return Archivist(settings.home, open_blobs(settings), segments, index=index)
+def build_archivist(
+    settings: Settings, segments: SegmentStore, encryption: Encryption, index: Index = no_index
+) -> Archivist:
+    """Call it on the event loop. Raises Misconfigured."""
+    keys = KeysForThreads(encryption, asyncio.get_running_loop())
+    return Archivist(settings.home, open_blobs(settings), segments, keys, index=index)
 
 
 async def _serve(settings: Settings) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
         meters = Meters()
-        archivist = build_archivist(settings, app.stores.segments, app.services.session_texts.index)
+        archivist = build_archivist(settings, app.stores.segments, app.encryption, app.services.session_texts.index)
         upkeep = build_upkeep(settings, app, meters)
         await signals.start()
         rounds = (archivist.forever(), upkeep.forever(), _beat(paths.archivist_beat(settings.home)))

@@ -6,20 +6,23 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import TimeoutError as LateError
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from uuid import UUID
 
 from postern.archive.folder import FolderBlobs
 from postern.domain.segment import Segment
-from postern.errors import Misconfigured, Unavailable
+from postern.errors import Malformed, Misconfigured, Unavailable
 from postern.integrations.blobs import ObjectBlobs
 from postern.recording.layout import recordings_folder
 from postern.recording.stored import Stored
 from postern.settings import Settings
+from postern.store.encryption import Encryption
 from postern.store.ports import Blobs, SegmentStore
 
-PATIENCE = 30.0  # seconds that the store has to tell of a session's segments
+T = TypeVar("T")
+
+PATIENCE = 30.0  # seconds that the store has to tell of a session's segments, or of data keys
 
 
 def open_blobs(settings: Settings) -> Blobs:
@@ -51,17 +54,41 @@ def rows_from_threads(segments: SegmentStore, loop: asyncio.AbstractEventLoop) -
         return await segments.of(session_id)
 
     def rows(session_id: UUID) -> Sequence[Segment]:
-        return _result(ask(session_id), loop)
+        return _result(ask(session_id), loop, "the store does not say which segments a recording has; try again")
 
     return rows
 
 
-def stored(settings: Settings, segments: SegmentStore) -> Stored:
+class KeysForThreads:
+    """Keys of segments for code that blocks in a thread, while `loop` reads data keys that are not known yet."""
+
+    def __init__(self, encryption: Encryption, loop: asyncio.AbstractEventLoop) -> None:
+        self._encryption = encryption
+        self._loop = loop
+
+    async def in_use(self, org_id: UUID) -> UUID:
+        return await self._encryption.in_use(org_id)
+
+    def derive(self, data_key: UUID, org_id: UUID, *, salt: bytes, info: bytes) -> bytes:
+        found = self._encryption.derived(data_key, org_id, salt=salt, info=info)
+        if found is None:
+            _result(self._encryption.load(), self._loop, "the store does not say which data keys there are; try again")
+            found = self._encryption.derived(data_key, org_id, salt=salt, info=info)
+        if found is None:
+            raise Malformed(
+                f"it is encrypted by the data key {data_key}, which this store does not have: it was changed, or the "
+                "store is older than it"
+            )
+        return found
+
+
+def stored(settings: Settings, segments: SegmentStore, encryption: Encryption) -> Stored:
     """Call it on the event loop. Raises Misconfigured."""
-    return Stored(rows_from_threads(segments, asyncio.get_running_loop()), open_blobs(settings))
+    loop = asyncio.get_running_loop()
+    return Stored(rows_from_threads(segments, loop), open_blobs(settings), KeysForThreads(encryption, loop))
 
 
-def _result(asked: Coroutine[Any, Any, Sequence[Segment]], loop: asyncio.AbstractEventLoop) -> Sequence[Segment]:
+def _result(asked: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop, late: str) -> T:
     try:
         here = asyncio.get_running_loop()
     except RuntimeError:
@@ -74,4 +101,4 @@ def _result(asked: Coroutine[Any, Any, Sequence[Segment]], loop: asyncio.Abstrac
         return waiting.result(PATIENCE)
     except LateError:
         waiting.cancel()
-        raise Unavailable("the store does not say which segments a recording has; try again") from None
+        raise Unavailable(late) from None

@@ -26,6 +26,7 @@ from postern.store.sql.audit import SqlAudit
 from postern.store.sql.data_keys import SqlDataKeys
 from postern.store.sql.organisations import SqlOrganisations
 from postern.store.sql.resealing import count_by_key, reseal
+from postern.store.sql.segments import SqlSegments
 from postern.wiring import masters, paths
 
 GROUP = 50  # data keys that are wrapped anew in one transaction
@@ -34,7 +35,8 @@ _TOLD = 1.0  # seconds that a running gateway is given to hear of new keys
 
 @dataclass(frozen=True, slots=True)
 class KeyStatus:
-    """One data key; `organisation` is None for the server's. `values` is how many it sealed."""
+    """One data key; `organisation` is None for the server's. `values` is how many it sealed, `segments` how many of
+    recordings are encrypted by it."""
 
     id: UUID
     organisation: str | None
@@ -43,6 +45,7 @@ class KeyStatus:
     created_at: datetime
     retired_at: datetime | None
     values: int
+    segments: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +96,7 @@ async def _status(settings: Settings) -> Status:
     async with _database(settings) as database:
         readable = {one.id for one in _readable(settings)}
         names = {key: name for name, key in await _organisations(database)}
-        counts = await count_by_key(database)
+        counts, stored = await count_by_key(database), await SqlSegments(database).count_by_key()
         keys = [
             KeyStatus(
                 id=key.id,
@@ -103,6 +106,7 @@ async def _status(settings: Settings) -> Status:
                 created_at=key.created_at,
                 retired_at=key.retired_at,
                 values=counts.get(key.id, 0),
+                segments=stored.get(key.id, 0),
             )
             for key in await SqlDataKeys(database).all()
         ]

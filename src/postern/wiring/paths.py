@@ -34,10 +34,6 @@ def store(settings: Settings) -> Path:
     return settings.home / "postern.db"
 
 
-def recordings_folder(settings: Settings) -> Path:
-    return settings.home / "recordings"
-
-
 def logs_folder(settings: Settings) -> Path:
     return settings.home / "logs"
 

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import tarfile
 from datetime import datetime, timedelta
 from pathlib import Path
 from uuid import UUID
 
 import pytest
+import zstandard
+from tests.support.proofs import segment_bytes
 from tests.support.recorded import Records
 
 from postern.errors import Conflict, Invalid
@@ -104,13 +107,32 @@ async def test_segments_that_are_stored_while_it_is_written_are_left_for_the_nex
     assert (report.sessions_proven, report.segments_proven) == (2, 4)
 
 
-async def test_what_was_changed_in_the_store_is_found_in_the_export(records: Records, tmp_path: Path) -> None:
+async def test_what_was_changed_in_the_store_is_found_in_the_export(
+    records: Records, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     services = records.services()
     sessions: list[UUID] = [await records.recorded(2) for _ in range(3)]
     await services.checkpoints.make(records.user)
     gone = sessions[1].hex if records.world.database.is_sqlite else sessions[1]
     await records.sql("delete from sessions where id = :id", id=gone)
     (records.folder / f"{sessions[0]}.000002.rec.zst").unlink()
-    report = await proven(records, services, await exported(records, services, tmp_path))
+    changed = records.folder / f"{sessions[2]}.000001.rec.zst"
+    changed.write_bytes(changed.read_bytes()[:-1] + bytes([changed.read_bytes()[-1] ^ 1]))
+    with caplog.at_level("WARNING"):
+        path = await exported(records, services, tmp_path)
+    assert f"without segment 1 of session {sessions[2]}: it cannot be decrypted" in caplog.text
+    report = await proven(records, services, path)
     found = {(one.what, one.session, one.segment) for one in report.findings}
-    assert found == {(What.MISSING, sessions[1], None), (What.MISSING, sessions[0], 2)}
+    missing = {(sessions[1], None), (sessions[0], 2), (sessions[2], 1)}
+    assert found == {(What.MISSING, session, segment) for session, segment in missing}
+
+
+async def test_an_export_holds_the_segments_as_they_were_sealed(records: Records, tmp_path: Path) -> None:
+    """It is the auditor's, who has no key of ours."""
+    services, session = records.services(), await records.recorded(1)
+    await services.checkpoints.make(records.user)
+    with tarfile.open(await exported(records, services, tmp_path)) as export:
+        (name,) = [one for one in export.getnames() if str(session) in one]
+        content = export.extractfile(name)
+        assert content is not None
+        assert zstandard.decompress(content.read()) == segment_bytes(session, 1, is_last=True)

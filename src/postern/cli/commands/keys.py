@@ -20,7 +20,8 @@ _json = click.option("--json", "as_json", is_flag=True, help="Print it as JSON."
 def keys() -> None:
     """The keys that secrets are encrypted with, on the gateway's own host; no login is needed.
 
-    Every organisation has a data key that seals its values, and a master key wraps the data keys. The gateway may run.
+    Every organisation has a data key that seals its values and encrypts its recordings in the blob store; a master key
+    wraps the data keys. The gateway may run.
 
     \b
     postern keys status
@@ -33,7 +34,7 @@ def keys() -> None:
 @_home
 @_json
 def status(home: str | None, as_json: bool) -> None:
-    """Show the data keys, who wraps them, and how many values each sealed."""
+    """Show the data keys, who wraps them, how many values each sealed and how many segments of recordings."""
     found = wiring.status(load("keys", home=home))
     if as_json:
         shown = {
@@ -45,10 +46,14 @@ def status(home: str | None, as_json: bool) -> None:
         return
     click.echo(f"master key  {found.master}")
     rows = [
-        [key.id, key.organisation or "(server)", _master(key), f"{key.created_at:%Y-%m-%d}", _state(key), key.values]
+        [
+            *(key.id, key.organisation or "(server)", _master(key), f"{key.created_at:%Y-%m-%d}", _state(key)),
+            *(key.values, key.segments),
+        ]
         for key in found.keys
     ]
-    table(["data key", "organisation", "wrapped by", "made", "state", "values"], rows, "There are no data keys yet.")
+    heads = ["data key", "organisation", "wrapped by", "made", "state", "values", "segments"]
+    table(heads, rows, "There are no data keys yet.")
 
 
 @keys.command()
@@ -74,7 +79,10 @@ def rotate(to: str, home: str | None, as_json: bool) -> None:
 @_home
 @_json
 def renew(organisation: str | None, home: str | None, as_json: bool) -> None:
-    """Make new data keys, and seal all values anew by them."""
+    """Make new data keys, and seal all values anew by them.
+
+    Recordings that are stored stay under the data key that encrypted them, which is kept; new ones get the new one.
+    """
     with Progress("values are sealed anew", quiet=as_json, unit="values") as progress:
         renewed = wiring.renew(load("keys", home=home), organisation, progress.count)
     lines = (f"{one.organisation or '(server)'}: a new data key, {one.values} values sealed anew" for one in renewed)

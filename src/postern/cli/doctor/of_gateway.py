@@ -184,8 +184,15 @@ def _archivist(settings: Settings, running: bool) -> list[Finding]:
 
 def _blob_store(settings: Settings) -> list[Finding]:
     try:
-        return ok("blob store", f"{wiring.ask_blob_store(settings)} answers")
+        return ok("blob store", f"{wiring.ask_blob_store(settings)} answers; {_encrypted(settings)}")
     except PosternError as error:
         why = "recordings cannot be stored there, and those that are there cannot be read"
         do = "mend POSTERN_RECORDINGS_URL or its credentials; see docs/how-to/keep-recordings-elsewhere.md"
         return wrong("blob store", error.message, why, do)
+
+
+def _encrypted(settings: Settings) -> str:
+    try:
+        return f"recordings lie there encrypted, under the master key {wiring.check_master(settings)}"
+    except PosternError:  # which has a check of its own
+        return "recordings lie there encrypted"

@@ -14,7 +14,7 @@ from uuid import UUID
 from postern.domain.ledger import LedgerKey, Recorded
 from postern.domain.principal import Principal
 from postern.domain.segment import Segment
-from postern.errors import Conflict, Invalid, NotFound
+from postern.errors import Conflict, Invalid, Malformed, NotFound
 from postern.proof.checkpoints import line_of
 from postern.proof.ledger import first_hash
 from postern.proof.package import Manifest, segment_name
@@ -112,8 +112,13 @@ class Exports:
         with tempfile.SpooledTemporaryFile(_IN_MEMORY) as kept:
             try:
                 size, digest = await asyncio.to_thread(_keep, self._copies, segment, kept)
-            except NotFound as error:
-                log.warning("the export goes on without a segment: %s", error.message)
+            except (Malformed, NotFound) as error:
+                log.warning(
+                    "the export goes on without segment %d of session %s: %s",
+                    segment.number,
+                    segment.session_id,
+                    error.message,
+                )
                 return
             suffix = ".rec.zst" if segment.place.endswith(".zst") else ".rec"
             name = segment_name(segment.session_id, segment.number, suffix)

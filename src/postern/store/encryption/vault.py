@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from postern.errors import Misconfigured
+from postern.errors import Malformed, Misconfigured
 from postern.store.encryption.masters import KEY
 from postern.store.ports import DataKey, DataKeyStore, MasterKey
 
@@ -116,6 +116,21 @@ class Encryption:
         server's first data key (HKDF, RFC 5869). `purpose` keeps one use from another."""
         await self._key_for(None)
         return HKDF(SHA256(), KEY, salt=None, info=f"postern: {purpose}".encode()).derive(self._first[None].material)
+
+    async def in_use(self, org_id: UUID | None) -> UUID:
+        """The data key of this organisation that is not retired."""
+        key = self._using.get(org_id) if self._fresh else None
+        return UUID(bytes=(key or await self._key_for(org_id)).prefix[1:])
+
+    def derived(self, data_key: UUID, org_id: UUID | None, *, salt: bytes, info: bytes) -> bytes | None:
+        """32 bytes of a data key (HKDF, RFC 5869), also of a retired one; None while it is not known here, which `load`
+        may change. Raises Malformed when it is another organisation's."""
+        key = self._known.get(ENVELOPE + data_key.bytes)
+        if key is None:
+            return None
+        if key.org_id != org_id:
+            raise Malformed("it is encrypted by a data key of another organisation: it was moved")
+        return HKDF(SHA256(), KEY, salt=salt, info=info).derive(key.material)
 
     async def prefix(self, org_id: UUID | None) -> bytes:
         """How values begin that are sealed for this organisation now."""

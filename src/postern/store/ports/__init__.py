@@ -21,7 +21,7 @@ from postern.store.ports.identity import (
     SigningKeyStore,
     VoucherStore,
 )
-from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey
+from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey, SegmentKeys
 from postern.store.ports.ledger import (
     Anchor,
     CheckpointStore,
@@ -119,6 +119,7 @@ __all__ = [
     "ResourceStore",
     "SchemaStore",
     "SecondFactorStore",
+    "SegmentKeys",
     "SegmentStore",
     "SessionFilter",
     "SessionStore",

@@ -44,6 +44,17 @@ class DataKey:
         return f"data_keys/{self.id}/{self.org_id or 'server'}"
 
 
+class SegmentKeys(Protocol):
+    """Keys of segments in the blob store, each derived of a data key of its organisation."""
+
+    async def in_use(self, org_id: UUID) -> UUID:
+        """The data key of which new ones are derived. Raises Misconfigured, Unavailable."""
+
+    def derive(self, data_key: UUID, org_id: UUID, *, salt: bytes, info: bytes) -> bytes:
+        """32 bytes (HKDF-SHA-256). Blocks: call it from a thread. Raises Malformed when there is no such data key, or
+        it is another organisation's; Misconfigured, Unavailable."""
+
+
 class DataKeyStore(Protocol):
     async def all(self) -> Sequence[DataKey]:
         """Oldest first. One statement."""

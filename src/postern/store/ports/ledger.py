@@ -97,7 +97,8 @@ class Copies(Protocol):
     """What is stored of segments."""
 
     def read(self, segment: Segment) -> Iterator[bytes]:
-        """The bytes as they are stored, in pieces. Blocks: call it from a thread. Raises NotFound, Unavailable."""
+        """The segment as it was sealed, decrypted, in pieces. Blocks: call it from a thread. Raises NotFound,
+        Malformed, Unavailable."""
 
 
 class Anchor(Protocol):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from pathlib import Path
 from typing import Protocol
 from uuid import UUID
 
@@ -40,10 +39,10 @@ class Blobs(Protocol):
     def name(self) -> str:
         """For people; holds no secret."""
 
-    async def put(self, key: str, file: Path) -> bool:
-        """The file's content, durable when this returns. False when something lies under this key; that stays as it is.
+    async def put(self, key: str, content: Iterable[bytes]) -> bool:
+        """All of `content`, durable when this returns. False when something lies under this key; that stays as it is.
 
-        Raises FileNotFoundError when the file is not there. Safe to cancel and to repeat."""
+        `content` is read in a thread, once or not at all; what it raises passes. Safe to cancel and to repeat."""
 
     def size(self, key: str) -> int:
         """In bytes. Blocks: call it from a thread. Raises NotFound."""

@@ -41,6 +41,7 @@ segments = Table(
     Column("stored_at", Utc, nullable=False),
     Column("damage", Text, nullable=False),
     Column("refused", Integer, nullable=False),
+    Column("data_key", Uuid),
 )
 
 # What the ledger has still to be told of.

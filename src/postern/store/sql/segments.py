@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import insert, select
+from sqlalchemy import func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.segment import Segment
@@ -34,6 +35,13 @@ class SqlSegments:
         wanted = select(*segments.c).where(segments.c.session_id == session_id).order_by(segments.c.number)
         async with self._database.statement() as connection:
             return [Segment(**row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def count_by_key(self) -> Mapping[UUID, int]:
+        """How many are encrypted by each data key, of all organisations."""
+        wanted = select(segments.c.data_key, func.count().label("number")).group_by(segments.c.data_key)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted.where(segments.c.data_key.is_not(None)))).all()
+        return {row.data_key: row.number for row in rows}
 
     async def origin(self, session_id: UUID) -> tuple[UUID, datetime] | None:
         wanted = select(sessions.c.org_id, sessions.c.start_date).where(sessions.c.id == session_id)

@@ -41,6 +41,7 @@ def _segments() -> None:
         sa.Column("stored_at", _MOMENT, nullable=False),
         sa.Column("damage", sa.Text(), nullable=False),
         sa.Column("refused", sa.Integer(), nullable=False),
+        sa.Column("data_key", sa.Uuid()),
         sa.PrimaryKeyConstraint("session_id", "number", name="pk_segments"),
         sa.ForeignKeyConstraint(
             ["session_id"], ["sessions.id"], name="fk_segments_session_id_sessions", ondelete="CASCADE"

@@ -1,0 +1,121 @@
+"""A segment's blob: made of a sealed file, and read as one, in pieces, so that a slow reader holds no request open."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+from postern.domain.segment import Segment
+from postern.errors import Malformed
+from postern.recording import cipher
+from postern.recording.cipher import CHUNK, STEP, Cipher, Preamble
+from postern.store.ports import Blobs, SegmentKeys
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+_CHUNKS = 16
+PIECE = cipher.PREAMBLE + _CHUNKS * STEP  # bytes, at most, that are asked for at once
+
+
+def open_blob(blobs: Blobs, keys: SegmentKeys, segment: Segment) -> BinaryIO:
+    """The segment as it was sealed, from any place of it on.
+
+    Reading raises NotFound, Unavailable, and Malformed when what lies there is not what was stored, or its data key is
+    not to be had."""
+    return cast(BinaryIO, io.BufferedReader(BlobFile(blobs, keys, segment), CHUNK))
+
+
+def read_preamble(blobs: Blobs, place: str) -> Preamble:
+    """Of what lies there. Blocks. Raises NotFound, Unavailable, Malformed."""
+    return Preamble.decode(blobs.read(place, 0, cipher.PREAMBLE))
+
+
+def encrypted_file(path: Path, keys: SegmentKeys, segment: Segment) -> Iterator[bytes]:
+    """The blob of the sealed file at `path`, by the segment's data key and a salt of its own, in pieces. Blocks. Raises
+    OSError, Malformed, Misconfigured, Unavailable."""
+    assert segment.data_key is not None
+    preamble = Preamble(segment.data_key, os.urandom(cipher.SALT))
+    with path.open("rb", buffering=0) as file:
+        yield from cipher.encrypted(_key_of(keys, segment, preamble), preamble, iter(lambda: file.read(CHUNK), b""))
+
+
+def _key_of(keys: SegmentKeys, segment: Segment, preamble: Preamble) -> bytes:
+    info = cipher.info(segment.org_id, segment.session_id, segment.number)
+    return keys.derive(preamble.data_key, segment.org_id, salt=preamble.salt, info=info)
+
+
+class BlobFile(io.RawIOBase):
+    """Holds one piece as it was read, and one chunk of it decrypted."""
+
+    def __init__(self, blobs: Blobs, keys: SegmentKeys, segment: Segment) -> None:
+        self._blobs = blobs
+        self._keys = keys
+        self._segment = segment
+        self._size = segment.stored_size
+        self._at = 0
+        self._cipher: Cipher | None = None
+        self._begin, self._piece = 0, b""
+        self._index, self._chunk = -1, b""
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        if whence == io.SEEK_END:
+            offset += cipher.content_size(self._size)
+        self._at = offset + (self._at if whence == io.SEEK_CUR else 0)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        made = self._cipher or self._open()
+        index, within = divmod(self._at, CHUNK)
+        if index >= cipher.count(self._size):
+            return 0
+        if index != self._index:
+            self._chunk, self._index = self._decrypted(made, index), index
+        data = self._chunk[within : within + len(view)]
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def _open(self) -> Cipher:
+        segment = self._segment
+        if self._at < _CHUNKS * CHUNK:
+            self._fetch(0)
+            preamble = Preamble.decode(self._piece)
+        else:
+            preamble = read_preamble(self._blobs, segment.place)
+        self._cipher = Cipher(_key_of(self._keys, segment, preamble), preamble)
+        return self._cipher
+
+    def _decrypted(self, made: Cipher, index: int) -> bytes:
+        last = index == cipher.count(self._size) - 1
+        begin = cipher.offset(index)
+        end = self._size if last else begin + STEP
+        if not (self._begin <= begin and end <= self._begin + len(self._piece)):
+            self._fetch(begin)
+        return made.decrypt(index, self._piece[begin - self._begin : end - self._begin], last=last)
+
+    def _fetch(self, begin: int) -> None:
+        most = PIECE if begin == 0 else _CHUNKS * STEP
+        # One byte more than there should be: what goes on is not what was stored.
+        self._piece = self._blobs.read(self._segment.place, begin, max(0, min(most, self._size - begin + 1)))
+        self._begin = begin
+        if begin == 0:
+            Preamble.decode(self._piece)  # what is not encrypted at all is told so, whatever its size
+        end = begin + len(self._piece)
+        if end < min(begin + most, self._size):
+            raise Malformed(f"it was cut: of the {self._size} bytes that were stored only {end} are there")
+        if end > self._size:
+            raise Malformed(f"it was changed: it has more than the {self._size} bytes that were stored")
