@@ -78,6 +78,27 @@ class FolderBlobs:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
 
+    async def delete(self, key: str) -> None:
+        try:
+            await asyncio.to_thread(self._delete, self._folder / key)
+        except OSError as error:
+            raise self._unavailable(error) from error
+
+    def _delete(self, target: Path) -> None:
+        """Durably; and the session's folder with it, once that is empty."""
+        if not target.resolve().is_relative_to(self._folder.resolve()):
+            raise Unavailable(f"the blob store ({self.name}) deletes nothing outside of itself")
+        for left in target.parent.glob(f".{target.name}.*"):  # half a copy of an archivist that was killed
+            left.unlink(missing_ok=True)
+        try:
+            target.unlink()
+        except FileNotFoundError:
+            return
+        sync_folder(target.parent)
+        if target.parent != self._folder:
+            with suppress(OSError):  # there are others in it
+                target.parent.rmdir()
+
     def size(self, key: str) -> int:
         try:
             return (self._folder / key).stat().st_size

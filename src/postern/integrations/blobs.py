@@ -46,6 +46,7 @@ class ObjectBlobs:
         plain, config = _read_url(url)
         self.name = plain
         self._writes = _store(plain, config, write, retries=0)  # who puts tries again by itself
+        self._deletes = _store(plain, config, read, retries=0)
         self._reads = _store(plain, config, read, retries=1)
 
     async def put(self, key: str, file: Path) -> bool:
@@ -58,6 +59,14 @@ class ObjectBlobs:
         except (BaseError, OSError, ValueError) as error:
             raise self._unavailable(error) from None
         return True
+
+    async def delete(self, key: str) -> None:
+        try:
+            await obstore.delete_async(self._deletes, key)
+        except FileNotFoundError:
+            return
+        except (BaseError, OSError, ValueError) as error:
+            raise self._unavailable(error) from None
 
     def size(self, key: str) -> int:
         try:

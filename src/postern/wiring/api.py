@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
 import signal
 import socket
@@ -21,12 +22,15 @@ from postern.integrations.identity.addresses import networks_of
 from postern.integrations.sinks.senders import Senders
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
+from postern.recording.leftovers import delete_local
+from postern.services.recordings.purger import Purger
 from postern.services.telling.sending import Sending
 from postern.settings import Settings
 from postern.store.signals import SocketSignals
 from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
 from postern.wiring.app import App, now, open_app
+from postern.wiring.blobs import open_blobs
 from postern.wiring.metrics import telling
 
 GRACE = 3  # seconds that requests have to end when the gateway stops
@@ -65,6 +69,20 @@ def build_sending(settings: Settings, app: App) -> Sending:
     """Raises Misconfigured."""
     networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
     return Sending(app.stores.deliveries, app.stores.leases, Senders(socket.gethostname(), networks), now)
+
+
+def build_purger(settings: Settings, app: App) -> Purger:
+    """Raises Misconfigured."""
+    stores = app.stores
+    return Purger(
+        stores.leases,
+        stores.retentions,
+        stores.purges,
+        app.services.purges,
+        open_blobs(settings),
+        functools.partial(delete_local, settings.home),
+        now,
+    )
 
 
 def _tunnel_url(settings: Settings) -> str:
@@ -110,9 +128,15 @@ async def _serve(settings: Settings) -> None:
         app.services.checkpoints.anchors()  # what is wrong with them is told before anybody is served
         control = build_control(settings, app)
         await control.start()
-        sending = build_sending(settings, app)
+        sending, purger = build_sending(settings, app), build_purger(settings, app)
         made = app.services
-        work = (made.upkeep.forever(), made.keeper.forever(), made.follow_up.forever(), sending.forever())
+        work = (
+            made.upkeep.forever(),
+            made.keeper.forever(),
+            made.follow_up.forever(),
+            sending.forever(),
+            purger.forever(),
+        )
         background = [asyncio.create_task(each) for each in work]
         try:
             async with telling(settings, meters, app.database, "api"):

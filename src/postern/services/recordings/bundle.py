@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from postern.services.identity.bundle import IdentityServices
 from postern.services.recordings.checkpoints import Checkpoints
 from postern.services.recordings.exports import Exports
+from postern.services.recordings.holds import Holds
 from postern.services.recordings.keeper import Keeper
 from postern.services.recordings.ledger import Ledger
 from postern.services.recordings.links import DownloadLinks
 from postern.services.recordings.places import Places
+from postern.services.recordings.purges import Purges
+from postern.services.recordings.retention import RetentionRules
 from postern.services.recordings.texts import SessionTexts
 from postern.services.recordings.verifier import Verifier
 from postern.services.server.bundle import ServerServices
@@ -26,8 +29,11 @@ class RecordingServices:
     checkpoints: Checkpoints
     download_links: DownloadLinks
     exports: Exports
+    holds: Holds
     keeper: Keeper
     ledger: Ledger
+    purges: Purges
+    retention: RetentionRules
     session_texts: SessionTexts
     verifier: Verifier
     watchers: Places
@@ -58,8 +64,11 @@ def build_recordings(
             now,
         ),
         exports=Exports(stores.ledger, ledger, checkpoints, machine.copies, now),
+        holds=Holds(stores.holds, sessions, ledger, now),
         keeper=Keeper(stores.leases, ledger, checkpoints, now),
         ledger=ledger,
+        purges=Purges(stores.purges, stores.holds, sessions, ledger, server.audit, now),
+        retention=RetentionRules(stores.retentions, stores.connections, now),
         session_texts=SessionTexts(stores.session_texts, recordings),
         verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies),
         watchers=Places("watch sessions", each=WATCHES_EACH, most=WATCHES),

@@ -32,6 +32,7 @@ from postern.store.ports.ledger import (
     WholeLedgerStore,
 )
 from postern.store.ports.recordings import Blobs, LeaseStore, SegmentStore
+from postern.store.ports.retention import Doomed, HoldStore, PurgeStore, RetentionStore
 from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
@@ -89,6 +90,7 @@ __all__ = [
     "DataKey",
     "DataKeyStore",
     "DeliveryStore",
+    "Doomed",
     "Ended",
     "ErrandStore",
     "FollowUpStore",
@@ -97,6 +99,7 @@ __all__ = [
     "FoundingStore",
     "GroupStore",
     "GuardRailStore",
+    "HoldStore",
     "IdempotencyStore",
     "Journal",
     "KeptAnswer",
@@ -113,9 +116,11 @@ __all__ = [
     "PrincipalFilter",
     "PrincipalStore",
     "ProofStore",
+    "PurgeStore",
     "Recordings",
     "ReportStore",
     "ResourceStore",
+    "RetentionStore",
     "SchemaStore",
     "SecondFactorStore",
     "SegmentStore",
@@ -168,6 +173,8 @@ class Stores(Protocol):
     @property
     def guardrails(self) -> GuardRailStore: ...
     @property
+    def holds(self) -> HoldStore: ...
+    @property
     def idempotency(self) -> IdempotencyStore: ...
     @property
     def leases(self) -> LeaseStore: ...
@@ -184,9 +191,13 @@ class Stores(Protocol):
     @property
     def principals(self) -> PrincipalStore: ...
     @property
+    def purges(self) -> PurgeStore: ...
+    @property
     def reports(self) -> ReportStore: ...
     @property
     def resources(self) -> ResourceStore: ...
+    @property
+    def retentions(self) -> RetentionStore: ...
     @property
     def schema(self) -> SchemaStore: ...
     @property

@@ -58,6 +58,8 @@ sessions = Table(
     Column("masked", Integer, nullable=False, server_default="0"),
     # What is yet to be done about it, as bits (ports/telling.py).
     Column("pending", Integer, nullable=False, server_default="1"),
+    Column("holds", Integer, nullable=False, server_default="0"),  # how many
+    Column("recording_purged_at", Utc),
     Column("opened_entry", BigInteger),  # of the ledger
     Column("closed_entry", BigInteger),
     Index(None, "org_id", "id"),

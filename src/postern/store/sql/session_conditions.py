@@ -56,7 +56,11 @@ def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | 
     tests: list[tuple[Column[Any] | None, ColumnElement[bool], ColumnElement[bool]]] = [
         (name, name == value, _Hidden(name) == value) for name, value in equal
     ]
-    for name, is_there in ((sessions.c.refused, wanted.refused), (sessions.c.masked, wanted.masked)):
+    for name, is_there in (
+        (sessions.c.refused, wanted.refused),
+        (sessions.c.masked, wanted.masked),
+        (sessions.c.holds, wanted.held),
+    ):
         if is_there is not None:
             tests.append((name, name > 0, _Hidden(name) > 0) if is_there else (None, false(), _Hidden(name) == 0))
     others = [*either, *_in_json(wanted, connection), *_durations(wanted)]
@@ -106,7 +110,17 @@ def _known(connection: Connection, org_id: UUID, columns: list[_Equal]) -> list[
 def _leading(names: Sequence[Column[Any] | None], status: SessionStatus | None) -> int | None:
     """Which of these comes first in the order of those that have few rows for each value. A column may be there twice,
     as that of the user of the sessions of who is only shown their own: then one leads and the other sieves."""
-    order = ["correlation_id", "user_id", "user", "connection_id", "connection", "refused", "masked", "end_reason"]
+    order = [
+        "holds",
+        "correlation_id",
+        "user_id",
+        "user",
+        "connection_id",
+        "connection",
+        "refused",
+        "masked",
+        "end_reason",
+    ]
     last = ["connection_subtype", "type", "verb"]
     order += [*last, "status"] if status is SessionStatus.DONE else ["status", *last]
     known = [(order.index(name.name), at) for at, name in enumerate(names) if name is not None]
