@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 from uuid import UUID
 
 from tests.support.recorded import Records
@@ -34,7 +35,7 @@ class Keeping:
     blobs: BrokenBlobs
 
     @classmethod
-    async def make(cls, records: Records, home: Path) -> Keeping:
+    async def make(cls, records: Records, home: Path) -> Self:
         services = records.services()
         blobs = BrokenBlobs(FolderBlobs(records.folder))
         made = cls(records, services, home, records.user, blobs)

@@ -8,7 +8,7 @@ from postern.domain.ledger import Kind
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.retention import MAX_NAME, MAX_REASON, Hold, check_text
-from postern.errors import Denied, NotFound
+from postern.errors import Denied, Invalid, NotFound
 from postern.services.recordings.ledger import Ledger
 from postern.services.server.trail import changed
 from postern.services.sessions import Sessions
@@ -42,6 +42,8 @@ class Holds:
         session = await self._sessions.get(principal, session_id)
         _require_admin(principal)
         check_text(name, "name", MAX_NAME)
+        if "/" in name:  # it stands in a path when it is released
+            raise Invalid("name: must not contain a slash", field="name")
         check_text(reason, "reason", MAX_REASON)
         hold = Hold(uuid4(), principal.org_id, session.id, name, reason, principal.id, principal.email, self._now())
         content = {"hold": str(hold.id), "by": str(principal.id)}
