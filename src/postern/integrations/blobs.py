@@ -65,7 +65,7 @@ class ObjectBlobs:
             await obstore.delete_async(self._deletes, key)
         except FileNotFoundError:
             return
-        except (BaseError, OSError, ValueError) as error:
+        except (BaseError, OSError, ValueError, TypeError) as error:  # the last is said of a key with `..` in it
             raise self._unavailable(error) from None
 
     def size(self, key: str) -> int:

@@ -14,7 +14,9 @@ from postern.domain.ledger import Kind
 from postern.domain.lists import Page
 from postern.domain.retention import What
 from postern.errors import Conflict, NotFound, Unavailable
+from postern.proof.findings import Report
 from postern.proof.findings import What as Found
+from postern.proof.reading import verify_package
 from postern.recording.layout import sealed_folder, spool_folder
 from postern.services.recordings import purger as module
 
@@ -397,6 +399,29 @@ async def test_a_session_of_which_only_the_entry_is_purged_is_told(keeping: Keep
     assert report.is_good, report.findings
     assert report.purges_undone == 1
     assert any("was not finished" in note for note in report.notes)
+
+
+async def test_an_export_of_what_was_purged_is_proven_by_the_key_alone(keeping: Keeping, tmp_path: Path) -> None:
+    recording, session, kept, begun, removed = await keeping.sessions(5)
+    for key, what in ((recording, What.RECORDING), (session, What.SESSION)):
+        await keeping.services.purges.purge(keeping.admin, key, what, "asked to")
+    await keeping.round()
+    await keeping.services.purges.purge(keeping.admin, begun, What.RECORDING, "asked to")
+    (keeping.records.folder / f"{begun}.000001.rec.zst").unlink()  # half of it, as after a kill
+
+    async def report() -> Report:
+        path = tmp_path / "export.tar"
+        pieces = [piece async for piece in await keeping.services.exports.begin(keeping.admin, None, None)]
+        path.write_bytes(b"".join(pieces))
+        keys = [key.public for key in await keeping.services.checkpoints.keys(keeping.admin)]
+        return verify_package(path, keys)
+
+    found = await report()
+    assert found.is_good, found.findings
+    assert (found.sessions_purged, found.purges_undone, found.sessions_proven) == (1, 1, 4)
+    await keeping.records.sql("delete from sessions where id = :id", id=keeping.records.key_of(removed))
+    assert [(one.what, one.session) for one in (await report()).findings] == [(Found.MISSING, removed)]
+    assert kept
 
 
 async def test_counts_for_reports_stay(keeping: Keeping) -> None:

@@ -79,6 +79,8 @@ class Purger:
                     log.warning("a round of purging took longer than %g seconds; the next one goes on", LONGEST)
                 except PosternError as error:
                     log.warning("nothing is purged: %s", error)
+                except Exception:  # whatever it is, the next round may have more luck
+                    log.exception("a round of purging came to nothing")
                 await asyncio.sleep(interval)
         finally:
             await self.stop()
@@ -192,6 +194,10 @@ class Purger:
                     await self._store.forget(key, [segment.number for segment in piece])
         except PosternError as error:
             await self._failed(doomed.purge, error.message)
+            return False
+        except Exception as error:  # one that nobody foresaw must not keep the others
+            log.exception("session %s cannot be purged", key)
+            await self._failed(doomed.purge, f"this should not happen: {error}")
             return False
         return True
 
