@@ -94,10 +94,13 @@ class FolderBlobs:
             target.unlink()
         except FileNotFoundError:
             return
-        sync_folder(target.parent)
+        changed = target.parent
         if target.parent != self._folder:
             with suppress(OSError):  # there are others in it
                 target.parent.rmdir()
+                changed = target.parent.parent
+        with suppress(FileNotFoundError):  # another one was the last, and took it away
+            sync_folder(changed)
 
     def size(self, key: str) -> int:
         try:

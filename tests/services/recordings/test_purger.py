@@ -268,6 +268,55 @@ async def test_a_session_that_a_wrong_clock_ended_long_ago_is_kept_by_the_ledger
     assert await keeping.there([old]) == [WHOLE]
 
 
+async def test_many_are_purged_in_small_steps_and_none_is_left_out(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAGE", 5)
+    monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(module, "AT_ONCE", 3)
+    await keeping.keep(1, 1)
+    old = await keeping.sessions(23, segments=1)
+    held = old[::7]
+    for key in held:
+        await keeping.services.holds.set(keeping.admin, key, "case A", "court order")
+    await keeping.days(3)
+    assert await keeping.round() == len(old) - len(held)
+    assert await keeping.there(old) == [(True, 1, 1) if key in held else GONE for key in old]
+    entries = [one for one in await keeping.audit() if one.action == "purge"]
+    told = [key for one in entries if one.after is not None for key in one.after["sessions"]]
+    assert sorted(told) == sorted(str(key) for key in old if key not in held)
+
+
+async def test_a_pass_that_was_stopped_goes_on_where_it_was(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAGE", 4)
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    await keeping.keep(1, 1)
+    old = await keeping.sessions(6, segments=0)
+    await keeping.days(3)
+    purger = keeping.another()
+    assert await purger.once() == 0  # it had no time
+    monkeypatch.setattr(module, "PATIENCE", 30.0)
+    assert await purger.once() == 6
+    assert await keeping.there(old) == [GONE] * 6
+
+
+async def test_a_pass_begins_when_a_retention_takes_effect(keeping: Keeping) -> None:
+    purger = keeping.another()
+    old = await keeping.sessions(1)
+    await keeping.days(30)
+    await purger.once()
+    await keeping.keep(1, 1)
+    await purger.once()
+    assert await keeping.there(old) == [WHOLE]
+    await keeping.days(1)
+    assert await purger.once() == 1
+    await keeping.sessions(1)
+    await keeping.days(3)
+    assert await purger.once() == 0  # until the next pass, in an hour
+    purger._pass_at = -module.PASS
+    assert await purger.once() == 1
+
+
 async def test_only_one_process_purges(keeping: Keeping) -> None:
     await keeping.keep(1, 1)
     old = await keeping.sessions(2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -77,8 +79,9 @@ purge_rounds = Table(
     Column("quiet_until", Utc, nullable=False),
 )
 
-# In these words a query asks for it: https://sqlite.org/partialindex.html, section 3.
-KEEPING: ColumnElement[bool] = literal_column("kind in ('held', 'released', 'purged')", Boolean)
+# In these words a query asks for it (https://sqlite.org/partialindex.html, section 3): with a type it would be asked as
+# `... = 1`, and the index left aside.
+KEEPING: ColumnElement[Any] = literal_column("kind in ('held', 'released', 'purged')")
 Index("ix_ledger_keeping", ledger.c.session_id, sqlite_where=KEEPING, postgresql_where=KEEPING)
 Index(
     "ix_sessions_holds",
