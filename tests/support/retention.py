@@ -105,4 +105,6 @@ class Keeping:
 def purger_of(records: Records, services: Services, blobs: Blobs, home: Path) -> Purger:
     stores = records.world.stores
     clean = functools.partial(delete_local, home)
-    return Purger(stores.leases, stores.retentions, stores.purges, services.purges, blobs, clean, records.world.clock)
+    return Purger(
+        stores.leases, stores.retentions, stores.purges, services.purge_register, blobs, clean, records.world.clock
+    )

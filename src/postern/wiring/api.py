@@ -78,7 +78,7 @@ def build_purger(settings: Settings, app: App) -> Purger:
         stores.leases,
         stores.retentions,
         stores.purges,
-        app.services.purges,
+        app.services.purge_register,
         open_blobs(settings),
         functools.partial(delete_local, settings.home),
         now,

@@ -12,7 +12,7 @@ from postern.services.recordings.keeper import Keeper
 from postern.services.recordings.ledger import Ledger
 from postern.services.recordings.links import DownloadLinks
 from postern.services.recordings.places import Places
-from postern.services.recordings.purges import Purges
+from postern.services.recordings.purges import PurgeRegister, Purges
 from postern.services.recordings.retention import RetentionRules
 from postern.services.recordings.texts import SessionTexts
 from postern.services.recordings.verifier import Verifier
@@ -32,6 +32,7 @@ class RecordingServices:
     holds: Holds
     keeper: Keeper
     ledger: Ledger
+    purge_register: PurgeRegister
     purges: Purges
     retention: RetentionRules
     session_texts: SessionTexts
@@ -52,6 +53,7 @@ def build_recordings(
     checkpoints = Checkpoints(
         stores.checkpoints, stores.ledger_keys, ledger, machine.anchors, machine.checkpoint_interval, now
     )
+    register = PurgeRegister(stores.purges, ledger, server.audit, now)
     return RecordingServices(
         checkpoints=checkpoints,
         download_links=DownloadLinks(
@@ -67,7 +69,8 @@ def build_recordings(
         holds=Holds(stores.holds, sessions, ledger, now),
         keeper=Keeper(stores.leases, ledger, checkpoints, now),
         ledger=ledger,
-        purges=Purges(stores.purges, stores.holds, sessions, ledger, server.audit, now),
+        purge_register=register,
+        purges=Purges(stores.purges, stores.holds, sessions, register),
         retention=RetentionRules(stores.retentions, stores.connections, now),
         session_texts=SessionTexts(stores.session_texts, recordings),
         verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies),

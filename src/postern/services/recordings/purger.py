@@ -11,6 +11,7 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from uuid import UUID, uuid4
@@ -19,7 +20,7 @@ from postern.domain.lists import Position
 from postern.domain.retention import Kept, Purge, Retention, Retentions, RetentionSetting, What, due, retentions_at
 from postern.domain.segment import Segment
 from postern.errors import Conflict, PosternError, Unavailable
-from postern.services.recordings.purges import Purges
+from postern.services.recordings.purges import PurgeRegister
 from postern.store.ports import Blobs, Clock, Doomed, LeaseStore, PurgeStore, RetentionStore
 
 log = logging.getLogger(__name__)
@@ -42,6 +43,14 @@ JUMP, QUIET = 86_400.0, 86_400.0  # seconds
 _FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=6)
 
 
+@dataclass(slots=True)
+class _Lanes:
+    """Of one step. Once a blob store has hung it is not waited for again for each of thousands."""
+
+    free: asyncio.Semaphore
+    trouble: str = ""
+
+
 class Purger:
     """`clean` deletes what lies of these sessions on this machine's disk; it blocks."""
 
@@ -50,7 +59,7 @@ class Purger:
         leases: LeaseStore,
         retentions: RetentionStore,
         store: PurgeStore,
-        purges: Purges,
+        register: PurgeRegister,
         blobs: Blobs,
         clean: Callable[[Collection[UUID]], None],
         now: Clock,
@@ -58,7 +67,7 @@ class Purger:
         self._leases = leases
         self._retentions = retentions
         self._store = store
-        self._purges = purges
+        self._register = register
         self._blobs = blobs
         self._clean = clean
         self._now = now
@@ -150,7 +159,7 @@ class Purger:
         for _ in range(3):
             free = await self._store.purgeable([kept.session_id for kept, _, _ in doomed])
             doomed = [one for one in doomed if one[0].session_id in free]
-            if not doomed or await self._purges.begin(org_id, doomed):
+            if not doomed or await self._register.begin(org_id, doomed):
                 return
 
     async def _carry_out(self, end: float) -> int:
@@ -160,7 +169,7 @@ class Purger:
             doomed = await self._store.begun(self._now(), AT_ONCE)
             if not doomed:
                 break
-            lanes = asyncio.Semaphore(LANES)
+            lanes = _Lanes(asyncio.Semaphore(LANES))
             outcomes = await asyncio.gather(*(self._delete(one, lanes) for one in doomed))
             gone = [one.purge for one, is_gone in zip(doomed, outcomes, strict=True) if is_gone]
             if not gone:
@@ -176,7 +185,7 @@ class Purger:
             await asyncio.sleep(PAUSE)
         return total
 
-    async def _delete(self, doomed: Doomed, lanes: asyncio.Semaphore) -> bool:
+    async def _delete(self, doomed: Doomed, lanes: _Lanes) -> bool:
         """All that is stored of it. Whether nothing is left."""
         key, segments = doomed.purge.session_id, doomed.segments
         try:
@@ -201,13 +210,16 @@ class Purger:
             return False
         return True
 
-    async def _delete_one(self, place: str, lanes: asyncio.Semaphore) -> None:
-        async with lanes:
+    async def _delete_one(self, place: str, lanes: _Lanes) -> None:
+        async with lanes.free:
+            if lanes.trouble:
+                raise Unavailable(lanes.trouble)
             try:
                 async with asyncio.timeout(DELETE):
                     await self._blobs.delete(place)
             except TimeoutError:
-                raise Unavailable(f"{self._blobs.name} did not delete {place} within {DELETE:g} s") from None
+                lanes.trouble = f"{self._blobs.name} did not delete {place} within {DELETE:g} s"
+                raise Unavailable(lanes.trouble) from None
 
     async def _failed(self, purge: Purge, error: str) -> None:
         attempts = purge.attempts + 1

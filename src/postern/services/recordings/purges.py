@@ -21,39 +21,14 @@ from postern.store.ports import AuditEntry, Clock, HoldStore, PurgeStore
 _TRIES = 20
 
 
-class Purges:
-    """What begins here is carried out by the purger (`purger.py`), and cannot be taken back."""
+class PurgeRegister:
+    """Writes down that purges begin; needs no key, as who carries them out has none."""
 
-    def __init__(
-        self, store: PurgeStore, holds: HoldStore, sessions: Sessions, ledger: Ledger, audit: Audit, now: Clock
-    ) -> None:
+    def __init__(self, store: PurgeStore, ledger: Ledger, audit: Audit, now: Clock) -> None:
         self._store = store
-        self._holds = holds
-        self._sessions = sessions
         self._ledger = ledger
         self._audit = audit
         self._now = now
-
-    async def find(self, principal: Principal, page: Page) -> Listed[Purge]:
-        """That have begun and are not done, oldest first. Raises Denied."""
-        if not principal.sees_all:
-            raise Denied("only administrators and auditors may see what is being purged")
-        return await self._store.find(principal.org_id, page)
-
-    async def purge(self, principal: Principal, session_id: UUID | str, what: What, reason: str) -> Purge:
-        """By hand, without waiting for a retention. Raises NotFound, Denied, Invalid, and Conflict while it runs, while
-        its recording is not stored, when it is held and when there is nothing to purge."""
-        session = await self._sessions.get(principal, session_id)
-        if not principal.is_admin:
-            raise Denied("only administrators may purge")
-        check_text(reason, "reason", MAX_REASON)
-        for _ in range(_TRIES):
-            kept = await self._purgeable(session, what)
-            for begun in await self.begin(principal.org_id, [(kept, what, reason)], by=principal.id):
-                before = {"session": session.id, "user": session.user, "connection": session.connection}
-                changed(before, {"session": session.id, "what": what, "reason": reason, "entry": begun.entry})
-                return begun
-        raise Conflict("this session is being changed by others; try again")
 
     async def begin(
         self, org_id: UUID, doomed: Sequence[tuple[Kept, What, str]], *, by: UUID | None = None
@@ -91,6 +66,37 @@ class Purges:
             resource=f"{len(purges)} sessions",
             trail=Trail(None, after),
         )
+
+
+class Purges:
+    """What begins here is carried out by the purger (`purger.py`), and cannot be taken back."""
+
+    def __init__(self, store: PurgeStore, holds: HoldStore, sessions: Sessions, register: PurgeRegister) -> None:
+        self._store = store
+        self._holds = holds
+        self._sessions = sessions
+        self._register = register
+
+    async def find(self, principal: Principal, page: Page) -> Listed[Purge]:
+        """That have begun and are not done, oldest first. Raises Denied."""
+        if not principal.sees_all:
+            raise Denied("only administrators and auditors may see what is being purged")
+        return await self._store.find(principal.org_id, page)
+
+    async def purge(self, principal: Principal, session_id: UUID | str, what: What, reason: str) -> Purge:
+        """By hand, without waiting for a retention. Raises NotFound, Denied, Invalid, and Conflict while it runs, while
+        its recording is not stored, when it is held and when there is nothing to purge."""
+        session = await self._sessions.get(principal, session_id)
+        if not principal.is_admin:
+            raise Denied("only administrators may purge")
+        check_text(reason, "reason", MAX_REASON)
+        for _ in range(_TRIES):
+            kept = await self._purgeable(session, what)
+            for begun in await self._register.begin(principal.org_id, [(kept, what, reason)], by=principal.id):
+                before = {"session": session.id, "user": session.user, "connection": session.connection}
+                changed(before, {"session": session.id, "what": what, "reason": reason, "entry": begun.entry})
+                return begun
+        raise Conflict("this session is being changed by others; try again")
 
     async def _purgeable(self, session: Session, what: What) -> Kept:
         """Raises Conflict, and says why."""
