@@ -41,6 +41,10 @@ class NotFound(PosternError):
     """The named thing does not exist, or is hidden from the caller."""
 
 
+class Gone(PosternError):
+    """The thing was there, and was purged on purpose."""
+
+
 class Conflict(PosternError):
     """The thing exists already, or is in a state that does not allow the request."""
 
@@ -72,6 +76,7 @@ STATUSES: Mapping[type[PosternError], int] = {
     Denied: 403,
     NotFound: 404,
     Conflict: 409,
+    Gone: 410,
     Invalid: 422,
     TooMany: 429,
     Unavailable: 503,

@@ -74,6 +74,8 @@ async def test_a_session_shows_as_the_spec_says(api: Api) -> None:
         "metadata": {"application": "psql", "end_reason": "client_closed"},
         "metrics": metrics | {"event_size": 123},
         "correlation_id": None,
+        "held": None,
+        "recording_purged_at": None,
     }
 
 

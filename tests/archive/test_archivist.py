@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import delete
+from sqlalchemy import delete, update
 from tests.support.recordings import KEYS, BrokenBlobs, Made, decrypt, encrypt, events_of, new_session
 from tests.support.world import START, World
 
@@ -24,12 +24,14 @@ from postern.archive import plan
 from postern.archive.archivist import Archivist
 from postern.archive.folder import FolderBlobs
 from postern.archive.survey import survey
+from postern.domain.ledger import Kind
 from postern.domain.segment import Segment, first_link, next_link
 from postern.errors import Unavailable
 from postern.interception.events import Operation, Shown
 from postern.recording.layout import archive_path, recordings_folder
 from postern.recording.library import Gap, Library
 from postern.recording.stored import Stored
+from postern.services.recordings.ledger import Ledger
 from postern.store.ports import Piece
 from postern.store.schema import sessions
 
@@ -509,3 +511,25 @@ def made_alone(tmp_path: Path) -> Path:
     path = archive_path(tmp_path, header.session, START)
     seal(spool.path, path)
     return path
+
+
+async def test_what_was_purged_is_not_stored_once_more(
+    world: World, home: Path, blobs: BrokenBlobs, made: Made
+) -> None:
+    """Its file may have been on another machine when the recording was purged, or the whole session."""
+    unknown = await new_session(world, home)
+    whole = await new_session(world, home)
+    for one in (made, unknown, whole):
+        one.seal(1, last=True)
+    async with world.database.statement() as connection:
+        purged = update(sessions).where(sessions.c.id == made.id).values(recording_purged_at=START)
+        await connection.execute(purged)
+    ledger = Ledger(world.stores.ledger, world.clock)
+    await ledger.note(world.org_id, Kind.PURGED, whole.id, what="session", reason="asked to")
+    for gone in (unknown, whole):
+        async with world.database.statement() as connection:
+            await connection.execute(delete(sessions).where(sessions.c.id == gone.id))
+    done = await archivist_of(world, home, blobs).round()
+    assert (done.stored, done.set_aside) == (0, 1)
+    assert [one.path().exists() for one in (made, unknown, whole)] == [False, True, False]
+    assert blobs.puts == []

@@ -132,3 +132,37 @@ async def test_what_cannot_be_read_to_its_end_leaves_nothing(tmp_path: Path) -> 
     with pytest.raises(Malformed):
         await blobs.put("a/first", content())
     assert not list((tmp_path / "kept" / "a").iterdir())
+
+
+async def test_what_is_deleted_is_gone_with_its_folder_and_may_be_deleted_again(tmp_path: Path, file: Path) -> None:
+    folder = tmp_path / "kept"
+    blobs = FolderBlobs(folder)
+    for key in ("org/session/1", "org/session/2", "org/other/1"):
+        assert await blobs.put(key, pieces(file))
+    (folder / "org/session/.1.0001").write_bytes(b"half a copy")
+    for _ in range(2):
+        await blobs.delete("org/session/1")
+    assert [path.name for path in (folder / "org/session").iterdir()] == ["2"]
+    await blobs.delete("org/session/2")
+    await blobs.delete("org/session/2")
+    assert [path.name for path in (folder / "org").iterdir()] == ["other"]
+    assert blobs.size("org/other/1")
+
+
+@pytest.mark.parametrize("key", ["../outside", "/{outside}", "org/../../outside", "link/outside"])
+async def test_nothing_outside_of_the_folder_is_deleted(tmp_path: Path, key: str) -> None:
+    folder, outside = tmp_path / "kept", tmp_path / "outside"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path)
+    outside.write_text("not ours")
+    with pytest.raises(Unavailable, match="nothing outside"):
+        await FolderBlobs(folder).delete(key.format(outside=outside))
+    assert outside.exists()
+
+
+async def test_a_folder_that_may_only_be_read_deletes_nothing_and_says_so(small: Path, file: Path) -> None:
+    blobs = FolderBlobs(small / "kept")
+    assert await blobs.put("a/first", pieces(file))
+    await asyncio.to_thread(subprocess.run, ["mount", "-o", "remount,ro", str(small)], check=True)
+    with pytest.raises(Unavailable, match="Read-only"):
+        await blobs.delete("a/first")

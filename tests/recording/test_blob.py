@@ -53,6 +53,9 @@ class Memory:
     async def put(self, key: str, content: object) -> bool:
         raise NotImplementedError
 
+    async def delete(self, key: str) -> None:
+        self.kept.pop(key, None)
+
     def size(self, key: str) -> int:
         return len(self.kept[key])
 

@@ -180,6 +180,7 @@ STANDARD = {
     "correlation id": SessionFilter(correlation_id="x"),
     "refused": SessionFilter(refused=True),
     "masked": SessionFilter(masked=True),
+    "held": SessionFilter(held=True),
     "several": SessionFilter(user="ann@example.com", status=SessionStatus.DONE, verb=Verb.CONNECT, type="database"),
     "sieved": SessionFilter(labels=[("a", "b")], min_duration=5),
 }

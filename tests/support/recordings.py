@@ -145,6 +145,7 @@ class BrokenBlobs:
     hang: asyncio.Event | None = None
     puts: list[str] = field(default_factory=list)
     reads: list[tuple[str, int, int]] = field(default_factory=list)
+    deletes: list[str] = field(default_factory=list)
     name: str = "the folder of a test"
 
     def _ask(self) -> None:
@@ -157,6 +158,13 @@ class BrokenBlobs:
             await self.hang.wait()
         self._ask()
         return await self.inner.put(key, content)
+
+    async def delete(self, key: str) -> None:
+        self.deletes.append(key)
+        if self.hang is not None:
+            await self.hang.wait()
+        self._ask()
+        await self.inner.delete(key)
 
     def size(self, key: str) -> int:
         self._ask()

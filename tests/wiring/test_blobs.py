@@ -51,6 +51,9 @@ class Rows:
     async def origin(self, session_id: object) -> None:
         raise NotImplementedError
 
+    async def is_purged(self, session_id: object) -> bool:
+        raise NotImplementedError
+
     async def of(self, _session_id: object) -> list[Segment]:
         await asyncio.sleep(self.delay)
         return []

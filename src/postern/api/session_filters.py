@@ -50,6 +50,7 @@ async def filters(
     max_duration: Seconds = None,
     refused: Annotated[bool | None, Query(description="Whether anything was refused")] = None,
     masked: Annotated[bool | None, Query(description="Whether anything was masked")] = None,
+    held: Annotated[bool | None, Query(description="Whether a hold keeps it; for administrators and auditors")] = None,
     search: Annotated[
         str | None,
         Query(
@@ -77,6 +78,7 @@ async def filters(
         max_duration=max_duration,
         refused=refused,
         masked=masked,
+        held=held,
         search=None if search is None else parse_search(search),
     )
 

@@ -23,7 +23,7 @@ from uuid import UUID
 from postern.archive.plan import Sealed, Step, by_session, next_step, row_of
 from postern.archive.survey import Survey, survey
 from postern.domain.segment import Segment
-from postern.errors import Conflict, Malformed, Misconfigured, PosternError, Unavailable
+from postern.errors import Conflict, Gone, Malformed, Misconfigured, PosternError, Unavailable
 from postern.recording.blob import encrypted_file, open_blob, read_preamble
 from postern.recording.cipher import encrypted_size
 from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
@@ -129,6 +129,9 @@ class Archivist:
                 if rows is None:
                     rows = list(await self._segments.of(sealed.session))
                 step = await self._one(sealed, rows)
+            except Gone:
+                log.info("a segment of session %s is deleted: its recording was purged", sealed.session)
+                await asyncio.to_thread(sealed.path.unlink, missing_ok=True)
             except FileNotFoundError:
                 continue  # it was taken by the archivist of an earlier start, which ends just now
             except Unavailable:
@@ -160,6 +163,8 @@ class Archivist:
     async def _store(self, sealed: Sealed, told: Survey, rows: list[Segment]) -> None:
         origin = await self._segments.origin(sealed.session)
         if origin is None:
+            if await self._segments.is_purged(sealed.session):
+                raise Gone(f"session {sealed.session} was purged")
             raise Conflict("the store knows no such session")
         row = row_of(sealed, told, rows, *origin, datetime.now(UTC))
         await self._tell(sealed, told)

@@ -18,7 +18,7 @@ from postern.recording.layout import FILE_MODE, make_folder, sync_folder
 
 # Links that a file system does not know, or does not allow.
 _NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
-_AT_ONCE = 4  # segments that are put
+_AT_ONCE = 4  # segments that are put or deleted
 _LEFT_OVER = 3600.0  # seconds after which half a copy is nobody's
 
 
@@ -75,6 +75,30 @@ class FolderBlobs:
         finally:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
+
+    async def delete(self, key: str) -> None:
+        try:
+            await asyncio.get_running_loop().run_in_executor(self._threads, self._delete, self._folder / key)
+        except OSError as error:
+            raise self._unavailable(error) from error
+
+    def _delete(self, target: Path) -> None:
+        """Durably; and the session's folder with it, once that is empty."""
+        if not target.resolve().is_relative_to(self._folder.resolve()):
+            raise Unavailable(f"the blob store ({self.name}) deletes nothing outside of itself")
+        for left in target.parent.glob(f".{target.name}.*"):  # half a copy of an archivist that was killed
+            left.unlink(missing_ok=True)
+        try:
+            target.unlink()
+        except FileNotFoundError:
+            return
+        changed = target.parent
+        if target.parent != self._folder:
+            with suppress(OSError):  # there are others in it
+                target.parent.rmdir()
+                changed = target.parent.parent
+        with suppress(FileNotFoundError):  # another one was the last, and took it away
+            sync_folder(changed)
 
     def size(self, key: str) -> int:
         try:

@@ -82,6 +82,8 @@ class Session(TypedDict):
     script: NotRequired[dict[str, str] | None]
     event_stream: NotRequired[list[EventTriple] | None]
     matches: NotRequired[list[dict[str, Any]] | None]
+    recording_purged_at: NotRequired[str | None]
+    held: NotRequired[bool | None]
 
 
 class SessionPage(TypedDict):

@@ -20,6 +20,8 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from postern.errors import Gone
+
 
 class Verb(StrEnum):
     CONNECT = "connect"
@@ -118,4 +120,13 @@ class Session:
     metrics: Mapping[str, Any] = field(default_factory=dict)
     worker: str | None = None
     credential_id: UUID | None = None
+    recording_purged_at: datetime | None = None  # or being purged since
+    holds: int = 0
     correlation_id: str | None = None  # the client's own, by which it finds the session again
+
+
+def require_recording(session: Session) -> None:
+    """Raises Gone when it was purged."""
+    if session.recording_purged_at is not None:
+        at = f"{session.recording_purged_at:%Y-%m-%d %H:%M} UTC"
+        raise Gone(f"the recording of session {session.id} was purged on {at}; the ledger and the audit log say why")

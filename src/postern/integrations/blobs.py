@@ -51,6 +51,7 @@ class ObjectBlobs:
         plain, config = _read_url(url)
         self.name = plain
         self._writes = _store(plain, config, write, retries=0)  # who puts tries again by itself
+        self._deletes = _store(plain, config, read, retries=0)
         self._reads = _store(plain, config, read, retries=1)
         # Of its own: what is put waits for no one else who blocks in the common ones.
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="blobs")
@@ -70,6 +71,14 @@ class ObjectBlobs:
         except (BaseError, OSError, ValueError) as error:
             raise self._unavailable(error) from None
         return True
+
+    async def delete(self, key: str) -> None:
+        try:
+            await obstore.delete_async(self._deletes, key)
+        except FileNotFoundError:
+            return
+        except (BaseError, OSError, ValueError, TypeError) as error:  # the last is said of a key with `..` in it
+            raise self._unavailable(error) from None
 
     def size(self, key: str) -> int:
         try:

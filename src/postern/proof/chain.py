@@ -19,7 +19,7 @@ class Stated:
 
     __slots__ = (
         *("_closing", "_opening", "closed_entry", "is_complete", "is_purged", "is_recording_purged", "last"),
-        *("opened_entry", "purged_entry", "segments", "size", "started"),
+        *("holds", "opened_entry", "purged_entry", "segments", "size", "started"),
     )
 
     def __init__(self) -> None:
@@ -30,6 +30,7 @@ class Stated:
         self.last = b""
         self.is_complete = True
         self.is_purged = self.is_recording_purged = False
+        self.holds: frozenset[str] = frozenset()
 
     def open(self, number: int, values: Mapping[str, Any]) -> None:
         self.started, self._opening = datetime.fromisoformat(values["started"]), values["facts"]
@@ -166,8 +167,6 @@ class LedgerCheck:
             self._report.add(What.UNREADABLE, message, entry=number)
 
     def _state(self, number: int, kind: Kind, key: UUID, values: dict[str, Any]) -> None:
-        if kind in (Kind.HELD, Kind.RELEASED):
-            return
         one = self.sessions.setdefault(key, Stated())
         if (kind is Kind.OPENED and one.opened_entry) or (kind is Kind.CLOSED and one.closed_entry):
             message = f"the session {key} is {kind.value} twice in the ledger"
@@ -176,6 +175,13 @@ class LedgerCheck:
             one.open(number, values)
         elif kind is Kind.CLOSED:
             one.close(number, values)
+        elif kind is Kind.HELD:
+            one.holds |= {str(values.get("hold"))}
+        elif kind is Kind.RELEASED:
+            one.holds -= {str(values.get("hold"))}
         elif kind is Kind.PURGED:
+            if one.holds:
+                message = f"the session {key} was purged although it was held"
+                self._report.add(What.HELD, message, session=key, entry=number)
             one.is_purged = one.is_purged or values["what"] == "session"
             one.is_recording_purged, one.purged_entry = True, number

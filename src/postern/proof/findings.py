@@ -23,6 +23,7 @@ class What(StrEnum):
     FORGED = "forged"  # a checkpoint that nobody trusted signed
     REWRITTEN = "rewritten"  # entries fit together, and not to a checkpoint
     UNREADABLE = "unreadable"
+    HELD = "held"  # it was purged although a hold was on it
     UNPROVEN = "unproven"  # nothing that is trusted speaks for it at all
 
 
@@ -61,6 +62,7 @@ class Report:
     sessions_open: int = 0  # opened in the ledger and not closed; how they began is proven
     sessions_pending: int = 0  # after the newest checkpoint, or not in the ledger yet
     sessions_purged: int = 0
+    purges_undone: int = 0  # of which the ledger says that they were purged, and something is still there
     sessions_incomplete: int = 0  # closed after waiting in vain for segments
     segments_proven: int = 0
     bytes_proven: int = 0

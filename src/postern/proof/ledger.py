@@ -8,8 +8,9 @@ Every entry has `number`, `at` and `kind`; moments never go back. Those about se
     opened    session, facts (SHA-256 of what its row says at its opening), started
     closed    session, facts (of how it ended), segments, last (c(n) of the chain of its segments), size in bytes as
               written, complete (false where segments never came), reason
-    purged    session, what ("recording" or "session"), reason
-    held, released    session, by (the principal's id)
+    purged    session, what ("recording" or "session"), reason, segments that were stored, by (the principal's id) where
+              somebody asked for it
+    held, released    session, hold (its id), by (the principal's id)
     key       introduces (fingerprint of the key that signs from here on)
 
 Facts are in the ledger as a digest only: it holds no name of a person, so that a purge leaves none.

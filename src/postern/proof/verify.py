@@ -132,6 +132,12 @@ def _check_sessions(
 def _check_session(told: Told, stated: Stated, ledger: LedgerCheck, recordings: SegmentCheck, report: Report) -> None:
     key = told.session_id
     good = True
+    if stated.is_purged:
+        report.notes.append(
+            f"the entry {stated.purged_entry} says that the session {key} was purged, and it is still there: the purge "
+            "goes on, or was not finished"
+        )
+        report.purges_undone += not told.segments
     try:
         if not stated.opens(told.opening):
             what = "who, where, when or what was asked is not what it was when the session was opened"

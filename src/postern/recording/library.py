@@ -11,7 +11,7 @@ from uuid import UUID
 from postern.domain.recorded import SIZE, Exchange, Kind, Moment
 from postern.domain.results import CUT, Finished, Problem, Result
 from postern.domain.segment import Segment
-from postern.domain.session import EndReason, Session
+from postern.domain.session import EndReason, Session, require_recording
 from postern.errors import Malformed, NotFound, PosternError
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
 from postern.recording import seek, timeline
@@ -43,7 +43,8 @@ class Library:
     one of which a protocol has no results. `framed`: the protocols of which each record of output is whole messages, so
     that rendering may begin at any of them. Without `stored`, only what lies on this machine is found.
 
-    Whatever reads of the blob store raises Unavailable when that does not answer."""
+    Whatever reads of the blob store raises Unavailable when that does not answer, and Gone when the recording was
+    purged."""
 
     def __init__(
         self,
@@ -61,7 +62,7 @@ class Library:
 
     def header(self, session: Session | UUID) -> Header:
         """Of its first segment that can be read. Raises NotFound when there is none, Malformed when none can be."""
-        key = session if isinstance(session, UUID) else session.id
+        key = _key(session)
         rows = Rows(self._stored, key)
         problem: PosternError | None = None
         for segment in itertools.count(1):
@@ -84,7 +85,7 @@ class Library:
     def records(self, session: Session | UUID, first: int = 1) -> Iterator[tuple[int, Event | Gap]]:
         """(microseconds since start, event), in order and constant memory, from the segment `first` on; of a live
         session up to now. Where a segment is damaged or missing there is a Gap, and the next one follows."""
-        key = session if isinstance(session, UUID) else session.id
+        key = _key(session)
         rows = Rows(self._stored, key)
         micros, goes_on = 0, False
         for segment in itertools.count(first):
@@ -120,7 +121,7 @@ class Library:
         self, session: Session | UUID, since: int = 0
     ) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
         """As `moments`: each record, and what is to be shown of it."""
-        key = session if isinstance(session, UUID) else session.id
+        key = _key(session)
         protocol = self.header(key).protocol
         replay = Replay(self._renderers.get(protocol))
         for micros, event in seek.records(self, key, since, framed=protocol in self._framed):
@@ -135,7 +136,7 @@ class Library:
     def exchanges(self, session: Session | UUID, since: int = 0, output: int = 0) -> Iterator[Exchange]:
         """The session as a timeline; `output` is how many bytes of what was shown are kept of each. Begins as `moments`
         does."""
-        key = session if isinstance(session, UUID) else session.id
+        key = _key(session)
         header = self.header(key)
         if output:
             return timeline.exchanges(self.told(key, since), output, in_turn=header.protocol not in self._framed)
@@ -144,7 +145,7 @@ class Library:
 
     def tail(self, session: Session | UUID, since: int = 0) -> RecordingTail:
         """Of a session that runs, or has ended, or whose recording has not begun. Begins as `moments` does."""
-        key = session if isinstance(session, UUID) else session.id
+        key = _key(session)
         return RecordingTail(self, key, since)
 
     def replay_of(self, protocol: str) -> tuple[Replay, bool]:
@@ -188,7 +189,7 @@ class Library:
     def operations(self, session: Session | UUID, since: int = 0) -> Iterator[tuple[float, bytes]]:
         """(milliseconds since start, statement text) of everything that was asked. Begins as `moments` does. Raises
         NotFound."""
-        key = session if isinstance(session, UUID) else session.id
+        key = _key(session)
         self.header(key)
         for micros, event in self.records(key, seek.first_segment(self, key, since)):
             if isinstance(event, Operation):
@@ -273,6 +274,13 @@ class Library:
         # A segment moves from spool to sealed to stored, so looking in this order cannot miss it.
         yield from (self._home / "spool").glob(f"*/{key}.{segment:06}{SPOOL_SUFFIX}")
         yield from sealed_folder(self._home).glob(f"*/*/{key}.{segment:06}{ARCHIVE_SUFFIX}")
+
+
+def _key(session: Session | UUID) -> UUID:
+    if isinstance(session, UUID):
+        return session
+    require_recording(session)
+    return session.id
 
 
 class _Copy:

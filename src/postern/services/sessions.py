@@ -170,11 +170,13 @@ class Sessions:
 
     async def find(self, principal: Principal, wanted: SessionFilter, page: Page) -> Stretch[Session]:
         """Newest first. Who is neither admin nor auditor finds only their own. Raises Invalid for a search by offset,
-        or with an exact count."""
+        or with an exact count, Denied where somebody else asks what is held."""
         if wanted.search is not None and page.offset:
             raise Invalid("offset: what a search finds is paged by its cursor", field="offset")
         if wanted.search is not None and page.count is Count.EXACT:
             raise Invalid("count: what a search finds is not counted exactly", field="count")
+        if wanted.held is not None and not _sees_all(principal):
+            raise Denied("held: only administrators and auditors may see which sessions are held")
         if not _sees_all(principal):
             wanted = replace(wanted, owner=principal.subject)
         return await self._store.find(principal.org_id, wanted, page)

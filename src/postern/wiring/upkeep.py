@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import socket
 
 from postern.integrations.identity.addresses import networks_of
 from postern.integrations.sinks.senders import Senders
 from postern.metrics.meters import Meters
-from postern.services.recordings import keeper
+from postern.recording.leftovers import delete_local
+from postern.services.recordings import keeper, purger
+from postern.services.recordings.purger import Purger
 from postern.services.telling.sending import Sending
 from postern.services.upkeep import Task, Upkeep
 from postern.settings import Settings
 from postern.wiring.app import App, now
+from postern.wiring.blobs import open_blobs
 
 _SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
 
 
 def build_upkeep(settings: Settings, app: App, meters: Meters) -> Upkeep:
     """Storing segments, the archivist's own work, is not among it. Raises Misconfigured."""
-    made, sending = app.services, build_sending(settings, app)
+    made, sending, purging = app.services, build_sending(settings, app), build_purger(settings, app)
 
     def told(name: str, seconds: float, failed: bool) -> None:
         meters.observe("postern_upkeep_seconds", seconds, name)
@@ -32,6 +36,7 @@ def build_upkeep(settings: Settings, app: App, meters: Meters) -> Upkeep:
             Task("deliveries", 1.0, sending.once, stop=sending.stop),
             Task("ledger", 5.0, made.keeper.once, longest=keeper.LONGEST, stop=made.keeper.stop),
             Task("texts", 10.0, made.session_texts.catch_up, goes_on=True),
+            Task("purges", 5.0, purging.once, longest=purger.LONGEST, stop=purging.stop),
             # What is forgotten.
             Task("logins", _SELDOM, made.logins.prune),
             Task("vouchers", _SELDOM, made.vouchers.prune),
@@ -47,3 +52,17 @@ def build_sending(settings: Settings, app: App) -> Sending:
     """Raises Misconfigured."""
     networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
     return Sending(app.stores.deliveries, app.stores.leases, Senders(socket.gethostname(), networks), now)
+
+
+def build_purger(settings: Settings, app: App) -> Purger:
+    """Raises Misconfigured."""
+    stores = app.stores
+    return Purger(
+        stores.leases,
+        stores.retentions,
+        stores.purges,
+        app.services.purge_register,
+        open_blobs(settings),
+        functools.partial(delete_local, settings.home),
+        now,
+    )

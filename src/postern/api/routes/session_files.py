@@ -46,7 +46,7 @@ class LinkAnswer(Answer):
     expire_at: datetime
 
 
-@router.get("/{session_id}/timeline", responses=errors(403, 404))
+@router.get("/{session_id}/timeline", responses=errors(403, 404, 410))
 async def get_timeline(
     session_id: str,
     caller: Caller,
@@ -74,7 +74,7 @@ async def get_timeline(
     )
 
 
-@router.get("/{session_id}/export", response_class=StreamingResponse, responses={**errors(403, 404), 200: _FILE})
+@router.get("/{session_id}/export", response_class=StreamingResponse, responses={**errors(403, 404, 410), 200: _FILE})
 async def export_session(
     session_id: str,
     caller: Caller,
@@ -97,7 +97,7 @@ async def export_session(
     return _counted(await downloads.answer(services, session, wanted), places, caller.id)
 
 
-@router.post("/{session_id}/download", responses=errors(403, 404))
+@router.post("/{session_id}/download", responses=errors(403, 404, 410))
 async def make_download_link(
     session_id: str,
     request: Request,
@@ -120,7 +120,7 @@ async def make_download_link(
     return LinkAnswer(download_url=url, expire_at=link.expires_at)
 
 
-_OF_A_LINK: dict[int | str, dict[str, Any]] = {**open_errors(401, 403, 404, 429), 200: _FILE}
+_OF_A_LINK: dict[int | str, dict[str, Any]] = {**open_errors(401, 403, 404, 410, 429), 200: _FILE}
 Token = Annotated[str, Query(max_length=4096, description="As the link has it")]
 
 

@@ -25,7 +25,7 @@ from postern.api.route import Route
 from postern.domain.principal import Principal
 from postern.domain.recorded import SIZE, Place, Tail, placed
 from postern.domain.secret import Secret
-from postern.domain.session import Session, SessionStatus
+from postern.domain.session import Session, SessionStatus, require_recording
 from postern.errors import Denied, NotFound, TooMany, Unauthenticated, Unavailable
 from postern.services.bundle import Services
 
@@ -45,7 +45,9 @@ _SEND_WITHIN = 30.0  # seconds in which a client takes what it is sent
 _STREAM = {"description": "Server-sent events", "content": {"text/event-stream": {}}}
 
 
-@router.get("/{session_id}/stream", response_class=StreamingResponse, responses={**errors(403, 404, 429), 200: _STREAM})
+@router.get(
+    "/{session_id}/stream", response_class=StreamingResponse, responses={**errors(403, 404, 410, 429), 200: _STREAM}
+)
 async def stream_session(
     session_id: str,
     request: Request,
@@ -57,6 +59,7 @@ async def stream_session(
     base64); `session_end` closes the stream and says how it ended, `cut` says that the watcher was too slow. It ends
     with the right to watch, and after an hour at the latest; clients then ask again with the id of their last event."""
     session = await services.sessions.get(caller, session_id)
+    require_recording(session)
     after = Place.read(last_event_id, "Last-Event-ID") if last_event_id else Place()
     services.watchers.require(caller.id)
     return _Watched(_events(request, services, caller, session, after), media_type="text/event-stream")

@@ -58,13 +58,15 @@ async def list_sessions(
     if "matches" in expanded and wanted.search is not None:
         matches = await services.session_texts.matches(found.items, wanted.search)
     shown = [
-        FoundAnswer.with_matches(session, None if matches is None else matches.get(session.id, ()))
+        FoundAnswer.with_matches(
+            session, None if matches is None else matches.get(session.id, ()), sees_all=caller.sees_all
+        )
         for session in found.items
     ]
     return long_listed(shown, found)
 
 
-@router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(403, 404), 200: _FILE})
+@router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(403, 404, 410), 200: _FILE})
 async def get_session(
     session_id: str,
     response: Response,
@@ -104,17 +106,17 @@ async def get_session(
         return await downloads.answer(services, session, wanted)
     session = await services.sessions.get(caller, session_id)
     if "event_stream" not in expanded and event_stream is None:
-        return SessionAnswer.of(session)
+        return SessionAnswer.of(session, sees_all=caller.sees_all)
     found = await asyncio.to_thread(
         streams.event_stream, services.sessions, session, event_stream, kinds or frozenset(streams.KINDS), window
     )
     if found.next is not None:
         response.headers[windows.NEXT] = str(found.next)
-    return SessionAnswer.of(session, events=found.events, event_size=found.size)
+    return SessionAnswer.of(session, sees_all=caller.sees_all, events=found.events, event_size=found.size)
 
 
 @router.get(
-    "/{session_id}/results", response_class=StreamingResponse, responses={**errors(403, 404, 409), 200: _RESULTS}
+    "/{session_id}/results", response_class=StreamingResponse, responses={**errors(403, 404, 409, 410), 200: _RESULTS}
 )
 async def get_results(
     session_id: str,

@@ -56,13 +56,25 @@ class SessionAnswer(Answer):
     labels: dict[str, str]
     metadata: dict[str, Any]
     metrics: dict[str, Any]
+    recording_purged_at: datetime | None = Field(
+        description="Since when there is no recording any more: what needs it answers 410; null: none was purged"
+    )
+    held: bool | None = Field(
+        default=None, description="Whether a hold keeps it; null for who is neither administrator nor auditor"
+    )
     correlation_id: str | None = Field(description="As it was given with the script")
 
     @classmethod
     def of(
-        cls, session: Session, *, events: list[Triple] | list[str] | None = None, event_size: int | None = None
+        cls,
+        session: Session,
+        *,
+        sees_all: bool = False,
+        events: list[Triple] | list[str] | None = None,
+        event_size: int | None = None,
     ) -> Self:
-        special = {"script", "event_size", "event_stream", "review", "matches"}
+        """`sees_all`: for somebody who may know of holds."""
+        special = {"script", "event_size", "event_stream", "review", "matches", "held"}
         same = {name: getattr(session, name) for name in cls.model_fields if name not in special}
         return cls(
             **same,
@@ -70,6 +82,7 @@ class SessionAnswer(Answer):
             event_size=session.event_size if event_size is None else event_size,
             event_stream=events,
             review=None,
+            held=session.holds > 0 if sees_all else None,
         )
 
 
@@ -86,8 +99,8 @@ class FoundAnswer(SessionAnswer):
     )
 
     @classmethod
-    def with_matches(cls, session: Session, matches: Sequence[Match] | None) -> FoundAnswer:
-        found = cls.of(session)
+    def with_matches(cls, session: Session, matches: Sequence[Match] | None, *, sees_all: bool = False) -> FoundAnswer:
+        found = cls.of(session, sees_all=sees_all)
         if matches is not None:
             found.matches = [MatchAnswer(time=match.milliseconds, text=match.text) for match in matches]
         return found

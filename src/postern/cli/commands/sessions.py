@@ -9,6 +9,7 @@ import click
 
 from postern.cli import completion, moments, timeline
 from postern.cli.api import client
+from postern.cli.commands.session_keeping import hold, holds, purge, purges, release
 from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.output import duration, emit, fields, json_option, local_time, span, table
 from postern.cli.rows import told
@@ -23,7 +24,7 @@ _OUTPUT = 64 * 1024  # bytes of what was shown of each exchange
 @json_option
 @click.pass_context
 def sessions(ctx: click.Context, as_json: bool) -> None:
-    """List and search sessions, show, watch, replay, export or end one, verify an export of them.
+    """List and search sessions, show, watch, replay, export, hold, purge or end one, verify an export.
 
     \b
     postern sessions
@@ -35,6 +36,7 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
     postern sessions watch ID
     postern sessions replay ID --speed 4 --max-pause 2s
     postern sessions export ID --format asciicast -o session.cast
+    postern sessions hold ID --name "case A" --reason "court order"
     postern sessions kill ID
     postern sessions verify EXPORT --key FILE
     """
@@ -70,6 +72,7 @@ def _filters(command: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--correlation-id", help="Only those that were given this one."),
             click.option("--refused/--not-refused", default=None, help="Only those in which something was refused."),
             click.option("--masked/--not-masked", default=None, help="Only those in which something was masked."),
+            click.option("--held/--not-held", default=None, help="Only those that a hold keeps; for administrators."),
             click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True),
             click.option("--cursor", help="Go on where a page ended."),
             click.option("--all", "every", is_flag=True, help="All pages, each session as one line of JSON."),
@@ -154,9 +157,15 @@ def show(session_id: str, with_output: bool, as_json: bool) -> None:
     """Show what happened in a session: when, what was asked, what came of it."""
     with client() as api:
         if as_json:
-            emit(api.sessions.get(session_id, expand=True), True, lambda _: None)
+            found = api.sessions.get(session_id)
+            if not found.get("recording_purged_at"):
+                found = api.sessions.get(session_id, expand=True)
+            emit(found, True, lambda _: None)
             return
-        _show(api.sessions.get(session_id))
+        one = api.sessions.get(session_id)
+        _show(one)
+        if one.get("recording_purged_at"):
+            return
         click.echo()
         happened = api.sessions.timeline(session_id, output=_OUTPUT if with_output else 0)
         if not timeline.show(happened, with_output=with_output):
@@ -178,9 +187,15 @@ def _show(one: Session) -> None:
             ("exit code", one["exit_code"]),
             ("masked", masked),
             ("refused", metrics.get("refused") or None),
+            ("recording", _purged(one.get("recording_purged_at"))),
+            ("held", one.get("held") or None),
             ("script", (one.get("script") or {}).get("data")),
         ]
     )
+
+
+def _purged(at: str | None) -> str | None:
+    return None if at is None else f"purged at {local_time(at)}"
 
 
 @sessions.command()
@@ -222,5 +237,5 @@ def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json
         raise SystemExit(1)
 
 
-for _command in (watch, replay_, export):
+for _command in (watch, replay_, export, hold, release, holds, purge, purges):
     sessions.add_command(_command)

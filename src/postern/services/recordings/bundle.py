@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from postern.services.identity.bundle import IdentityServices
 from postern.services.recordings.checkpoints import Checkpoints
 from postern.services.recordings.exports import Exports
+from postern.services.recordings.holds import Holds
 from postern.services.recordings.keeper import Keeper
 from postern.services.recordings.ledger import Ledger
 from postern.services.recordings.links import DownloadLinks
 from postern.services.recordings.places import Places
+from postern.services.recordings.purges import PurgeRegister, Purges
+from postern.services.recordings.retention import RetentionRules
 from postern.services.recordings.texts import SessionTexts
 from postern.services.recordings.verifier import Verifier
 from postern.services.server.bundle import ServerServices
@@ -26,8 +29,12 @@ class RecordingServices:
     checkpoints: Checkpoints
     download_links: DownloadLinks
     exports: Exports
+    holds: Holds
     keeper: Keeper
     ledger: Ledger
+    purge_register: PurgeRegister
+    purges: Purges
+    retention: RetentionRules
     session_texts: SessionTexts
     verifier: Verifier
     watchers: Places
@@ -46,6 +53,7 @@ def build_recordings(
     checkpoints = Checkpoints(
         stores.checkpoints, stores.ledger_keys, ledger, machine.anchors, machine.checkpoint_interval, now
     )
+    register = PurgeRegister(stores.purges, ledger, server.audit, now)
     return RecordingServices(
         checkpoints=checkpoints,
         download_links=DownloadLinks(
@@ -58,8 +66,12 @@ def build_recordings(
             now,
         ),
         exports=Exports(stores.ledger, ledger, checkpoints, machine.copies, now),
+        holds=Holds(stores.holds, sessions, ledger, now),
         keeper=Keeper(stores.leases, ledger, checkpoints, now),
         ledger=ledger,
+        purge_register=register,
+        purges=Purges(stores.purges, stores.holds, sessions, register),
+        retention=RetentionRules(stores.retentions, stores.connections, now),
         session_texts=SessionTexts(stores.session_texts, recordings, now),
         verifier=Verifier(stores.ledger, stores.ledger_keys, machine.copies),
         watchers=Places("watch sessions", each=WATCHES_EACH, most=WATCHES),

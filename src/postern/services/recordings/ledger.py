@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from uuid import UUID
 
-from postern.domain.ledger import Fact, Facts, Head, Kind, Recorded, moment
+from postern.domain.ledger import Entry, Fact, Facts, Head, Kind, Recorded, moment
 from postern.domain.segment import first_link, next_link
 from postern.errors import Unavailable
 from postern.proof.ledger import Writer, digest_of, first_hash
@@ -45,10 +46,22 @@ class Ledger:
         before what it tells of is done: a session that goes without an entry was removed.
 
         Raises Unavailable when others were first each time."""
+        return await self.enter(org_id, kind, session_id, content, lambda entry: self._store.append([entry]))
+
+    async def enter(
+        self,
+        org_id: UUID,
+        kind: Kind,
+        session_id: UUID,
+        content: Mapping[str, Fact],
+        append: Callable[[Entry], Awaitable[bool]],
+    ) -> int:
+        """As `note`, where `append` adds the entry with what it tells of in one transaction, and answers False when
+        another writer came first."""
         for _ in range(_TRIES):
             writer = Writer(org_id, await self.head(org_id))
             entry = writer.add(kind, self._now(), session_id, **content)
-            if await self._store.append(writer.entries):
+            if await append(entry):
                 return entry.number
         raise Unavailable("the ledger is written by many at once; try again")
 

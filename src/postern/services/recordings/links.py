@@ -15,7 +15,7 @@ from uuid import UUID
 from postern.domain.features import Feature
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.domain.session import Session
+from postern.domain.session import Session, require_recording
 from postern.errors import Unauthenticated
 from postern.services.identity.api_keys import ApiKeys
 from postern.services.identity.authentication import Caller
@@ -70,9 +70,10 @@ class DownloadLinks:
         self._now = now
 
     async def make(self, caller: Caller, session_id: str, form: Mapping[str, str]) -> Link:
-        """Raises NotFound, Denied."""
+        """Raises NotFound, Denied, Gone."""
         session = await self._sessions.get(caller.principal, session_id)
         await self._sessions.require_download(caller.principal)
+        require_recording(session)
         expires_at = self._now() + LIFE
         claims: dict[str, object] = {
             "sub": str(caller.principal.id),

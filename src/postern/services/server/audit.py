@@ -107,6 +107,13 @@ class Audit:
         deed = _Deed(action, resource_type, resource, "CONTROL", call, source)
         await self._store.add(self._unasked(agent.org_id, f"agent:{agent.name}", deed, trail))
 
+    def by_gateway(
+        self, org_id: UUID, work: str, *, action: str, resource_type: str, resource: str, trail: Trail
+    ) -> AuditEntry:
+        """What the gateway does by itself; the entry is not stored yet, so that it can be with what it tells of."""
+        deed = _Deed(action, resource_type, resource, "GATEWAY", work, "gateway")
+        return self._unasked(org_id, "gateway", deed, trail)
+
     def _unasked(self, org_id: UUID, subject: str, deed: _Deed, trail: Trail | None) -> AuditEntry:
         """What nobody asked the API for: there is no request, and so no status of its answer."""
         return AuditEntry(

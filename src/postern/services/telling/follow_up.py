@@ -85,6 +85,8 @@ class FollowUp:
     async def rebuild(self, principal: Principal) -> None:
         """Counts all sessions of the caller's organisation anew, within a while. Raises Denied, Conflict."""
         require_admin(principal, "rebuild reports")
+        if await self._store.misses_sessions(principal.org_id):
+            raise Conflict("sessions of this organisation were purged: counted anew, reports would lose them")
         async with self._turn:
             await self._wait_for_lease()
             try:

@@ -32,6 +32,7 @@ from postern.store.ports.ledger import (
     WholeLedgerStore,
 )
 from postern.store.ports.recordings import Blobs, LeaseStore, SegmentStore
+from postern.store.ports.retention import Doomed, HoldStore, PurgeStore, RetentionStore
 from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
@@ -90,6 +91,7 @@ __all__ = [
     "DataKey",
     "DataKeyStore",
     "DeliveryStore",
+    "Doomed",
     "Ended",
     "ErrandStore",
     "FollowUpStore",
@@ -98,6 +100,7 @@ __all__ = [
     "FoundingStore",
     "GroupStore",
     "GuardRailStore",
+    "HoldStore",
     "IdempotencyStore",
     "Journal",
     "KeptAnswer",
@@ -114,9 +117,11 @@ __all__ = [
     "PrincipalFilter",
     "PrincipalStore",
     "ProofStore",
+    "PurgeStore",
     "Recordings",
     "ReportStore",
     "ResourceStore",
+    "RetentionStore",
     "SchemaStore",
     "SecondFactorStore",
     "SegmentKeys",
@@ -171,6 +176,8 @@ class Stores(Protocol):
     @property
     def guardrails(self) -> GuardRailStore: ...
     @property
+    def holds(self) -> HoldStore: ...
+    @property
     def idempotency(self) -> IdempotencyStore: ...
     @property
     def leases(self) -> LeaseStore: ...
@@ -187,9 +194,13 @@ class Stores(Protocol):
     @property
     def principals(self) -> PrincipalStore: ...
     @property
+    def purges(self) -> PurgeStore: ...
+    @property
     def reports(self) -> ReportStore: ...
     @property
     def resources(self) -> ResourceStore: ...
+    @property
+    def retentions(self) -> RetentionStore: ...
     @property
     def schema(self) -> SchemaStore: ...
     @property

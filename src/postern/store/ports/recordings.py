@@ -18,7 +18,11 @@ class SegmentStore(Protocol):
         """By number; those that are stored."""
 
     async def origin(self, session_id: UUID) -> tuple[UUID, datetime] | None:
-        """(organisation, start) of a session; None when the store does not know it."""
+        """(organisation, start) of a session; None when the store does not know it. Raises Gone when its
+        recording was purged."""
+
+    async def is_purged(self, session_id: UUID) -> bool:
+        """Whether the ledger says that its recording was purged."""
 
 
 class LeaseStore(Protocol):
@@ -43,6 +47,10 @@ class Blobs(Protocol):
         """All of `content`, durable when this returns. False when something lies under this key; that stays as it is.
 
         `content` is read in a thread, once or not at all; what it raises passes. Safe to cancel and to repeat."""
+
+    async def delete(self, key: str) -> None:
+        """Does nothing when there is nothing under this key. Raises Unavailable also when the store keeps it, as object
+        lock does."""
 
     def size(self, key: str) -> int:
         """In bytes. Blocks: call it from a thread. Raises NotFound."""

@@ -116,7 +116,7 @@ class SessionFilter:
     `user` is a subject or an e-mail address, `owner` a subject; `connection` is a name or an identifier; `start` and
     `end` bound start_date, both included. `labels` and `metadata` are pairs that must be there, `tags` as in
     ConnectionFilter. Durations are in seconds; a session that runs has none. `refused` and `masked`: whether anything
-    was. `review` is the status of a review.
+    was; `held`: whether a hold keeps it. `review` is the status of a review.
     """
 
     user: str | None = None
@@ -138,6 +138,7 @@ class SessionFilter:
     max_duration: float | None = None
     refused: bool | None = None
     masked: bool | None = None
+    held: bool | None = None
     search: Search | None = None
 
 

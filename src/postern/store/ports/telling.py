@@ -80,6 +80,9 @@ class FollowUpStore(Protocol):
     async def tell(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
         """These entries are told by these deliveries. All or nothing."""
 
+    async def misses_sessions(self, org_id: UUID) -> bool:
+        """Whether some were purged, so that they cannot be counted again."""
+
     async def forget_counts(self, org_id: UUID) -> None: ...
 
     async def count_again(

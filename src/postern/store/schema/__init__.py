@@ -16,6 +16,7 @@ from postern.store.schema.people import (
     vouchers,
 )
 from postern.store.schema.recordings import checkpoint_anchors, checkpoints, leases, ledger, ledger_keys, segments
+from postern.store.schema.retention import holds, purge_rounds, purges, retentions
 from postern.store.schema.server import (
     audit_log,
     data_keys,
@@ -64,6 +65,7 @@ __all__ = [
     "errands",
     "groups",
     "guardrails",
+    "holds",
     "idempotency_keys",
     "leases",
     "ledger",
@@ -73,8 +75,11 @@ __all__ = [
     "metadata",
     "org_settings",
     "orgs",
+    "purge_rounds",
+    "purges",
     "relay_workers",
     "resources",
+    "retentions",
     "second_factors",
     "segments",
     "session_counts",

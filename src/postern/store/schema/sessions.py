@@ -58,6 +58,8 @@ sessions = Table(
     Column("masked", Integer, nullable=False, server_default="0"),
     # What is yet to be done about it (ports/telling.py): bits, and the ledger's entries.
     Column("pending", Integer, nullable=False, server_default="1"),
+    Column("holds", Integer, nullable=False, server_default="0"),  # how many
+    Column("recording_purged_at", Utc),
     Column("opened_entry", BigInteger),
     Column("closed_entry", BigInteger),
     Index(None, "org_id", "id"),

@@ -18,6 +18,7 @@ from postern.store.sql.follow_up import SqlFollowUp
 from postern.store.sql.foundings import SqlFoundings
 from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
+from postern.store.sql.holds import SqlHolds
 from postern.store.sql.idempotency import SqlIdempotency
 from postern.store.sql.leases import SqlLeases
 from postern.store.sql.ledger import SqlLedger
@@ -25,9 +26,11 @@ from postern.store.sql.logins import SqlLogins
 from postern.store.sql.machines import SqlMachines
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
+from postern.store.sql.purges import SqlPurges
 from postern.store.sql.relay_workers import SqlRelayWorkers
 from postern.store.sql.reports import SqlReports
 from postern.store.sql.resources import SqlResources
+from postern.store.sql.retentions import SqlRetentions
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
@@ -56,6 +59,7 @@ class SqlStores:
         self.foundings = SqlFoundings(database, encryption)
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)
+        self.holds = SqlHolds(database)
         self.idempotency = SqlIdempotency(database, encryption)
         self.leases = SqlLeases(database)
         self.ledger = SqlLedger(database)
@@ -64,8 +68,10 @@ class SqlStores:
         self.machines = SqlMachines(database)
         self.organisations = SqlOrganisations(database)
         self.principals = SqlPrincipals(database)
+        self.purges = SqlPurges(database)
         self.reports = SqlReports(database)
         self.resources = SqlResources(database)
+        self.retentions = SqlRetentions(database)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.segments = SqlSegments(database)

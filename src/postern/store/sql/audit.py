@@ -21,13 +21,7 @@ class SqlAudit:
         self._database = database
 
     async def add(self, entry: AuditEntry) -> None:
-        values = {name: getattr(entry, name) for name in _FIELDS}
-
-        def work(connection: Connection) -> None:
-            connection.execute(insert(audit_log).values(values))
-            connection.execute(insert(untold_entries).values(entry_id=entry.id))
-
-        await self._database.together(work)
+        await self._database.together(lambda connection: add_entry(connection, entry))
 
     async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         conditions = _conditions(org_id, wanted)
@@ -42,6 +36,12 @@ class SqlAudit:
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else AuditEntry(**row)
+
+
+def add_entry(connection: Connection, entry: AuditEntry) -> None:
+    """In a transaction."""
+    connection.execute(insert(audit_log).values({name: getattr(entry, name) for name in _FIELDS}))
+    connection.execute(insert(untold_entries).values(entry_id=entry.id))
 
 
 def _conditions(org_id: UUID, wanted: AuditFilter) -> list[ColumnElement[bool]]:

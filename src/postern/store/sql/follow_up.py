@@ -8,16 +8,18 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Integer, delete, insert, literal_column, select, tuple_, update
+from sqlalchemy import Connection, Integer, delete, exists, insert, literal_column, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from postern.domain.ledger import Kind
 from postern.domain.report import COUNTED, Counts
 from postern.domain.session import SessionStatus
 from postern.domain.sink import NewDelivery
 from postern.store.database import Database
 from postern.store.ports import AuditEntry
 from postern.store.ports.telling import ALL, TO_TELL, UNCOUNTED, CountKey, Pending, Settled
-from postern.store.schema import audit_log, session_counts, session_maskings, sessions, untold_entries
+from postern.store.schema import audit_log, ledger, session_counts, session_maskings, sessions, untold_entries
+from postern.store.schema.retention import KEEPING
 from postern.store.sql.deliveries import add_deliveries
 from postern.store.sql.pending import waiting
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
@@ -83,6 +85,12 @@ class SqlFollowUp:
             add_deliveries(connection, deliveries)
 
         await self._database.together(work)
+
+    async def misses_sessions(self, org_id: UUID) -> bool:
+        is_there = exists().where(sessions.c.id == ledger.c.session_id).correlate(ledger)
+        gone = exists().where(ledger.c.org_id == org_id, KEEPING, ledger.c.kind == Kind.PURGED.value, ~is_there)
+        async with self._database.statement() as connection:
+            return bool((await connection.execute(select(gone))).scalar_one())
 
     async def forget_counts(self, org_id: UUID) -> None:
         async with self._database.transaction() as transaction:

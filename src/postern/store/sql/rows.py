@@ -184,6 +184,7 @@ def session_of(row: Row) -> Session:
             *("id", "org_id", "connection_id", "connection", "connection_subtype", "connection_tags", "type"),
             *("user", "user_id", "user_name", "start_date", "end_date", "exit_code", "event_size", "script_size"),
             *("integrations_metadata", "labels", "metrics", "worker", "credential_id", "correlation_id"),
+            *("holds", "recording_purged_at"),
         )
     }
     return Session(

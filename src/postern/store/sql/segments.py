@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import func, insert, select
+from sqlalchemy import exists, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
+from postern.domain.ledger import Kind
 from postern.domain.segment import Segment
+from postern.errors import Gone
 from postern.store.database import Database
-from postern.store.schema import segments, sessions
+from postern.store.schema import ledger, segments, sessions
+from postern.store.schema.retention import KEEPING
 
 
 class SqlSegments:
@@ -44,7 +47,14 @@ class SqlSegments:
         return {row.data_key: row.number for row in rows}
 
     async def origin(self, session_id: UUID) -> tuple[UUID, datetime] | None:
-        wanted = select(sessions.c.org_id, sessions.c.start_date).where(sessions.c.id == session_id)
+        wanted = select(sessions.c.org_id, sessions.c.start_date, sessions.c.recording_purged_at)
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted)).one_or_none()
+            row = (await connection.execute(wanted.where(sessions.c.id == session_id))).one_or_none()
+        if row is not None and row.recording_purged_at is not None:
+            raise Gone(f"the recording of session {session_id} was purged")
         return None if row is None else (row.org_id, row.start_date)
+
+    async def is_purged(self, session_id: UUID) -> bool:
+        purged = exists().where(ledger.c.session_id == session_id, KEEPING, ledger.c.kind == Kind.PURGED.value)
+        async with self._database.statement() as connection:
+            return bool((await connection.execute(select(purged))).scalar_one())

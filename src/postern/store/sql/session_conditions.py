@@ -69,7 +69,11 @@ def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | 
         (name, has_status(value) if name is sessions.c.status else name == value, _Hidden(name) == value)
         for name, value in equal
     ]
-    for name, is_there in ((sessions.c.refused, wanted.refused), (sessions.c.masked, wanted.masked)):
+    for name, is_there in (
+        (sessions.c.refused, wanted.refused),
+        (sessions.c.masked, wanted.masked),
+        (sessions.c.holds, wanted.held),
+    ):
         if is_there is not None:
             tests.append((name, name > 0, _Hidden(name) > 0) if is_there else (None, false(), _Hidden(name) == 0))
     others = [*either, *_in_json(wanted, connection), *_durations(wanted)]
@@ -126,8 +130,8 @@ def _leading(names: Sequence[Column[Any] | None], status: SessionStatus | None) 
     """Which of these comes first in the order of those that have few rows for each value. A column may be there twice,
     as that of the user of the sessions of who is only shown their own: then one leads and the other sieves. That it is
     done leads to nothing: nearly every session is."""
-    order = ["correlation_id", "user_id", "user", "connection_id", "connection", "refused", "masked", "end_reason"]
-    order += [*([] if status is SessionStatus.DONE else ["status"]), "connection_subtype", "type", "verb"]
+    order = ["holds", "correlation_id", "user_id", "user", "connection_id", "connection", "refused", "masked"]
+    order += ["end_reason", *([] if status is SessionStatus.DONE else ["status"]), "connection_subtype", "type", "verb"]
     found = [(name.name, at) for at, name in enumerate(names) if name is not None]
     known = [(order.index(name), at) for name, at in found if name in order]
     return min(known)[1] if known else None

@@ -86,6 +86,7 @@ class Sought:
             and wanted.max_duration is None
             and wanted.refused is not False
             and wanted.masked is not False
+            and wanted.held is None
             and all(equal and value is not None for _, value, equal in wanted.tags)
         )
 

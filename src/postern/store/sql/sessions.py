@@ -59,6 +59,7 @@ _TAKEN = {column.name for column in sessions.c} - (
         "refused",
         "masked",
         "pending",
+        "holds",
         "opened_entry",
         "closed_entry",
     }

@@ -19,6 +19,7 @@ GROUPS = {
     "logins": Lazy(f"{_AT}.logins:logins", "List and end logins."),
     "orgs": Lazy(f"{_AT}.orgs:orgs", "List and manage organisations."),
     "auth": Lazy(f"{_AT}.auth:auth", "Show and set how people log in."),
+    "retention": Lazy(f"{_AT}.retention:retention", "Show and set how long recordings and sessions are kept."),
     "server": Lazy(f"{_AT}.server:server", "Show and change the server's configuration."),
     "features": Lazy(f"{_AT}.features:features", "Switch features on and off."),
     "audit": Lazy(f"{_AT}.audit:audit", "Show who changed what."),
@@ -37,6 +38,7 @@ def admin() -> None:
     postern admin access-rules create shop --group dba --connection shop
     postern admin apikeys create nightly --service-account reports
     postern admin auth set-oidc https://id.example.com --client-id postern --client-secret-stdin
+    postern admin retention show
     postern admin audit list --since 2026-01-01
     postern admin logs --follow
     """

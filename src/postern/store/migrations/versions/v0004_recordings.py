@@ -21,6 +21,7 @@ def upgrade() -> None:
     _reports()
     _sinks()
     _ledger()
+    _retention()
 
 
 def _segments() -> None:
@@ -313,3 +314,67 @@ def _checkpoints() -> None:
         ),
     )
     op.create_index("ix_checkpoint_anchors_done_at_next_at", "checkpoint_anchors", ["done_at", "next_at"])
+
+
+def _retention() -> None:
+    op.add_column("sessions", sa.Column("holds", sa.Integer(), nullable=False, server_default="0"))
+    op.add_column("sessions", sa.Column("recording_purged_at", _MOMENT))
+    some, keeping = sa.text("holds > 0"), sa.text("kind in ('held', 'released', 'purged')")
+    columns = ["org_id", "start_date", "id"]
+    op.create_index("ix_sessions_holds", "sessions", columns, sqlite_where=some, postgresql_where=some)
+    op.create_index("ix_ledger_keeping", "ledger", ["session_id"], sqlite_where=keeping, postgresql_where=keeping)
+    op.create_table(
+        "retentions",
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("connection_id", sa.Uuid(), nullable=False),
+        sa.Column("connection", sa.String(128), nullable=False),
+        sa.Column("is_own", sa.Boolean(), nullable=False),
+        *(
+            sa.Column(name, sa.Integer())
+            for name in ("recording_days", "session_days", "recording_days_before", "session_days_before")
+        ),
+        sa.Column("effective_at", _MOMENT),
+        sa.PrimaryKeyConstraint("org_id", "connection_id", name="pk_retentions"),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_retentions_org_id_orgs"),
+    )
+    op.create_table(
+        "holds",
+        sa.Column("session_id", sa.Uuid(), nullable=False),
+        sa.Column("name", sa.String(128), nullable=False),
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("by", sa.Uuid(), nullable=False),
+        sa.Column("by_email", sa.String(320), nullable=False),
+        sa.Column("at", _MOMENT, nullable=False),
+        sa.PrimaryKeyConstraint("session_id", "name", name="pk_holds"),
+        sa.ForeignKeyConstraint(["session_id"], ["sessions.id"], name="fk_holds_session_id_sessions"),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_holds_org_id_orgs"),
+    )
+    op.create_index("ix_holds_org_id_at", "holds", ["org_id", "at"])
+    _purges()
+
+
+def _purges() -> None:
+    op.create_table(
+        "purges",
+        sa.Column("session_id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("what", sa.String(16), nullable=False),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("entry", sa.BigInteger(), nullable=False),
+        sa.Column("begun_at", _MOMENT, nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("next_at", _MOMENT, nullable=False),
+        sa.Column("error", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("session_id", name="pk_purges"),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_purges_org_id_orgs"),
+    )
+    op.create_index("ix_purges_next_at", "purges", ["next_at"])
+    op.create_table(
+        "purge_rounds",
+        sa.Column("name", sa.String(16), nullable=False),
+        sa.Column("at", _MOMENT, nullable=False),
+        sa.Column("quiet_until", _MOMENT, nullable=False),
+        sa.PrimaryKeyConstraint("name", name="pk_purge_rounds"),
+    )

@@ -1,0 +1,184 @@
+"""How long recordings and sessions are kept, holds that keep a session longer, and what is purged.
+
+A *retention* is set for an organisation and, where a connection has its own, for that connection: its own wins, also
+where it is longer. What is shortened takes effect after GRACE: until then it can be taken back, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from uuid import UUID
+
+from postern.errors import Invalid
+
+GRACE = timedelta(days=1)  # until a retention that was shortened takes effect
+MOST_DAYS = 36_500
+MAX_NAME, MAX_REASON = 128, 1_000  # characters
+WHOLE_ORGANISATION = UUID(int=0)  # in the place of a connection
+
+
+class What(StrEnum):
+    """What is purged: what was shown, or all that is known of a session. The words are those of the ledger."""
+
+    RECORDING = "recording"
+    SESSION = "session"
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """In days since a session was closed; None keeps for ever. A session is never kept shorter than its recording."""
+
+    recording_days: int | None = None
+    session_days: int | None = None
+
+    def check(self) -> None:
+        """Raises Invalid."""
+        for name in ("recording_days", "session_days"):
+            days = getattr(self, name)
+            if days is not None and not 1 <= days <= MOST_DAYS:
+                raise Invalid(f"{name}: must be 1 to {MOST_DAYS} days, or null for ever", field=name)
+        if _longer(self.recording_days, self.session_days) != self.session_days:
+            shown = "for ever" if self.recording_days is None else f"for {self.recording_days} days"
+            raise Invalid(
+                f"session_days: recordings are kept {shown}, and a session is never kept shorter than its recording; "
+                "shorten recording_days as well, or keep sessions longer",
+                field="session_days",
+            )
+
+    def or_longer(self, other: Retention) -> Retention:
+        return Retention(
+            _longer(self.recording_days, other.recording_days), _longer(self.session_days, other.session_days)
+        )
+
+
+FOR_EVER = Retention()
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionSetting:
+    """Of an organisation (`connection_id` is WHOLE_ORGANISATION) or of a connection, whose name is kept with it: it
+    stays when the connection goes. `wanted` None goes by the organisation's. Until `effective_at` nothing is kept
+    shorter than `before` says."""
+
+    org_id: UUID
+    connection_id: UUID
+    connection: str
+    wanted: Retention | None
+    before: Retention = FOR_EVER
+    effective_at: datetime | None = None
+
+    def in_force(self, organisation: Retention, at: datetime) -> Retention:
+        """`organisation` is what that of the organisation says at that moment."""
+        wanted = organisation if self.wanted is None else self.wanted
+        return wanted.or_longer(self.before) if self.waits(at) else wanted
+
+    def waits(self, at: datetime) -> bool:
+        """Whether what was shortened is yet to take effect."""
+        return self.effective_at is not None and at < self.effective_at
+
+
+@dataclass(frozen=True, slots=True)
+class Retentions:
+    """What is in force at a moment in one organisation. `own` by connection."""
+
+    organisation: Retention
+    own: Mapping[UUID, Retention]
+
+    def of(self, connection_id: UUID) -> Retention:
+        return self.own.get(connection_id, self.organisation)
+
+    @property
+    def shortest(self) -> int | None:
+        """Days; None where everything is kept for ever."""
+        kept = [one.recording_days for one in (self.organisation, *self.own.values())]
+        kept += [one.session_days for one in (self.organisation, *self.own.values())]
+        return min((days for days in kept if days is not None), default=None)
+
+
+def retentions_at(settings: list[RetentionSetting], at: datetime) -> Retentions:
+    """Of the settings of one organisation."""
+    whole = next((one for one in settings if one.connection_id == WHOLE_ORGANISATION), None)
+    organisation = FOR_EVER if whole is None else whole.in_force(FOR_EVER, at)
+    own = {
+        one.connection_id: one.in_force(organisation, at)
+        for one in settings
+        if one.connection_id != WHOLE_ORGANISATION and (one.wanted is not None or one.waits(at))
+    }
+    return Retentions(organisation, own)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A session that is closed in the ledger, as far as purging asks. `since` is when its time began to count."""
+
+    session_id: UUID
+    org_id: UUID
+    connection_id: UUID
+    started: datetime
+    since: datetime
+    has_recording: bool
+
+
+def due(kept: Kept, retention: Retention, at: datetime) -> What | None:
+    """What of it is to be purged by then."""
+    age = at - kept.since
+    if retention.session_days is not None and age > timedelta(days=retention.session_days):
+        return What.SESSION
+    if kept.has_recording and retention.recording_days is not None and age > timedelta(days=retention.recording_days):
+        return What.RECORDING
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Keeps a session from being purged until it is released. `by` is the id of who set it, `by_email` for people."""
+
+    id: UUID
+    org_id: UUID
+    session_id: UUID
+    name: str
+    reason: str
+    by: UUID
+    by_email: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """One that has begun: the ledger has it as `entry`, and it goes on until nothing is left. `error` is of the last
+    try that failed."""
+
+    session_id: UUID
+    org_id: UUID
+    what: What
+    reason: str
+    entry: int
+    begun_at: datetime
+    attempts: int
+    next_at: datetime
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a retention would purge now: how many recordings and sessions, the oldest of them, bytes as stored, and how
+    many holds keep."""
+
+    recordings: int
+    sessions: int
+    held: int
+    stored_size: int
+    oldest: datetime | None
+
+
+def check_text(text: str, field: str, most: int) -> None:
+    """Raises Invalid unless it says something, in one line."""
+    if not text.strip() or len(text) > most or not text.isprintable():
+        raise Invalid(f"{field}: must be 1 to {most} printable characters", field=field)
+
+
+def _longer(one: int | None, other: int | None) -> int | None:
+    return None if one is None or other is None else max(one, other)

@@ -1,0 +1,77 @@
+"""Legal holds: a held session is not purged, by nobody and nothing, until the last of its holds is released."""
+
+from __future__ import annotations
+
+from uuid import UUID, uuid4
+
+from postern.domain.ledger import Kind
+from postern.domain.lists import Listed, Page
+from postern.domain.principal import Principal
+from postern.domain.retention import MAX_NAME, MAX_REASON, Hold, check_text
+from postern.errors import Denied, Invalid, NotFound
+from postern.services.recordings.ledger import Ledger
+from postern.services.server.trail import changed
+from postern.services.sessions import Sessions
+from postern.store.ports import Clock, HoldStore
+
+
+class Holds:
+    """Set and released by administrators; auditors, who change nothing, see them, and nobody else does: a hold must not
+    warn the one whose session it is on."""
+
+    def __init__(self, store: HoldStore, sessions: Sessions, ledger: Ledger, now: Clock) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._ledger = ledger
+        self._now = now
+
+    async def find(self, principal: Principal, page: Page) -> Listed[Hold]:
+        """Newest first. Raises Denied."""
+        _require_reader(principal)
+        return await self._store.find(principal.org_id, page)
+
+    async def of(self, principal: Principal, session_id: UUID | str) -> list[Hold]:
+        """By name. Raises NotFound, Denied."""
+        session = await self._sessions.get(principal, session_id)
+        _require_reader(principal)
+        return await self._store.of(session.id)
+
+    async def set(self, principal: Principal, session_id: UUID | str, name: str, reason: str) -> Hold:
+        """On a session that runs, too. Raises NotFound, Denied, Invalid, and Conflict when it has a hold of this name,
+        or is being purged."""
+        session = await self._sessions.get(principal, session_id)
+        _require_admin(principal)
+        check_text(name, "name", MAX_NAME)
+        if "/" in name:  # it stands in a path when it is released
+            raise Invalid("name: must not contain a slash", field="name")
+        check_text(reason, "reason", MAX_REASON)
+        hold = Hold(uuid4(), principal.org_id, session.id, name, reason, principal.id, principal.email, self._now())
+        content = {"hold": str(hold.id), "by": str(principal.id)}
+        await self._ledger.enter(
+            hold.org_id, Kind.HELD, hold.session_id, content, lambda entry: self._store.add(hold, entry)
+        )
+        changed(None, hold)
+        return hold
+
+    async def release(self, principal: Principal, session_id: UUID | str, name: str) -> None:
+        """Raises NotFound, Denied."""
+        session = await self._sessions.get(principal, session_id)
+        _require_admin(principal)
+        hold = next((one for one in await self._store.of(session.id) if one.name == name), None)
+        if hold is None:
+            raise NotFound(f"session {session.id} has no hold {name!r}")
+        content = {"hold": str(hold.id), "by": str(principal.id)}
+        await self._ledger.enter(
+            hold.org_id, Kind.RELEASED, hold.session_id, content, lambda entry: self._store.remove(hold, entry)
+        )
+        changed(hold, None)
+
+
+def _require_reader(principal: Principal) -> None:
+    if not principal.sees_all:
+        raise Denied("only administrators and auditors may see holds")
+
+
+def _require_admin(principal: Principal) -> None:
+    if not principal.is_admin:
+        raise Denied("only administrators may set and release holds")

@@ -1,0 +1,236 @@
+"""The rounds in which what was kept long enough is purged, and purges that have begun are carried out.
+
+First the ledger and the audit log (`purges.py`), then what is stored, then what lies on this machine, then the rows. A
+kill anywhere leaves a purge that the next round goes on with; nothing is gone of which the ledger does not tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import PurePosixPath
+from uuid import UUID, uuid4
+
+from postern.domain.lists import Position
+from postern.domain.retention import Kept, Purge, Retention, Retentions, RetentionSetting, What, due, retentions_at
+from postern.domain.segment import Segment
+from postern.errors import Conflict, PosternError, Unavailable
+from postern.services.recordings.purges import PurgeRegister
+from postern.store.ports import Blobs, Clock, Doomed, LeaseStore, PurgeStore, RetentionStore
+
+log = logging.getLogger(__name__)
+
+LEASE = "purge"
+LASTS = timedelta(minutes=2)
+LONGEST = 50.0  # seconds of a round
+PATIENCE = 30.0  # seconds after which a round begins nothing new
+PASS = 3600.0  # seconds between two passes over all sessions
+PAGE = 2000  # sessions that are looked at in one statement
+BATCH = 100  # purges that begin in one transaction; as many as an entry of the audit log names
+AT_ONCE = 24  # purges that are carried out together
+LANES = 8  # blobs that are deleted at the same time
+PIECE = 64  # segments of one session after which its rows go, so that a long one gets somewhere
+DELETE = 10.0  # seconds that a blob store has to delete one
+PAUSE = 0.02  # seconds between two transactions, for those who open sessions
+# A clock that was set forward makes everything old: then nothing begins for a day, in which somebody may notice.
+JUMP, QUIET = 86_400.0, 86_400.0  # seconds
+_FIRST_PAUSE, _LONGEST_PAUSE = timedelta(minutes=1), timedelta(hours=6)
+
+
+@dataclass(slots=True)
+class _Lanes:
+    """Of one step. Once a blob store has hung it is not waited for again for each of thousands."""
+
+    free: asyncio.Semaphore
+    trouble: str = ""
+
+
+class Purger:
+    """`clean` deletes what lies of these sessions on this machine's disk; it blocks."""
+
+    def __init__(
+        self,
+        leases: LeaseStore,
+        retentions: RetentionStore,
+        store: PurgeStore,
+        register: PurgeRegister,
+        blobs: Blobs,
+        clean: Callable[[Collection[UUID]], None],
+        now: Clock,
+    ) -> None:
+        self._leases = leases
+        self._retentions = retentions
+        self._store = store
+        self._register = register
+        self._blobs = blobs
+        self._clean = clean
+        self._now = now
+        self._holder = str(uuid4())
+        self._waiting: deque[tuple[UUID, Position | None]] = deque()  # organisations that this pass has yet to go over
+        self._known: list[RetentionSetting] = []
+        self._pass_at: float | None = None
+        self._quiet = False
+
+    async def stop(self) -> None:
+        """Another one may go on at once."""
+        try:
+            await self._leases.release(LEASE, self._holder)
+        except PosternError as error:  # it ends by itself
+            log.info("the lease of purging was not given back: %s", error)
+
+    async def once(self) -> int:
+        """A round, if it is our turn: how many purges were done. Raises Unavailable when the store does not answer."""
+        now = self._now()
+        if not await self._leases.take(LEASE, self._holder, now, LASTS):
+            return 0
+        end = time.monotonic() + PATIENCE
+        done = await self._carry_out(end)
+        if self._is_quiet(now, await self._store.tick(now, JUMP, QUIET)):
+            return done
+        await self._plan()
+        while self._waiting and time.monotonic() < end:
+            await self._look(*self._waiting.popleft())
+            done += await self._carry_out(end)
+        return done
+
+    def _is_quiet(self, now: datetime, until: datetime) -> bool:
+        quiet = now < until
+        if quiet and not self._quiet:
+            log.warning(
+                "the clock is more than a day from where the last round of purging left it, or there was none: nothing "
+                "is purged by retention until %s",
+                until.isoformat(timespec="minutes"),
+            )
+        self._quiet = quiet
+        return quiet
+
+    async def _plan(self) -> None:
+        """Begins a pass when one is due, or a retention was changed or has taken effect."""
+        settings = await self._retentions.all()
+        at = self._now()
+        current = [one for one in settings if not one.waits(at)]
+        is_due = self._pass_at is None or time.monotonic() - self._pass_at > PASS
+        if not is_due and current == self._known:
+            return
+        self._known, self._pass_at = current, time.monotonic()
+        self._waiting = deque((org_id, None) for org_id in sorted({one.org_id for one in settings}, key=str))
+
+    async def _look(self, org_id: UUID, after: Position | None) -> None:
+        """One page of an organisation's sessions."""
+        now = self._now()
+        retentions = retentions_at(await self._retentions.of(org_id), now)
+        if retentions.shortest is None:
+            return
+        before = now - timedelta(days=retentions.shortest)
+        found = await self._store.closed(org_id, before, after, PAGE)
+        doomed = _doomed(found, retentions, now)
+        for at in range(0, len(doomed), BATCH):
+            await self._begin(org_id, doomed[at : at + BATCH])
+            await asyncio.sleep(PAUSE)
+        if len(found) == PAGE:
+            last = found[-1]
+            self._waiting.appendleft((org_id, Position(last.started, last.session_id)))
+
+    async def _begin(self, org_id: UUID, doomed: Sequence[tuple[Kept, What, str]]) -> None:
+        """Those that may be. What others change meanwhile is left for the next pass."""
+        for _ in range(3):
+            free = await self._store.purgeable([kept.session_id for kept, _, _ in doomed])
+            doomed = [one for one in doomed if one[0].session_id in free]
+            if not doomed or await self._register.begin(org_id, doomed):
+                return
+
+    async def _carry_out(self, end: float) -> int:
+        """What has begun and is due."""
+        total = 0
+        while time.monotonic() < end:
+            doomed = await self._store.begun(self._now(), AT_ONCE)
+            if not doomed:
+                break
+            lanes = _Lanes(asyncio.Semaphore(LANES))
+            outcomes = await asyncio.gather(*(self._delete(one, lanes) for one in doomed))
+            gone = [one.purge for one, is_gone in zip(doomed, outcomes, strict=True) if is_gone]
+            if not gone:
+                break
+            try:
+                await asyncio.to_thread(self._clean, {one.session_id for one in gone})
+            except OSError as error:
+                for one in gone:
+                    await self._failed(one, f"what lies on this machine cannot be deleted: {error.strerror or error}")
+                break
+            await self._store.done(gone)
+            total += len(gone)
+            await asyncio.sleep(PAUSE)
+        return total
+
+    async def _delete(self, doomed: Doomed, lanes: _Lanes) -> bool:
+        """All that is stored of it. Whether nothing is left."""
+        key, segments = doomed.purge.session_id, doomed.segments
+        try:
+            for segment in segments:
+                _require_own(segment)
+            for at in range(0, len(segments), PIECE):
+                piece = segments[at : at + PIECE]
+                outcomes = await asyncio.gather(
+                    *(self._delete_one(segment.place, lanes) for segment in piece), return_exceptions=True
+                )
+                for outcome in outcomes:
+                    if outcome is not None:
+                        raise outcome
+                if at + PIECE < len(segments):
+                    await self._store.forget(key, [segment.number for segment in piece])
+        except PosternError as error:
+            await self._failed(doomed.purge, error.message)
+            return False
+        except Exception as error:  # one that nobody foresaw must not keep the others
+            log.exception("session %s cannot be purged", key)
+            await self._failed(doomed.purge, f"this should not happen: {error}")
+            return False
+        return True
+
+    async def _delete_one(self, place: str, lanes: _Lanes) -> None:
+        async with lanes.free:
+            if lanes.trouble:
+                raise Unavailable(lanes.trouble)
+            try:
+                async with asyncio.timeout(DELETE):
+                    await self._blobs.delete(place)
+            except TimeoutError:
+                lanes.trouble = f"{self._blobs.name} did not delete {place} within {DELETE:g} s"
+                raise Unavailable(lanes.trouble) from None
+
+    async def _failed(self, purge: Purge, error: str) -> None:
+        attempts = purge.attempts + 1
+        pause = min(_FIRST_PAUSE * 2 ** min(attempts - 1, 20), _LONGEST_PAUSE)
+        log.warning("session %s is not purged yet, and tried again in %s: %s", purge.session_id, pause, error)
+        await self._store.failed(purge.session_id, attempts, error, self._now() + pause)
+
+
+def _doomed(found: Sequence[Kept], retentions: Retentions, at: datetime) -> list[tuple[Kept, What, str]]:
+    doomed = []
+    for kept in found:
+        retention = retentions.of(kept.connection_id)
+        what = due(kept, retention, at)
+        if what is not None:
+            doomed.append((kept, what, _reason(what, retention)))
+    return doomed
+
+
+def _reason(what: What, retention: Retention) -> str:
+    days = retention.session_days if what is What.SESSION else retention.recording_days
+    return f"retention: {what.value}s are kept for {days} days"
+
+
+def _require_own(segment: Segment) -> None:
+    """Who can write to the database must not have another session's recording deleted. Raises Conflict."""
+    place = PurePosixPath(segment.place)
+    names = any(str(segment.session_id) in part for part in place.parts)
+    if place.is_absolute() or ".." in place.parts or not names:
+        raise Conflict(
+            f"the row of segment {segment.number} says that it lies at {segment.place!r}, which is not a place of this "
+            "session: somebody changed it; nothing was deleted there"
+        )

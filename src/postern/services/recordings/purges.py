@@ -1,0 +1,122 @@
+"""Purges, as they begin: the ledger and the audit log have them before anything is deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from postern.domain.ledger import Fact, Kind
+from postern.domain.lists import Listed, Page
+from postern.domain.principal import Principal
+from postern.domain.retention import MAX_REASON, Kept, Purge, What, check_text
+from postern.domain.session import Session, SessionStatus
+from postern.errors import Conflict, Denied
+from postern.proof.ledger import Writer
+from postern.services.recordings.ledger import Ledger
+from postern.services.server.audit import Audit
+from postern.services.server.trail import Trail, changed
+from postern.services.sessions import Sessions
+from postern.store.ports import AuditEntry, Clock, HoldStore, PurgeStore
+
+_TRIES = 20
+
+
+class PurgeRegister:
+    """Writes down that purges begin; needs no key, as who carries them out has none."""
+
+    def __init__(self, store: PurgeStore, ledger: Ledger, audit: Audit, now: Clock) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._audit = audit
+        self._now = now
+
+    async def begin(
+        self, org_id: UUID, doomed: Sequence[tuple[Kept, What, str]], *, by: UUID | None = None
+    ) -> list[Purge]:
+        """All of these (session, what, reason), or none: when one of them may not be purged any more, or somebody else
+        wrote the ledger. Without `by`, which stands for a request that has its own, an entry of the audit log names all
+        of them."""
+        counts = await self._store.segments([kept.session_id for kept, _, _ in doomed])
+        writer = Writer(org_id, await self._ledger.head(org_id))
+        now = self._now()
+        purges = []
+        for kept, what, reason in doomed:
+            content: dict[str, Fact] = {"what": what.value, "reason": reason}
+            content["segments"] = counts.get(kept.session_id, 0)
+            if by is not None:
+                content["by"] = str(by)
+            entry = writer.add(Kind.PURGED, now, kept.session_id, **content)
+            purges.append(Purge(kept.session_id, org_id, what, reason, entry.number, now, 0, now, ""))
+        audit = None if by is not None else self._entry(org_id, purges)
+        return purges if await self._store.begin(purges, writer.entries, audit) else []
+
+    def _entry(self, org_id: UUID, purges: Sequence[Purge]) -> AuditEntry:
+        sessions = {what: [str(one.session_id) for one in purges if one.what is what] for what in What}
+        after = {
+            "recordings": sessions[What.RECORDING],
+            "sessions": sessions[What.SESSION],
+            "reasons": sorted({one.reason for one in purges}),
+            "ledger": [purges[0].entry, purges[-1].entry],
+        }
+        return self._audit.by_gateway(
+            org_id,
+            "retention",
+            action="purge",
+            resource_type="sessions",
+            resource=f"{len(purges)} sessions",
+            trail=Trail(None, after),
+        )
+
+
+class Purges:
+    """What begins here is carried out by the purger (`purger.py`), and cannot be taken back."""
+
+    def __init__(self, store: PurgeStore, holds: HoldStore, sessions: Sessions, register: PurgeRegister) -> None:
+        self._store = store
+        self._holds = holds
+        self._sessions = sessions
+        self._register = register
+
+    async def find(self, principal: Principal, page: Page) -> Listed[Purge]:
+        """That have begun and are not done, oldest first. Raises Denied."""
+        if not principal.sees_all:
+            raise Denied("only administrators and auditors may see what is being purged")
+        return await self._store.find(principal.org_id, page)
+
+    async def purge(self, principal: Principal, session_id: UUID | str, what: What, reason: str) -> Purge:
+        """By hand, without waiting for a retention. Raises NotFound, Denied, Invalid, and Conflict while it runs, while
+        its recording is not stored, when it is held and when there is nothing to purge."""
+        session = await self._sessions.get(principal, session_id)
+        if not principal.is_admin:
+            raise Denied("only administrators may purge")
+        check_text(reason, "reason", MAX_REASON)
+        for _ in range(_TRIES):
+            kept = await self._purgeable(session, what)
+            for begun in await self._register.begin(principal.org_id, [(kept, what, reason)], by=principal.id):
+                before = {"session": session.id, "user": session.user, "connection": session.connection}
+                changed(before, {"session": session.id, "what": what, "reason": reason, "entry": begun.entry})
+                return begun
+        raise Conflict("this session is being changed by others; try again")
+
+    async def _purgeable(self, session: Session, what: What) -> Kept:
+        """Raises Conflict, and says why."""
+        if session.status is not SessionStatus.DONE:
+            raise Conflict("this session has not ended; end it first, by kill")
+        holds = await self._holds.of(session.id)
+        if holds:
+            names = ", ".join(repr(one.name) for one in holds)
+            raise Conflict(f"this session is held by {names}; it can be purged when the last hold is released")
+        kept = await self._store.kept(session.org_id, session.id)
+        if kept is None:
+            raise Conflict(
+                "this session is not closed in the ledger yet: that is a moment after its recording is stored, and a "
+                "week after its end where that never comes; try again then"
+            )
+        if what is What.RECORDING and not kept.has_recording:
+            raise Conflict("this session has no recording, or it was purged; `session` purges the session itself")
+        if session.id not in await self._store.purgeable([session.id]):
+            raise Conflict(
+                "this session cannot be purged now: a purge of it goes on, it is not counted for reports yet, or the "
+                "ledger says that it is held; try again in a minute, and verify the record if it stays so"
+            )
+        return kept

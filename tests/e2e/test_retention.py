@@ -1,0 +1,56 @@
+"""A whole gateway purges by itself what it is told to purge, and proves it afterwards."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.running import Gateway, started
+
+
+def until(found: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not found():
+        assert time.monotonic() < end, "it did not come"
+        time.sleep(0.1)
+
+
+def is_done(gateway: Gateway, *arguments: str) -> bool:
+    return gateway.run(*arguments).returncode == 0
+
+
+@pytest.mark.slow
+def test_from_a_session_to_nothing_but_its_entry(tmp_path: Path) -> None:
+    key, export = tmp_path / "ledger.pem", tmp_path / "export.tar"
+    with started() as gateway:
+        for number in (1, 2, 3):
+            assert is_done(gateway, "exec", "shop-demo", "-i", f"select {number}")
+        first, second, third = [one["id"] for one in gateway.sessions()]
+        kept = gateway.home / "recordings"
+        until(lambda: len(list(kept.rglob("*.rec.zst"))) == 3)
+        assert is_done(gateway, "sessions", "hold", third, "--name", "case A", "--reason", "court order")
+        purge = ("sessions", "purge", "--reason", "asked to", "--yes")
+        until(lambda: is_done(gateway, *purge, first, "--what", "session"))
+        until(lambda: is_done(gateway, *purge, second))
+        refused = gateway.run(*purge, third)
+        assert "case A" in refused.stderr
+        until(lambda: len(list(kept.rglob("*.rec.zst"))) == 1)
+        until(lambda: json.loads(gateway.run("sessions", "purges", "--json").stdout)["data"] == [])
+        assert {one["id"] for one in gateway.sessions()} == {second, third}
+        shown = gateway.run("sessions", "replay", second)
+        assert "was purged" in shown.stderr
+        assert is_done(gateway, "admin", "retention", "set", "--recordings", "1", "--sessions", "1", "--yes")
+        key.write_text(gateway.run("recordings", "key").stdout)
+        assert is_done(gateway, "recordings", "export", "-o", str(export))
+        given = ("--key", str(key), "--json")
+        report = json.loads(gateway.run("sessions", "verify", str(export), *given).stdout)
+        own = json.loads(gateway.run("recordings", "verify", *given).stdout)["default"]
+        log = gateway.log
+    for one in (report, own):
+        assert one["good"], one["findings"]
+        assert one["sessions_purged"] == 1
+        assert one["sessions_proven"] == 2
+    assert "nothing is purged by retention until" in log

@@ -1,0 +1,488 @@
+"""What is purged, what is not, and what is left when anything stops in between."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.support.recorded import Records
+from tests.support.retention import Keeping
+
+from postern.domain.ledger import Kind
+from postern.domain.lists import Page
+from postern.domain.retention import What
+from postern.errors import Conflict, NotFound, Unavailable
+from postern.proof.findings import Report
+from postern.proof.findings import What as Found
+from postern.proof.reading import verify_package
+from postern.recording.layout import sealed_folder, spool_folder
+from postern.services.recordings import purger as module
+
+GONE = (False, 0, 0)
+WITHOUT_RECORDING = (True, 0, 0)
+WHOLE = (True, 2, 2)
+
+
+@pytest.fixture
+async def keeping(records: Records, tmp_path: Path) -> Keeping:
+    return await Keeping.make(records, tmp_path)
+
+
+async def test_recordings_go_first_and_sessions_later(keeping: Keeping) -> None:
+    await keeping.keep(30, 90)
+    old = await keeping.sessions(3)
+    await keeping.days(29)
+    new = await keeping.sessions(1)
+    await keeping.round()
+    assert await keeping.there([*old, *new]) == [WHOLE] * 4
+    await keeping.days(2)
+    assert await keeping.round() == 3
+    assert await keeping.there([*old, *new]) == [WITHOUT_RECORDING] * 3 + [WHOLE]
+    session = await keeping.services.sessions.get(keeping.admin, old[0])
+    assert session.recording_purged_at is not None
+    report = await keeping.verified()
+    assert report.is_good, report.findings
+    assert (report.sessions_proven, report.purges_undone) == (4, 0)
+    await keeping.days(60)
+    assert await keeping.round() == 4
+    assert await keeping.there([*old, *new]) == [GONE] * 3 + [WITHOUT_RECORDING]
+    report = await keeping.verified()
+    assert report.is_good, report.findings
+    assert (report.sessions_purged, report.sessions_proven) == (3, 1)
+    with pytest.raises(NotFound):
+        await keeping.services.sessions.get(keeping.admin, old[0])
+
+
+async def test_ledger_and_audit_log_say_what_was_purged_and_why(keeping: Keeping) -> None:
+    await keeping.keep(30, 90)
+    old = await keeping.sessions(2)
+    await keeping.days(31)
+    await keeping.round()
+    assert set(await keeping.entries(Kind.PURGED)) == set(old)
+    [entry] = [one for one in await keeping.audit() if one.action == "purge"]
+    assert entry.actor_subject == "gateway"
+    assert entry.after is not None
+    assert set(entry.after["recordings"]) == {str(key) for key in old}
+    assert entry.after["reasons"] == ["retention: recordings are kept for 30 days"]
+
+
+async def test_a_connections_own_retention_wins_also_where_it_is_longer(keeping: Keeping) -> None:
+    own = await keeping.sessions(1)
+    keeping.records.connection = await keeping.records.world.add_connection("other")
+    others = await keeping.sessions(1)
+    await keeping.keep(10, 10)
+    await keeping.keep(30, 30, "shop")
+    await keeping.days(20)
+    await keeping.round()
+    assert await keeping.there([*own, *others]) == [WHOLE, GONE]
+    await keeping.keep(None, None, "shop")
+    await keeping.days(20)
+    await keeping.round()
+    assert await keeping.there(own) == [WHOLE]
+
+
+async def test_a_connection_that_is_removed_does_not_shorten_what_is_kept_of_its_sessions(keeping: Keeping) -> None:
+    await keeping.keep(10, 10)
+    await keeping.keep(None, None, "shop")
+    mine = await keeping.sessions(1)
+    await keeping.records.world.stores.connections.remove(keeping.records.connection.id)
+    await keeping.days(30)
+    await keeping.round()
+    assert await keeping.there(mine) == [WHOLE]
+    await keeping.services.retention.set_connection(keeping.admin, "shop", None)
+    await keeping.days(2)
+    await keeping.round()
+    assert await keeping.there(mine) == [GONE]
+
+
+async def test_what_runs_is_not_closed_or_not_counted_is_not_purged(keeping: Keeping) -> None:
+    await keeping.keep(1, 1)
+    running = await keeping.records.open()
+    await keeping.records.store(running, 2)
+    lost = await keeping.records.open()
+    await keeping.records.store(lost, 3, numbers=[1, 2])
+    await keeping.records.end(lost)
+    await keeping.settle()
+    uncounted = await keeping.records.recorded(2)
+    await keeping.services.ledger.write()
+    await keeping.days(3)
+    await keeping.round()
+    assert await keeping.there([running, lost, uncounted]) == [WHOLE, WHOLE, WHOLE]
+    await keeping.settle()
+    await keeping.round()
+    assert await keeping.there([running, lost, uncounted]) == [WHOLE, WHOLE, GONE]
+    assert await keeping.entries(Kind.PURGED) == [uncounted]
+
+
+async def test_what_lies_on_this_machine_goes_too(keeping: Keeping) -> None:
+    await keeping.keep(1, 1)
+    [old] = await keeping.sessions(1)
+    [kept] = await keeping.sessions(1)
+    await keeping.services.holds.set(keeping.admin, kept, "case A", "somebody asked")
+    folders = [sealed_folder(keeping.home) / "2026/01", spool_folder(keeping.home, "w1")]
+    for folder in folders:
+        folder.mkdir(parents=True)
+        for key in (old, kept):
+            (folder / f"{key}.000001.rec.zst.partial").write_bytes(b"half")
+            (folder / f"{key}.000002.rec").write_bytes(b"whole")
+    await keeping.days(3)
+    await keeping.round()
+    assert {path.name.partition(".")[0] for folder in folders for path in folder.iterdir()} == {str(kept)}
+
+
+async def test_a_blob_store_that_is_away_is_said_and_tried_again_with_pauses(keeping: Keeping) -> None:
+    await keeping.keep(1, 1)
+    old = await keeping.sessions(2)
+    await keeping.days(3)
+    keeping.blobs.trouble = "it is away"
+    purger = keeping.another()
+    for _ in range(3):
+        assert await purger.once() == 0
+    assert len(keeping.blobs.deletes) == 4  # each once: no hot loop
+    found = await keeping.services.purges.find(keeping.admin, Page())
+    assert [(one.attempts, one.error) for one in found.items] == [(1, "it is away")] * 2
+    report = await keeping.verified()
+    assert report.is_good, report.findings
+    assert report.purges_undone == 2
+    keeping.records.world.clock.forward(minutes=2)
+    await purger.once()
+    assert len(keeping.blobs.deletes) == 8
+    keeping.records.world.clock.forward(minutes=1)
+    await purger.once()
+    assert len(keeping.blobs.deletes) == 8  # the second pause is longer
+    keeping.blobs.trouble = ""
+    keeping.records.world.clock.forward(minutes=2)
+    assert await purger.once() == 2
+    assert await keeping.there(old) == [GONE] * 2
+    assert (await keeping.services.purges.find(keeping.admin, Page())).total == 0
+
+
+async def test_a_blob_store_that_hangs_costs_its_deadline_only(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "DELETE", 0.1)
+    await keeping.keep(1, 1)
+    await keeping.sessions(4, segments=20)
+    await keeping.days(3)
+    keeping.blobs.hang = asyncio.Event()
+    assert await keeping.round() == 0
+    assert len(keeping.blobs.deletes) == module.LANES  # not each of 80
+    purges = (await keeping.services.purges.find(keeping.admin, Page())).items
+    assert ["did not delete" in one.error for one in purges] == [True] * 4
+
+
+@pytest.mark.parametrize(
+    "place", ["../outside", "/etc/hostname", "{other}.000001.rec.zst", "{own}/../{other}.000001.rec.zst"]
+)
+async def test_a_place_that_points_elsewhere_deletes_nothing(keeping: Keeping, place: str) -> None:
+    await keeping.keep(1, 1)
+    [own] = await keeping.sessions(1)
+    keeping.records.connection = await keeping.records.world.add_connection("other")
+    await keeping.keep(None, None, "other")
+    [other] = await keeping.sessions(1)
+    await keeping.days(3)
+    outside = keeping.records.folder.parent / "outside"
+    outside.write_text("not ours")
+    changed = place.format(own=own, other=other)
+    key = keeping.records.key_of(own)
+    await keeping.records.sql("update segments set place = :place where session_id = :id", place=changed, id=key)
+    await keeping.round()
+    assert await keeping.there([other]) == [WHOLE]
+    assert outside.exists()
+    [purge] = (await keeping.services.purges.find(keeping.admin, Page())).items
+    assert "somebody changed it" in purge.error
+
+
+class Killed(BaseException):
+    """Nothing catches it, as nothing catches the end of a process."""
+
+
+@pytest.mark.parametrize("point", ["delete", "clean", "done"])
+@pytest.mark.parametrize("what", [What.RECORDING, What.SESSION])
+async def test_a_kill_anywhere_leaves_no_lie(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch, point: str, what: What
+) -> None:
+    await keeping.keep(1, 1 if what is What.SESSION else None)
+    old = await keeping.sessions(3)
+    await keeping.days(3)
+    killed = keeping.another()
+
+    async def die(*_given: object) -> None:
+        raise Killed
+
+    def die_at_once(*_given: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patched:
+        if point == "delete":
+            patched.setattr(type(keeping.blobs), "delete", die)
+        elif point == "clean":
+            patched.setattr(killed, "_clean", die_at_once)
+        else:
+            patched.setattr(type(keeping.records.world.stores.purges), "done", die)
+        with pytest.raises(Killed):
+            await killed.once()
+    await killed.stop()  # its lease ends by itself, which takes a minute
+    assert set(await keeping.entries(Kind.PURGED)) == set(old)
+    report = await keeping.verified()
+    assert report.is_good, report.findings
+    assert report.purges_undone == 3
+    assert await keeping.round() == 3
+    assert await keeping.there(old) == [GONE if what is What.SESSION else WITHOUT_RECORDING] * 3
+    assert len(await keeping.entries(Kind.PURGED)) == 3
+    report = await keeping.verified()
+    assert report.is_good, report.findings
+
+
+async def test_a_clock_set_forward_purges_nothing_for_a_day(keeping: Keeping) -> None:
+    await keeping.keep(30, 30)
+    old = await keeping.sessions(1)
+    await keeping.round()
+    keeping.records.world.clock.forward(days=400)
+    purger = keeping.another()
+    await purger.once()
+    assert await keeping.there(old) == [WHOLE]
+    keeping.records.world.clock.forward(hours=23)
+    await purger.once()
+    assert await keeping.there(old) == [WHOLE]
+    keeping.records.world.clock.forward(days=-400)  # somebody noticed
+    await purger.once()
+    keeping.records.world.clock.forward(hours=25)
+    await purger.once()
+    keeping.records.world.clock.forward(hours=23)
+    await purger.once()
+    assert await keeping.there(old) == [WHOLE]
+
+
+async def test_a_session_that_a_wrong_clock_ended_long_ago_is_kept_by_the_ledgers_time(keeping: Keeping) -> None:
+    await keeping.keep(30, 30)
+    await keeping.sessions(1)
+    world = keeping.records.world
+    now = world.clock.now
+    world.clock.now = now - timedelta(days=3650)
+    old = await keeping.records.recorded(2)
+    world.clock.now = now
+    await keeping.settle()
+    await keeping.round()
+    assert await keeping.there([old]) == [WHOLE]
+
+
+async def test_many_are_purged_in_small_steps_and_none_is_left_out(
+    keeping: Keeping, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "PAGE", 5)
+    monkeypatch.setattr(module, "BATCH", 2)
+    monkeypatch.setattr(module, "AT_ONCE", 3)
+    await keeping.keep(1, 1)
+    old = await keeping.sessions(23, segments=1)
+    held = old[::7]
+    for key in held:
+        await keeping.services.holds.set(keeping.admin, key, "case A", "court order")
+    await keeping.days(3)
+    assert await keeping.round() == len(old) - len(held)
+    assert await keeping.there(old) == [(True, 1, 1) if key in held else GONE for key in old]
+    entries = [one for one in await keeping.audit() if one.action == "purge"]
+    told = [key for one in entries if one.after is not None for key in one.after["sessions"]]
+    assert sorted(told) == sorted(str(key) for key in old if key not in held)
+
+
+async def test_a_pass_that_was_stopped_goes_on_where_it_was(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PAGE", 4)
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    await keeping.keep(1, 1)
+    old = await keeping.sessions(6, segments=0)
+    await keeping.days(3)
+    purger = keeping.another()
+    assert await purger.once() == 0  # it had no time
+    monkeypatch.setattr(module, "PATIENCE", 30.0)
+    assert await purger.once() == 6
+    assert await keeping.there(old) == [GONE] * 6
+
+
+async def test_a_pass_begins_when_a_retention_takes_effect(keeping: Keeping) -> None:
+    purger = keeping.another()
+    old = await keeping.sessions(1)
+    await keeping.days(30)
+    await purger.once()
+    await keeping.keep(1, 1)
+    await purger.once()
+    assert await keeping.there(old) == [WHOLE]
+    await keeping.days(1)
+    assert await purger.once() == 1
+    await keeping.sessions(1)
+    await keeping.days(3)
+    assert await purger.once() == 0  # until the next pass, in an hour
+    purger._pass_at = -module.PASS
+    assert await purger.once() == 1
+
+
+async def test_only_one_process_purges(keeping: Keeping) -> None:
+    await keeping.keep(1, 1)
+    old = await keeping.sessions(2)
+    await keeping.days(3)
+    first, second = keeping.another(), keeping.another()
+    done = await asyncio.gather(first.once(), second.once())
+    assert sorted(done) == [0, 2]
+    assert await keeping.there(old) == [GONE] * 2
+    assert len(await keeping.entries(Kind.PURGED)) == 2
+
+
+async def test_a_long_session_gets_somewhere_before_a_kill(keeping: Keeping, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PIECE", 2)
+    await keeping.keep(1, 1)
+    [long] = await keeping.sessions(1, segments=7)
+    await keeping.days(3)
+    inner = keeping.blobs.inner.delete
+    calls: list[str] = []
+
+    async def some(key: str) -> None:
+        calls.append(key)
+        if len(calls) > 5:
+            raise Unavailable("enough")
+        await inner(key)
+
+    monkeypatch.setattr(keeping.blobs.inner, "delete", some)
+    await keeping.round()
+    assert await keeping.there([long]) == [(True, 3, 2)]
+    assert (await keeping.verified()).is_good
+
+
+async def test_a_held_session_is_never_purged(keeping: Keeping) -> None:
+    await keeping.keep(1, 1)
+    held, free = await keeping.sessions(2)
+    holds = keeping.services.holds
+    await holds.set(keeping.admin, held, "case A", "court order")
+    await holds.set(keeping.admin, held, "case B", "another one")
+    await keeping.days(100)
+    await keeping.round()
+    assert await keeping.there([held, free]) == [WHOLE, GONE]
+    await holds.release(keeping.admin, held, "case A")
+    await keeping.round()
+    assert await keeping.there([held]) == [WHOLE]
+    await holds.release(keeping.admin, held, "case B")
+    await keeping.round()
+    assert await keeping.there([held]) == [GONE]
+    assert await keeping.entries(Kind.HELD) == [held, held] == await keeping.entries(Kind.RELEASED)
+    report = await keeping.verified()
+    assert report.is_good, report.findings
+
+
+async def test_a_hold_that_was_deleted_in_the_database_still_holds(keeping: Keeping) -> None:
+    await keeping.keep(1, 1)
+    [held] = await keeping.sessions(1)
+    await keeping.services.holds.set(keeping.admin, held, "case A", "court order")
+    await keeping.records.sql("delete from holds")
+    await keeping.records.sql("update sessions set holds = 0")
+    await keeping.days(100)
+    await keeping.round()
+    assert await keeping.there([held]) == [WHOLE]
+    with pytest.raises(Conflict, match="the ledger says that it is held"):
+        await keeping.services.purges.purge(keeping.admin, held, What.SESSION, "it bothers me")
+
+
+async def test_the_row_of_a_held_session_cannot_be_deleted_by_hand(keeping: Keeping) -> None:
+    [held] = await keeping.sessions(1)
+    await keeping.services.holds.set(keeping.admin, held, "case A", "court order")
+    with pytest.raises(Exception, match=r"(?i)foreign key"):
+        await keeping.records.sql("delete from sessions where id = :id", id=keeping.records.key_of(held))
+
+
+async def test_a_purge_of_a_held_session_in_the_ledger_is_found(keeping: Keeping) -> None:
+    """As by who writes the ledger by hand."""
+    [held] = await keeping.sessions(1)
+    await keeping.services.holds.set(keeping.admin, held, "case A", "court order")
+    await keeping.services.ledger.note(
+        keeping.records.world.org_id,
+        Kind.PURGED,
+        held,
+        what="session",
+        reason="written by hand",
+    )
+    report = await keeping.verified()
+    assert [(one.what, one.session) for one in report.findings] == [(Found.HELD, held)]
+
+
+async def test_a_hold_and_a_purge_in_the_same_moment(keeping: Keeping) -> None:
+    """Either it is held, or it is purged: never both."""
+    for _ in range(10):
+        [key] = await keeping.sessions(1)
+        purge = keeping.services.purges.purge(keeping.admin, key, What.SESSION, "asked to")
+        hold = keeping.records.services().holds.set(keeping.admin, key, "case A", "court order")
+        outcomes = await asyncio.gather(purge, hold, return_exceptions=True)
+        refused = [one for one in outcomes if isinstance(one, BaseException)]
+        assert len(refused) == 1, outcomes
+        assert isinstance(refused[0], Conflict), refused
+        held, purged = key in await keeping.entries(Kind.HELD), key in await keeping.entries(Kind.PURGED)
+        assert held != purged
+    await keeping.round()
+    report = await keeping.verified()
+    assert report.is_good, report.findings
+
+
+async def test_a_session_that_was_removed_without_an_entry_is_found(keeping: Keeping) -> None:
+    removed, purged = await keeping.sessions(2)
+    await keeping.services.purges.purge(keeping.admin, purged, What.SESSION, "asked to")
+    await keeping.round()
+    await keeping.records.sql("delete from sessions where id = :id", id=keeping.records.key_of(removed))
+    report = await keeping.verified()
+    assert [(one.what, one.session) for one in report.findings] == [(Found.MISSING, removed)]
+    assert report.sessions_purged == 1
+
+
+async def test_a_recording_that_was_removed_without_an_entry_is_found(keeping: Keeping) -> None:
+    removed, purged = await keeping.sessions(2)
+    await keeping.services.purges.purge(keeping.admin, purged, What.RECORDING, "asked to")
+    await keeping.round()
+    await keeping.records.sql("delete from segments where session_id = :id", id=keeping.records.key_of(removed))
+    report = await keeping.verified()
+    assert {(one.what, one.session) for one in report.findings} == {(Found.MISSING, removed)}
+
+
+async def test_a_session_of_which_only_the_entry_is_purged_is_told(keeping: Keeping) -> None:
+    [key] = await keeping.sessions(1)
+    await keeping.services.ledger.note(
+        keeping.records.world.org_id, Kind.PURGED, key, what="session", reason="nobody did it"
+    )
+    report = await keeping.verified()
+    assert report.is_good, report.findings
+    assert report.purges_undone == 1
+    assert any("was not finished" in note for note in report.notes)
+
+
+async def test_an_export_of_what_was_purged_is_proven_by_the_key_alone(keeping: Keeping, tmp_path: Path) -> None:
+    recording, session, kept, begun, removed = await keeping.sessions(5)
+    for key, what in ((recording, What.RECORDING), (session, What.SESSION)):
+        await keeping.services.purges.purge(keeping.admin, key, what, "asked to")
+    await keeping.round()
+    await keeping.services.purges.purge(keeping.admin, begun, What.RECORDING, "asked to")
+    (keeping.records.folder / f"{begun}.000001.rec.zst").unlink()  # half of it, as after a kill
+
+    async def report() -> Report:
+        path = tmp_path / "export.tar"
+        pieces = [piece async for piece in await keeping.services.exports.begin(keeping.admin, None, None)]
+        path.write_bytes(b"".join(pieces))
+        keys = [key.public for key in await keeping.services.checkpoints.keys(keeping.admin)]
+        return verify_package(path, keys)
+
+    found = await report()
+    assert found.is_good, found.findings
+    assert (found.sessions_purged, found.purges_undone, found.sessions_proven) == (1, 1, 4)
+    await keeping.records.sql("delete from sessions where id = :id", id=keeping.records.key_of(removed))
+    assert [(one.what, one.session) for one in (await report()).findings] == [(Found.MISSING, removed)]
+    assert kept
+
+
+async def test_counts_for_reports_stay(keeping: Keeping) -> None:
+    [key] = await keeping.sessions(1)
+    world = keeping.records.world
+
+    async def counted() -> int:
+        return await keeping.records.sql("update session_counts set sessions = sessions where level = 0")
+
+    before = await counted()
+    await keeping.services.purges.purge(keeping.admin, key, What.SESSION, "asked to")
+    await keeping.round()
+    assert await world.stores.sessions.get(world.org_id, key) is None
+    assert await counted() == before > 0

@@ -1,0 +1,54 @@
+"""Statements that look for what may be purged."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Connection, text
+from sqlalchemy.dialects import postgresql, sqlite
+from tests.support.world import World
+
+from postern.domain.ledger import Kind
+from postern.services.recordings.ledger import Ledger
+from postern.store.database import Database
+from postern.store.sql.purges import _free, _kept
+
+
+@pytest.fixture
+async def world(database: Database) -> World:
+    return await World.make(database)
+
+
+async def test_no_statement_reads_the_whole_ledger(world: World) -> None:
+    """It did, for each session: SQLite takes a partial index only when it is asked in the index's own words."""
+    await Ledger(world.stores.ledger, world.clock).note(world.org_id, Kind.HELD, uuid4(), hold="x", by="y")
+    is_sqlite = world.database.is_sqlite
+    dialect = sqlite.dialect() if is_sqlite else postgresql.dialect()  # type: ignore[no-untyped-call]
+    for statement in (_free([uuid4(), uuid4()]), _kept()):
+        words = str(statement.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+
+        def run(connection: Connection, words: str = words) -> list[str]:
+            if is_sqlite:
+                return [str(row[-1]) for row in connection.execute(text(f"explain query plan {words}"))]
+            connection.execute(text("set local enable_seqscan = off"))
+            return [str(row[0]) for row in connection.execute(text(f"explain {words}"))]
+
+        plan = await world.database.together(run)
+        assert not [line for line in plan if "SCAN ledger" in line or "Seq Scan on ledger" in line], plan
+        if "count" in words:
+            assert [line for line in plan if "ix_ledger_keeping" in line], plan
+
+
+async def test_the_time_of_rounds_is_kept_and_a_jump_is_quiet(world: World) -> None:
+    tick, clock = world.stores.purges.tick, world.clock
+    first = await tick(clock.now, 100.0, 50.0)
+    assert (first - clock.now).total_seconds() == 50
+    clock.forward(seconds=60)
+    assert await tick(clock.now, 100.0, 50.0) == first
+    clock.forward(seconds=101)
+    jumped = await tick(clock.now, 100.0, 50.0)
+    assert (jumped - clock.now).total_seconds() == 50
+    clock.forward(seconds=-200)
+    back = await tick(clock.now, 100.0, 50.0)
+    assert (back - clock.now).total_seconds() == 50
