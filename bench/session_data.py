@@ -18,6 +18,7 @@ from tests.support.world import START, World
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.words import folded
+from postern.store.ports.telling import OPENED
 from postern.store.schema import session_texts, sessions
 from postern.store.sql.session_search import keys_of, place_of
 
@@ -103,6 +104,7 @@ def _session(
         "source": "127.0.0.1",
         "refused": refused,
         "masked": masked,
+        "pending": OPENED if is_open else 0,
         "metadata": {"application": "psql"},
         "metrics": {"refused": refused, "data_masking": {"total_redact_count": masked}},
         "end_reason": None if is_open else reason,
@@ -128,7 +130,7 @@ def _texts(session: Session, chance: random.Random, number: int, refused: int, m
         "folded": folded(said),
         "keys": keys_of(session, refused=refused, masked=masked),
         "size": sum(map(len, said)),
-        "segments": [0],
+        "segments": [1],
         "is_cut": False,
     }
 

@@ -214,6 +214,30 @@ async def test_the_rarest_filter_leads(world: World, ann: Principal) -> None:
     assert any("ix_sessions_org_id_user_start_date_id" in line for line in plan), plan
 
 
+@pytest.mark.parametrize(
+    ("wanted", "index"),
+    [
+        (SessionFilter(masked=True), "ix_sessions_masked (org_id=?)"),
+        (SessionFilter(refused=True), "ix_sessions_refused (org_id=?)"),
+        (SessionFilter(end_reason=EndReason.KILLED), "ix_sessions_end_reason (org_id=? AND end_reason=?)"),
+        (SessionFilter(start=START), "ix_sessions_org_id_start_date_id (org_id=? AND start_date>?)"),
+    ],
+)
+async def test_a_total_is_counted_by_the_index_of_the_page(
+    sqlite_database: Database, wanted: SessionFilter, index: str
+) -> None:
+    """Any index of the organisation would do for SQLite, however many rows it leads to."""
+    world = await World.make(sqlite_database)
+    ann = await world.add_user("ann")
+    metrics = {"refused": 2, "data_masking": {"total_redact_count": 3}}
+    for _ in range(3):
+        await add_session(world, ann, reason=EndReason.KILLED, metrics=metrics)
+    page, count = await statements_of(world, wanted, Page(2, count=Count.CAPPED))
+    for statement in (page, count):
+        plan = await explained(sqlite_database, statement)
+        assert any(index in line for line in plan), plan
+
+
 @pytest.mark.parametrize("status", [SessionStatus.OPEN, SessionStatus.READY])
 async def test_what_a_worker_looks_for_at_its_start_is_among_what_is_not_done(
     world: World, ann: Principal, status: SessionStatus

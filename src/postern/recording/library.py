@@ -62,8 +62,9 @@ class Library:
 
     def header(self, session: Session | UUID) -> Header:
         """Of its first segment that can be read. Raises NotFound when there is none, Malformed when none can be."""
-        key = _key(session)
-        rows = Rows(self._stored, key)
+        return self._header(*self._key_and_rows(session))
+
+    def _header(self, key: UUID, rows: Rows) -> Header:
         problem: PosternError | None = None
         for segment in itertools.count(1):
             try:
@@ -85,8 +86,9 @@ class Library:
     def records(self, session: Session | UUID, first: int = 1) -> Iterator[tuple[int, Event | Gap]]:
         """(microseconds since start, event), in order and constant memory, from the segment `first` on; of a live
         session up to now. Where a segment is damaged or missing there is a Gap, and the next one follows."""
-        key = _key(session)
-        rows = Rows(self._stored, key)
+        return self._records(*self._key_and_rows(session), first)
+
+    def _records(self, key: UUID, rows: Rows, first: int) -> Iterator[tuple[int, Event | Gap]]:
         micros, goes_on = 0, False
         for segment in itertools.count(first):
             copy, problem = self._opened(rows, key, segment)
@@ -121,10 +123,10 @@ class Library:
         self, session: Session | UUID, since: int = 0
     ) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
         """As `moments`: each record, and what is to be shown of it."""
-        key = _key(session)
-        protocol = self.header(key).protocol
+        reading = self.reading(session)
+        protocol = reading.header().protocol
         replay = Replay(self._renderers.get(protocol))
-        for micros, event in seek.records(self, key, since, framed=protocol in self._framed):
+        for micros, event in seek.records(reading, since, framed=protocol in self._framed):
             yield micros, event, replay.pieces(event)
 
     def events(self, session: Session | UUID) -> Iterator[tuple[float, Kind, bytes]]:
@@ -136,17 +138,16 @@ class Library:
     def exchanges(self, session: Session | UUID, since: int = 0, output: int = 0) -> Iterator[Exchange]:
         """The session as a timeline; `output` is how many bytes of what was shown are kept of each. Begins as `moments`
         does."""
-        key = _key(session)
-        header = self.header(key)
+        reading = self.reading(session)
+        protocol = reading.header().protocol
         if output:
-            return timeline.exchanges(self.told(key, since), output, in_turn=header.protocol not in self._framed)
-        told = seek.untold(self.records(key, seek.first_segment(self, key, since)))
+            return timeline.exchanges(self.told(session, since), output, in_turn=protocol not in self._framed)
+        told = seek.untold(reading.records(seek.first_segment(reading, since)))
         return timeline.exchanges(told, 0, in_turn=True)
 
     def tail(self, session: Session | UUID, since: int = 0) -> RecordingTail:
         """Of a session that runs, or has ended, or whose recording has not begun. Begins as `moments` does."""
-        key = _key(session)
-        return RecordingTail(self, key, since)
+        return RecordingTail(self.reading(session), self.replay_of, since)
 
     def replay_of(self, protocol: str) -> tuple[Replay, bool]:
         """For a reading of its own; and whether each record of output is whole messages."""
@@ -189,17 +190,16 @@ class Library:
     def operations(self, session: Session | UUID, since: int = 0) -> Iterator[tuple[float, bytes]]:
         """(milliseconds since start, statement text) of everything that was asked. Begins as `moments` does. Raises
         NotFound."""
-        key = _key(session)
-        self.header(key)
-        for micros, event in self.records(key, seek.first_segment(self, key, since)):
+        reading = self.reading(session)
+        reading.header()
+        for micros, event in reading.records(seek.first_segment(reading, since)):
             if isinstance(event, Operation):
                 yield micros / 1000, text_of(event)
 
     def texts(self, session: Session | UUID, without: Set[int] = frozenset()) -> Iterator[tuple[int, list[Piece]]]:
         """What was asked, by segments; those in `without` are not opened, and what cannot be read is left out. Raises
         NotFound when there is no segment at all."""
-        key = session if isinstance(session, UUID) else session.id
-        rows = Rows(self._stored, key)
+        key, rows = self._key_and_rows(session)
         is_there = False
         for segment in itertools.count(1):
             copy = None if segment in without else self._opened(rows, key, segment)[0]
@@ -214,20 +214,13 @@ class Library:
         if not is_there:
             raise NotFound(f"there is no recording of session {key}")
 
-    def open(self, key: UUID, segment: int) -> SegmentReader | None:
-        """None when it is nowhere. Raises Malformed when it cannot be read, Unavailable."""
-        copy, problem = self._opened(Rows(self._stored, key), key, segment)
-        if problem:
-            raise Malformed(problem)
-        return None if copy is None else copy.reader
+    def reading(self, session: Session | UUID) -> Reading:
+        """For looks at several places of it."""
+        return Reading(self, *self._key_and_rows(session))
 
-    def begins(self, key: UUID, segment: int) -> int | None:
-        row = Rows(self._stored, key).find(segment)
-        return None if row is None else (row.begins + 1) * 1000
-
-    def exists(self, key: UUID, segment: int) -> bool:
-        is_here = next(self._paths(key, segment), None) is not None
-        return is_here or Rows(self._stored, key).find(segment) is not None
+    def _key_and_rows(self, session: Session | UUID) -> tuple[UUID, Rows]:
+        key = _key(session)
+        return key, Rows(self._stored, key)
 
     def _opened(self, rows: Rows, key: UUID, segment: int) -> tuple[_Copy | None, str]:
         """As `_open`; what is wrong with it, in words, where it cannot be opened."""
@@ -281,6 +274,39 @@ def _key(session: Session | UUID) -> UUID:
         return session
     require_recording(session)
     return session.id
+
+
+class Reading:
+    """One session while it is read (seek.Segmented): the store is asked once for all that is stored of it, and again
+    only for what is nowhere else."""
+
+    def __init__(self, library: Library, key: UUID, rows: Rows) -> None:
+        self._library = library
+        self._key = key
+        self._rows = rows
+
+    def header(self) -> Header:
+        """As Library.header."""
+        return self._library._header(self._key, self._rows)
+
+    def records(self, first: int = 1) -> Iterator[tuple[int, Event | Gap]]:
+        """As Library.records."""
+        return self._library._records(self._key, self._rows, first)
+
+    def open(self, segment: int) -> SegmentReader | None:
+        """None when it is nowhere. Raises Malformed when it cannot be read, Unavailable."""
+        copy, problem = self._library._opened(self._rows, self._key, segment)
+        if problem:
+            raise Malformed(problem)
+        return None if copy is None else copy.reader
+
+    def begins(self, segment: int) -> int | None:
+        row = self._rows.known(segment)
+        return None if row is None else (row.begins + 1) * 1000
+
+    def exists(self, segment: int) -> bool:
+        is_here = next(self._library._paths(self._key, segment), None) is not None
+        return is_here or self._rows.find(segment) is not None
 
 
 class _Copy:

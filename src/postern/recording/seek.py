@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from typing import Protocol
-from uuid import UUID
 
 from postern.domain.recorded import Kind
 from postern.errors import Malformed
@@ -21,32 +20,32 @@ Record = tuple[int, Event | Gap]
 
 
 class Segmented(Protocol):
-    """A library."""
+    """A session while it is read."""
 
-    def open(self, key: UUID, segment: int) -> SegmentReader | None:
+    def open(self, segment: int) -> SegmentReader | None:
         """None when it is not there. Raises Malformed when its header cannot be read."""
 
-    def exists(self, key: UUID, segment: int) -> bool: ...
+    def exists(self, segment: int) -> bool: ...
 
-    def begins(self, key: UUID, segment: int) -> int | None:
+    def begins(self, segment: int) -> int | None:
         """When its first record was made, in microseconds, or up to a millisecond later; None when only the segment
         itself can tell."""
 
-    def records(self, session: UUID, first: int = 1) -> Iterator[Record]: ...
+    def records(self, first: int = 1) -> Iterator[Record]: ...
 
 
-def records(library: Segmented, key: UUID, since: int, *, framed: bool) -> Iterator[Record]:
+def records(session: Segmented, since: int, *, framed: bool) -> Iterator[Record]:
     """From before `since`, in microseconds, and from a place where rendering can begin."""
-    first = first_segment(library, key, since)
+    first = first_segment(session, since)
     if framed:
-        return library.records(key, first)
-    first = rendering_segment(library, key, first, since)
-    return from_rest(library.records(key, first), first)
+        return session.records(first)
+    first = rendering_segment(session, first, since)
+    return from_rest(session.records(first), first)
 
 
-def rendering_segment(library: Segmented, key: UUID, segment: int, since: int) -> int:
+def rendering_segment(session: Segmented, segment: int, since: int) -> int:
     """The last segment, up to this one, in which rendering can begin before `since`."""
-    while segment > 1 and not _has_rest(library, key, segment, since):
+    while segment > 1 and not _has_rest(session, segment, since):
         segment -= 1
     return segment
 
@@ -57,16 +56,16 @@ def from_rest(found: Iterable[Record], first: int) -> Iterator[Record]:
     return (record for record in found if rest.has_come(record[1]))
 
 
-def first_segment(library: Segmented, key: UUID, since: int) -> int:
+def first_segment(session: Segmented, since: int) -> int:
     """The last segment that begins before `since`; an earlier one where damage is in the way of knowing."""
     low, step = 1, 1
-    while _begins_before(library, key, low + step, since):
+    while _begins_before(session, low + step, since):
         low += step
         step *= 2
     high = low + step  # does not begin before, or cannot be read
     while high - low > 1:
         middle = (low + high) // 2
-        if _begins_before(library, key, middle, since):
+        if _begins_before(session, middle, since):
             low = middle
         else:
             high = middle
@@ -94,10 +93,10 @@ class Rest:
         return self._come
 
 
-def _has_rest(library: Segmented, key: UUID, segment: int, since: int) -> bool:
+def _has_rest(session: Segmented, segment: int, since: int) -> bool:
     rest = Rest(segment)
     try:
-        reader = library.open(key, segment)
+        reader = session.open(segment)
     except Malformed:
         return False
     if reader is None:
@@ -111,12 +110,12 @@ def _has_rest(library: Segmented, key: UUID, segment: int, since: int) -> bool:
     return False
 
 
-def _begins_before(library: Segmented, key: UUID, segment: int, since: int) -> bool:
-    begins = library.begins(key, segment)
+def _begins_before(session: Segmented, segment: int, since: int) -> bool:
+    begins = session.begins(segment)
     if begins is not None:
         return begins < since
     try:
-        reader = library.open(key, segment)
+        reader = session.open(segment)
     except Malformed:
         return False
     if reader is None:

@@ -37,11 +37,19 @@ class Rows:
         self._stored = stored
         self._session_id = session_id
         self._rows: dict[int, Segment] = {}
+        self._asked = False
 
     def find(self, number: int) -> Segment | None:
         if number not in self._rows and self._stored is not None:
+            self._asked = True
             self._rows = {row.number: row for row in self._stored.segments(self._session_id)}
         return self._rows.get(number)
+
+    def known(self, number: int) -> Segment | None:
+        """Asks the store once."""
+        if self._asked:
+            return self._rows.get(number)
+        return self.find(number)
 
     def beyond(self, number: int) -> bool:
         """Whether there is a later one, as far as is known."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Protocol
-from uuid import UUID
+from collections.abc import Callable
 from zlib import crc32
 
 from postern.domain.recorded import Kind, Moment, Tail
@@ -26,14 +25,12 @@ _READ = 256 * 1024  # bytes
 _PATIENCE = 2.0  # seconds in which what cannot be read may still become whole
 
 
-class Watched(seek.Segmented, Protocol):
-    def replay_of(self, protocol: str) -> tuple[Replay, bool]: ...
-
-
 class RecordingTail(Tail):
-    def __init__(self, library: Watched, key: UUID, since: int) -> None:
-        self._library = library
-        self._key = key
+    """`replay_of` as Library has it."""
+
+    def __init__(self, session: seek.Segmented, replay_of: Callable[[str], tuple[Replay, bool]], since: int) -> None:
+        self._session = session
+        self._replay_of = replay_of
         self._since = since
         self._segment = 0
         self._source: _Growing | _Whole | None = None
@@ -109,13 +106,13 @@ class RecordingTail(Tail):
     def _open(self) -> tuple[int, Event | Gap, int] | None:
         """The next segment, once it is there; a Gap when it will not be."""
         if self._segment == 0:
-            self._segment = seek.first_segment(self._library, self._key, self._since)
+            self._segment = seek.first_segment(self._session, self._since)
         try:
-            reader = self._library.open(self._key, self._segment)
+            reader = self._session.open(self._segment)
         except Malformed as error:  # its header may be on its way
             return self._give_up(error.message) if self._is_stuck() else None
         if reader is None:
-            is_missing = self._library.exists(self._key, self._segment + 1) and self._is_stuck()
+            is_missing = self._session.exists(self._segment + 1) and self._is_stuck()
             return self._give_up("it is missing") if is_missing else None
         self._stuck = None
         if self._replay is None and not self._begin(reader.header):
@@ -126,10 +123,10 @@ class RecordingTail(Tail):
 
     def _begin(self, header: Header) -> bool:
         """Whether rendering begins in this segment; False when it is an earlier one."""
-        self._replay, framed = self._library.replay_of(header.protocol)
+        self._replay, framed = self._replay_of(header.protocol)
         if framed:
             return True
-        first = seek.rendering_segment(self._library, self._key, self._segment, self._since)
+        first = seek.rendering_segment(self._session, self._segment, self._since)
         self._rest = seek.Rest(first)
         self._segment, before = first, self._segment
         return first == before
@@ -137,7 +134,7 @@ class RecordingTail(Tail):
     def _after_the_last(self) -> tuple[int, Event | Gap, int] | None:
         """A segment without its End: it is written still, or was cut."""
         assert self._source is not None
-        if not self._source.is_whole and not self._library.exists(self._key, self._segment + 1):
+        if not self._source.is_whole and not self._session.exists(self._segment + 1):
             return None
         if not self._is_stuck():
             return None

@@ -50,9 +50,9 @@ async def _run(settings: Settings, environ: Mapping[str, str]) -> None:
             await supervisor.start(replace(_child("demo", outlives=True), without=masters.variables(settings)))
         is_first = not first_run_file(settings).exists()
         await supervisor.run_once(_child("prepare"))
-        workers = [f"w{number}" for number in range(1, settings.workers + 1)]
-        workers_of_it = (_child(name, "worker", "--name", name) for name in workers)
-        await supervisor.start(_child("api"), _child("archivist"), *workers_of_it)
+        names = [f"w{number}" for number in range(1, settings.workers + 1)]
+        workers = (_child(name, "worker", "--name", name) for name in names)
+        await supervisor.start(_child("api"), _child("archivist"), *workers)
         click.echo(_banner(settings, is_first))
         await supervisor.wait()
 

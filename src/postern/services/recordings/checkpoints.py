@@ -12,9 +12,10 @@ from uuid import UUID
 from postern.domain.ledger import AnchorState, Checkpoint, Kind, LedgerKey
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
-from postern.errors import Conflict, Denied, PosternError, Unavailable
+from postern.errors import Conflict, PosternError, Unavailable
 from postern.proof.checkpoints import line_of, new_key, signed
 from postern.proof.ledger import Writer
+from postern.services.identity.users import require_admin, require_reader
 from postern.services.recordings.ledger import Ledger
 from postern.services.server.trail import changed
 from postern.store.ports import Clock
@@ -22,6 +23,7 @@ from postern.store.ports.ledger import Anchor, CheckpointStore, LedgerKeyStore
 
 log = logging.getLogger(__name__)
 
+PROOF = "the ledger and what proves it"  # that only who sees all may see
 AT_ONCE = 50  # checkpoints that are brought to anchors in one round
 PATIENCE = 15.0  # seconds that who asks for a checkpoint waits for anchors
 _TRIES = 20
@@ -56,19 +58,19 @@ class Checkpoints:
 
     async def find(self, principal: Principal, page: Page) -> Listed[tuple[Checkpoint, list[AnchorState]]]:
         """Newest first, each with its anchors. Raises Denied."""
-        require_all(principal)
+        require_reader(principal, PROOF)
         return await self._store.find(principal.org_id, page)
 
     async def keys(self, principal: Principal) -> list[LedgerKey]:
         """Newest first. Raises Denied."""
-        require_all(principal)
+        require_reader(principal, PROOF)
         await self.signing(principal.org_id)
         return await self._keys.all(principal.org_id)
 
     async def make(self, principal: Principal) -> Checkpoint:
         """Over all that is in the ledger now, brought to the anchors at once. Raises Denied, Conflict when there is
         nothing in the ledger."""
-        _require_admin(principal)
+        require_admin(principal, "make checkpoints and change the key that signs them")
         await self._ledger.write()
         made = await self.sign(principal.org_id)
         if made is None:
@@ -83,7 +85,7 @@ class Checkpoints:
 
     async def rotate(self, principal: Principal) -> LedgerKey:
         """Another key signs from now on; the one before introduces it. Raises Denied, Unavailable."""
-        _require_admin(principal)
+        require_admin(principal, "make checkpoints and change the key that signs them")
         old = await self.signing(principal.org_id)
         for _ in range(_TRIES):
             now = self._now()
@@ -147,14 +149,3 @@ class Checkpoints:
             self._shown.add(found[0].id)
             log.info("the ledger of organisation %s is signed by the key %s", org_id, found[0].id)
         return found[0]
-
-
-def require_all(principal: Principal) -> None:
-    """Raises Denied."""
-    if not principal.sees_all:
-        raise Denied("only administrators and auditors may see the ledger and what proves it")
-
-
-def _require_admin(principal: Principal) -> None:
-    if not principal.is_admin:
-        raise Denied("only administrators may make checkpoints and change the key that signs them")

@@ -21,7 +21,8 @@ from postern.proof.package import Manifest, segment_name
 from postern.proof.sessions import Listed
 from postern.proof.sessions import line_of as session_line
 from postern.proof.writing import PackageWriter
-from postern.services.recordings.checkpoints import Checkpoints, require_all
+from postern.services.identity.users import require_reader
+from postern.services.recordings.checkpoints import PROOF, Checkpoints
 from postern.services.recordings.ledger import Ledger
 from postern.store.ports import Clock
 from postern.store.ports.ledger import Copies, ProofStore
@@ -47,7 +48,7 @@ class Exports:
         """The sessions that began from `since` to `until`, both included, with the part of the ledger that proves them.
         It begins with a checkpoint, so that all that can be proven is. Raises Denied, Invalid, and Conflict when there
         is nothing in the ledger."""
-        require_all(principal)
+        require_reader(principal, PROOF)
         if since is not None and until is not None and since > until:
             raise Invalid("until: must not be before since", field="until")
         org_id = principal.org_id

@@ -16,7 +16,7 @@ from postern.store.ports.telling import ENDED, OPENED, Pending
 MAX_SCRIPT = 10_000  # characters that an event has of a script
 MAX_BODY = 100_000  # bytes of an audit entry's event; a larger one goes without what changed
 _NAMESPACE = UUID("6f4f9f0e-5d59-4a51-9c52-6b7a3f9f7d11")  # of identifiers of events
-_KILLED = frozenset({EndReason.KILLED, EndReason.REVOKED})
+KILLED = frozenset({EndReason.KILLED, EndReason.REVOKED})
 
 
 def of_session(one: Pending, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
@@ -28,7 +28,7 @@ def of_session(one: Pending, sinks: Iterable[SinkOutline]) -> Iterator[NewDelive
     if one.bits & ENDED:
         ended = session.end_date or session.start_date
         found.append((EventKind.SESSION_ENDED, ended))
-        if one.end_reason in _KILLED:
+        if one.end_reason in KILLED:
             found.append((EventKind.SESSION_KILLED, ended))
         if session.metrics.get("refused"):
             found.append((EventKind.SESSION_REFUSED, ended))

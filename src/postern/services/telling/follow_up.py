@@ -19,7 +19,7 @@ from postern.errors import Conflict
 from postern.services.identity.users import require_admin
 from postern.services.leases import Lease
 from postern.services.server.trail import changed
-from postern.services.telling.events import of_entry, of_session
+from postern.services.telling.events import KILLED, of_entry, of_session
 from postern.store.ports import AuditEntry, Clock
 from postern.store.ports.recordings import LeaseStore
 from postern.store.ports.telling import (
@@ -46,7 +46,6 @@ MAX_INFO_TYPES = 64  # of one session; there are fewer detectors
 _FAILED = frozenset(
     {EndReason.FAILED, EndReason.PROTOCOL_VIOLATION, EndReason.RECORDING_FAILED, EndReason.GATEWAY_CRASHED}
 )
-_KILLED = frozenset({EndReason.KILLED, EndReason.REVOKED})
 
 
 class FollowUp:
@@ -120,7 +119,7 @@ def counted(one: Pending) -> Iterator[tuple[CountKey, Counts]]:
     whole = Counts(
         sessions=1,
         failed=int(one.end_reason in _FAILED),
-        killed=int(one.end_reason in _KILLED),
+        killed=int(one.end_reason in KILLED),
         operations=_number(metrics.get("operations")),
         refused=_number(metrics.get("refused")),
         masked=sum(types.values()),

@@ -81,8 +81,10 @@ def _total(
         last = _bound(connection, [*ways.lead, *within], None)
     if last is not None:
         conditions.append(_place() >= _at(last))
-    some = select(sessions.c.id).where(*conditions).limit(COUNT_CAP + 1).subquery()
-    found = connection.execute(select(func.count()).select_from(some)).scalar_one()
+    some = select(sessions.c.id).where(*conditions).limit(COUNT_CAP + 1)
+    if connection.dialect.name == "sqlite":
+        some = some.order_by(*_ORDER)  # else it takes any index of the organisation, not the one of what leads
+    found = connection.execute(select(func.count()).select_from(some.subquery())).scalar_one()
     return min(found, COUNT_CAP), found > COUNT_CAP or last is not None
 
 
