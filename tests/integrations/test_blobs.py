@@ -146,6 +146,15 @@ async def test_nothing_outside_of_the_prefix_is_deleted(blobs: ObjectBlobs, stor
     assert storage.client.get_object(Bucket=BUCKET, Key="outside")["Body"].read() == b"not ours"
 
 
+@pytest.mark.parametrize("key", ["../x", "a/../../x", "/x"])
+def test_attack_a_key_that_leads_out_of_the_prefix_is_not_found(blobs: ObjectBlobs, key: str) -> None:
+    """Keys come from the store: who can write there must not end the verification of all others by one."""
+    with pytest.raises(NotFound):
+        blobs.size(key)
+    with pytest.raises(NotFound):
+        blobs.read(key, 0, 10)
+
+
 async def test_a_bucket_that_is_not_there_is_no_lost_file(
     blobs: ObjectBlobs, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

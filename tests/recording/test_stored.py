@@ -95,7 +95,7 @@ async def test_it_begins_at_a_time_without_opening_what_is_before(made: Made, bl
         asked.append(session)
         return rows
 
-    reading = Library(made.home, {}, stored=Stored(rows_of, blobs)).reading(made.id)
+    reading = Library(made.home, {}, stored=Stored(rows_of, blobs, KEYS)).reading(made.id)
     first = seek.first_segment(reading, 3_500_000)
     assert (first, blobs.reads) == (4, [])
     assert len(asked) == 3, "once for all that is stored, and for each of 8 and 6, which might be there by now"

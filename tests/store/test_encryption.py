@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
+import hmac
 import os
 import stat
 import time
@@ -18,7 +19,7 @@ from sqlalchemy import insert, select, update
 from tests.support.world import World
 
 from postern.domain.secret import Secret
-from postern.errors import Misconfigured
+from postern.errors import Malformed, Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster, environment_key, file_key, make_file_key
 from postern.store.ports import DataKey
@@ -263,3 +264,31 @@ def test_a_key_of_the_environment_that_cannot_be_used_is_refused_without_being_s
 def test_the_id_of_a_master_key_says_which_and_shows_nothing_of_it() -> None:
     assert LocalMaster(KEY).id == LocalMaster(KEY).id != LocalMaster(os.urandom(32)).id
     assert KEY.hex() not in LocalMaster(KEY).id
+
+
+async def test_keys_are_derived_of_the_data_key_in_use_and_of_retired_ones(database: Database) -> None:
+    encryption, org_id = opened(database), await organisation(database, "here")
+    first = await encryption.in_use(org_id)
+    derived = encryption.derived(first, org_id, salt=b"salt", info=b"info")
+    [row] = await SqlDataKeys(database).all()
+    material = LocalMaster(KEY).unwrap(row.wrapped, row.context)
+    assert row.id == first
+    extracted = hmac.digest(b"salt", material, "sha256")
+    assert derived == hmac.digest(extracted, b"info\x01", "sha256")
+    assert derived != encryption.derived(first, org_id, salt=b"other", info=b"info")
+    assert derived != encryption.derived(first, org_id, salt=b"salt", info=b"other")
+    await encryption.renew(org_id)
+    assert await encryption.in_use(org_id) != first
+    assert encryption.derived(first, org_id, salt=b"salt", info=b"info") == derived
+    other = opened(database)
+    assert other.derived(first, org_id, salt=b"salt", info=b"info") is None
+    await other.load()
+    assert other.derived(first, org_id, salt=b"salt", info=b"info") == derived
+
+
+async def test_attack_a_key_is_not_derived_for_another_organisation(database: Database) -> None:
+    encryption = opened(database)
+    here, there = await organisation(database, "here"), await organisation(database, "there")
+    key = await encryption.in_use(here)
+    with pytest.raises(Malformed, match="another organisation"):
+        encryption.derived(key, there, salt=b"salt", info=b"info")

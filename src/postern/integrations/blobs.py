@@ -81,6 +81,7 @@ class ObjectBlobs:
             raise self._unavailable(error) from None
 
     def size(self, key: str) -> int:
+        self._check(key)
         try:
             return int(obstore.head(self._reads, key)["size"])
         except FileNotFoundError:
@@ -89,6 +90,7 @@ class ObjectBlobs:
             raise self._unavailable(error) from None
 
     def read(self, key: str, start: int, length: int) -> bytes:
+        self._check(key)
         try:
             return bytes(obstore.get_range(self._reads, key, start=start, length=length))
         except FileNotFoundError:
@@ -97,6 +99,11 @@ class ObjectBlobs:
             if start > 0 and start >= self.size(key):
                 return b""  # which stores call an error
             raise self._unavailable(error) from None
+
+    def _check(self, key: str) -> None:
+        """What no key of ours can be is not there. Raises NotFound: the library would call the whole store unusable."""
+        if key.startswith("/") or ".." in key.split("/"):
+            raise NotFound(f"{key} is not in {self.name}")
 
     def _unavailable(self, error: Exception) -> Unavailable:
         """Without what follows a `?`: a signature may."""
