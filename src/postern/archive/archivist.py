@@ -19,6 +19,7 @@ from uuid import UUID
 from postern.archive.plan import Sealed, Step, by_session, next_step, row_of
 from postern.archive.survey import Survey, Text, survey
 from postern.domain.segment import Segment
+from postern.domain.tracing import NO_SPAN, NO_TRACER, Attributes, SpanKind, Tracer, part, within
 from postern.errors import Conflict, PosternError, Unavailable
 from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
 from postern.recording.stored import open_blob
@@ -63,6 +64,7 @@ class Archivist:
         index: Index = no_index,
         pause: float = PAUSE,
         clock: Callable[[], float] = time.time,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         self._home = home
         self._blobs = blobs
@@ -70,6 +72,7 @@ class Archivist:
         self._index = index
         self._pause = pause
         self._clock = clock  # what the files' own times are of
+        self._tracer = tracer
         self._aside: dict[Path, float] = {}  # when each is tried again
         self._trouble_since: float | None = None
 
@@ -90,8 +93,13 @@ class Archivist:
         now = self._clock()
         self._aside = {path: until for path, until in self._aside.items() if until > now}
         done.set_aside = len(self._aside)
-        sessions = iter(by_session(await asyncio.to_thread(self._look)))
-        await asyncio.gather(*(self._lane(sessions, done) for _ in range(LANES)))
+        found = by_session(await asyncio.to_thread(self._look))
+        with within(self._tracer.start("archive.round") if found else NO_SPAN) as span:
+            sessions = iter(found)
+            await asyncio.gather(*(self._lane(sessions, done) for _ in range(LANES)))
+            span.set({"postern.segments.stored": done.stored, "postern.segments.waiting": done.waiting})
+            if done.trouble:
+                span.fail("Unavailable")
         return done
 
     def _look(self) -> list[Path]:
@@ -150,7 +158,10 @@ class Archivist:
         row = row_of(sealed, told, rows, *origin, datetime.now(UTC))
         await self._index(sealed.session, sealed.number, told.texts)
         size = (await asyncio.to_thread(sealed.path.stat)).st_size
-        if not await self._put(row.place, sealed.path):
+        facts: Attributes = {"postern.session.id": str(sealed.session), "postern.segment": sealed.number}
+        with part("blob.put", SpanKind.CLIENT, facts):
+            is_new = await self._put(row.place, sealed.path)
+        if not is_new:
             size = await asyncio.to_thread(self._same, sealed, told, row.place)
         row = replace(row, stored_size=size)
         if not await self._segments.add(row):

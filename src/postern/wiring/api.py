@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from postern.api.app import create_app
 from postern.api.control.server import ControlServer
 from postern.api.info import ServerInfo
 from postern.domain.server import Endpoint
+from postern.domain.tracing import NO_TRACER, Tracer
 from postern.integrations.identity.addresses import networks_of
 from postern.integrations.sinks.senders import Senders
 from postern.metrics.meters import Meters
@@ -28,13 +30,16 @@ from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
 from postern.wiring.app import App, now, open_app
 from postern.wiring.metrics import telling
+from postern.wiring.tracing import tracing
 
 GRACE = 3  # seconds that requests have to end when the gateway stops
 
 
 def run(settings: Settings) -> None:
     """Blocks until SIGTERM."""
-    uvloop.run(_serve(settings))
+    meters = Meters()
+    with tracing(os.environ, "api", meters) as tracer:
+        uvloop.run(_serve(settings, meters, tracer))
 
 
 def build_api(settings: Settings, app: App) -> FastAPI:
@@ -61,10 +66,11 @@ def build_control(settings: Settings, app: App) -> ControlServer:
     )
 
 
-def build_sending(settings: Settings, app: App) -> Sending:
+def build_sending(settings: Settings, app: App, tracer: Tracer = NO_TRACER) -> Sending:
     """Raises Misconfigured."""
     networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
-    return Sending(app.stores.deliveries, app.stores.leases, Senders(socket.gethostname(), networks), now)
+    senders = Senders(socket.gethostname(), networks, tracer=tracer)
+    return Sending(app.stores.deliveries, app.stores.leases, senders, now)
 
 
 def _tunnel_url(settings: Settings) -> str:
@@ -79,11 +85,11 @@ def _limits(settings: Settings) -> HttpLimits:
     )
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
-        served, meters = build_api(settings, app), Meters()
-        served.state.meters = meters
+        served = build_api(settings, app)
+        served.state.meters, served.state.tracer = meters, tracer
         config = uvicorn.Config(
             served,
             host=settings.host,
@@ -110,7 +116,7 @@ async def _serve(settings: Settings) -> None:
         app.services.checkpoints.anchors()  # what is wrong with them is told before anybody is served
         control = build_control(settings, app)
         await control.start()
-        sending = build_sending(settings, app)
+        sending = build_sending(settings, app, tracer)
         made = app.services
         work = (made.upkeep.forever(), made.keeper.forever(), made.follow_up.forever(), sending.forever())
         background = [asyncio.create_task(each) for each in work]

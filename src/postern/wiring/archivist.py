@@ -10,6 +10,8 @@ import time
 from pathlib import Path
 
 from postern.archive.archivist import Archivist, Index, no_index
+from postern.domain.tracing import NO_TRACER, Tracer
+from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.recording.space import free_bytes
 from postern.settings import Settings
@@ -18,6 +20,7 @@ from postern.store.ports import SegmentStore
 from postern.store.sql.segments import SqlSegments
 from postern.wiring import paths
 from postern.wiring.blobs import open_blobs
+from postern.wiring.tracing import tracing
 
 HEARTBEAT = 5.0  # seconds
 LATE = 120.0  # seconds without a heart-beat after which it is missed
@@ -27,18 +30,22 @@ _NICENESS = 5  # whoever waits for an answer goes first
 def run(settings: Settings) -> None:
     """Ends on SIGTERM or SIGINT. Raises Misconfigured."""
     os.nice(_NICENESS)
-    asyncio.run(_serve(settings))
+    meters = Meters()
+    with tracing(os.environ, "archivist", meters) as tracer:
+        asyncio.run(_serve(settings, meters, tracer))
 
 
-def build_archivist(settings: Settings, segments: SegmentStore, index: Index = no_index) -> Archivist:
+def build_archivist(
+    settings: Settings, segments: SegmentStore, index: Index = no_index, tracer: Tracer = NO_TRACER
+) -> Archivist:
     """Raises Misconfigured."""
-    return Archivist(settings.home, open_blobs(settings), segments, index=index)
+    return Archivist(settings.home, open_blobs(settings), segments, index=index, tracer=tracer)
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     database = Database(settings.url)
     try:
-        archivist = build_archivist(settings, SqlSegments(database))
+        archivist = build_archivist(settings, SqlSegments(database), tracer=tracer)
         work = [asyncio.create_task(archivist.forever()), asyncio.create_task(_beat(paths.archivist_beat(settings)))]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

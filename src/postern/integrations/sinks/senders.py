@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from postern.domain.sink import Delivery, Sink, SinkKind
+from postern.domain.tracing import NO_TRACER, Attributes, SpanKind, Tracer, within
 from postern.integrations.identity.addresses import Network
 from postern.integrations.identity.fetch import Resolve, resolve
 from postern.integrations.sinks.otlp import OtlpSender
@@ -15,7 +16,15 @@ from postern.integrations.sinks.webhook import WebhookSender
 
 
 class Senders:
-    def __init__(self, host: str, allowed: tuple[Network, ...] = (), *, resolver: Resolve = resolve) -> None:
+    def __init__(
+        self,
+        host: str,
+        allowed: tuple[Network, ...] = (),
+        *,
+        resolver: Resolve = resolve,
+        tracer: Tracer = NO_TRACER,
+    ) -> None:
+        self._tracer = tracer
         self._receivers = Receivers(allowed, resolver=resolver)
         self._by_kind: dict[SinkKind, WebhookSender | SyslogSender | OtlpSender] = {
             SinkKind.WEBHOOK: WebhookSender(self._receivers),
@@ -25,7 +34,13 @@ class Senders:
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
         """Raises as services.telling.sending.Sender says."""
-        await self._by_kind[sink.kind].send(sink, deliveries, now)
+        facts: Attributes = {
+            "postern.sink.id": str(sink.id),
+            "postern.sink.kind": str(sink.kind),
+            "postern.events": len(deliveries),
+        }
+        with within(self._tracer.start("sink.deliver", SpanKind.CLIENT, facts)):
+            await self._by_kind[sink.kind].send(sink, deliveries, now)
 
     async def close(self) -> None:
         await self._receivers.close()
