@@ -32,6 +32,7 @@ METRICS: dict[str, Metric] = {
     "postern_api_requests": Metric("counter", "Requests to the API.", ("method", "route", "status")),
     "postern_api_request_seconds": Metric("histogram", "How long they took.", ("method",)),
     "postern_store_seconds": Metric("histogram", "How long the store took for a statement or transaction."),
+    "postern_spans_dropped": Metric("counter", "Spans of traces that the collector did not take, or that did not fit."),
     "postern_event_loop_lag_seconds": Metric("histogram", "How late a process comes to what is due."),
     "postern_process_up": Metric("gauge", "Whether a process of this machine answers."),
     "postern_spool_bytes": Metric("gauge", "Recordings being written, of this machine."),

@@ -95,7 +95,7 @@ class _OtlpSpan:
 
     @property
     def is_recorded(self) -> bool:
-        return self._span.is_recording()
+        return bool(self._span.get_span_context().trace_flags.sampled)
 
     @property
     def trace_id(self) -> str:
