@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from enum import StrEnum
 from typing import Protocol
@@ -107,6 +107,7 @@ class _NoTracer:
 NO_SPAN: Span = _NoSpan()
 NO_TRACER: Tracer = _NoTracer()
 
+_UNTRACED = nullcontext(NO_SPAN)
 _current: ContextVar[Span] = ContextVar("postern_span", default=NO_SPAN)
 
 
@@ -120,12 +121,13 @@ def make_current(span: Span) -> None:
     _current.set(span)
 
 
-@contextmanager
-def within(span: Span) -> Iterator[Span]:
+def within(span: Span) -> AbstractContextManager[Span]:
     """The block is what the span is about: it ends with it, and has failed when that raises."""
-    if span is NO_SPAN:
-        yield span
-        return
+    return _UNTRACED if span is NO_SPAN else _within(span)
+
+
+@contextmanager
+def _within(span: Span) -> Iterator[Span]:
     token = _current.set(span)
     try:
         yield span
@@ -137,11 +139,11 @@ def within(span: Span) -> Iterator[Span]:
         span.end()
 
 
-@contextmanager
-def part(name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Attributes = _NOTHING) -> Iterator[Span]:
+def part(
+    name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Attributes = _NOTHING
+) -> AbstractContextManager[Span]:
     """The block as a part of what this task is doing."""
-    with within(_current.get().child(name, kind, attributes)) as span:
-        yield span
+    return within(_current.get().child(name, kind, attributes))
 
 
 def carried() -> dict[str, str]:

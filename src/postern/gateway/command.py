@@ -43,6 +43,7 @@ class CommandGate:
             with session_span(self._engine.tracer, Verb.CONNECT):
                 return await self._open(stream, principal, connection, start, since=since)
         except PosternError as error:
+            self._engine.turned_away(error)
             log.info("client %s was turned away: %s", stream.peer, error.message)
             stream.write(said(error.message, terminal=start.terminal is not None) + m.exit_frame(m.ENDED))
             return None

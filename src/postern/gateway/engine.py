@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session, Verb
 from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
-from postern.errors import RecordingFailed, Unavailable
+from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.gateway.opening import EndedEarly, Opening
 from postern.gateway.traces import about, over
@@ -55,8 +55,15 @@ class SessionRecording(Protocol):
 Count = Callable[..., None]  # (metric, *labels, by=…), see metrics.meters.Meters.count
 
 
+Observe = Callable[..., None]  # (metric, seconds, *labels)
+
+
 def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
     """Where nobody watches."""
+
+
+def _unobserved(_name: str, _seconds: float, *_labels: str) -> None:
+    """The same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +74,7 @@ class Parts:
     recording: Callable[[UUID, Permit, datetime], SessionRecording]
     wire: Callable[[Permit, Start, Mapping[str, str]], Wire]  # with what the target said at login
     count: Count = _uncounted
+    observe: Observe = _unobserved
     tracer: Tracer = NO_TRACER
 
 
@@ -99,8 +107,15 @@ class Engine:
 
     async def dial(self, opening: Opening, permit: Permit, start: Start, *, since: int) -> Target:
         """Raises what dialling raises, and EndedEarly."""
+        began = time.monotonic()
         with self.links.dialling(opening, permit, since=since), part("session.dial", SpanKind.CLIENT):
-            return await self._dialer.dial(permit, start, opening.session_id)
+            target = await self._dialer.dial(permit, start, opening.session_id)
+        self._parts.observe("postern_target_open_seconds", time.monotonic() - began, str(permit.verb))
+        return target
+
+    def turned_away(self, error: PosternError) -> None:
+        """A client got no session: counted by the class of the error, of which there are few."""
+        self._parts.count("postern_clients_turned_away", type(error).__name__)
 
     async def open(
         self,

@@ -125,6 +125,7 @@ class Executions:
             await self._engine.close(opened, end.reason, exit_code=1)
             return
         except PosternError as error:
+            self._engine.turned_away(error)
             opened.recording.record([Note(f"the target cannot be used: {error.message}")], 0)
             await self._engine.close(opened, EndReason.FAILED, exit_code=1)
             return

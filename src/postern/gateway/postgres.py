@@ -56,6 +56,7 @@ class PostgresGate:
                 permit = await decided(self._access.admit(grant, source=stream.peer))
                 return await self._open(stream, startup, permit, own_name=grant.username, since=since)
         except PosternError as error:
+            self._engine.turned_away(error)
             _turn_away(stream, error)
             return None
 
@@ -72,6 +73,7 @@ class PostgresGate:
                 asking = self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=stream.peer)
                 return await self._open(stream, startup, await decided(asking), own_name=startup.user, since=since)
         except PosternError as error:
+            self._engine.turned_away(error)
             _turn_away(stream, error)
             return None
 

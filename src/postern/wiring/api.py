@@ -66,10 +66,10 @@ def build_control(settings: Settings, app: App) -> ControlServer:
     )
 
 
-def build_sending(settings: Settings, app: App, tracer: Tracer = NO_TRACER) -> Sending:
+def build_sending(settings: Settings, app: App, tracer: Tracer = NO_TRACER, meters: Meters | None = None) -> Sending:
     """Raises Misconfigured."""
     networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
-    senders = Senders(socket.gethostname(), networks, tracer=tracer)
+    senders = Senders(socket.gethostname(), networks, tracer=tracer, count=(meters or Meters()).count)
     return Sending(app.stores.deliveries, app.stores.leases, senders, now)
 
 
@@ -116,7 +116,7 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
         app.services.checkpoints.anchors()  # what is wrong with them is told before anybody is served
         control = build_control(settings, app)
         await control.start()
-        sending = build_sending(settings, app, tracer)
+        sending = build_sending(settings, app, tracer, meters)
         made = app.services
         work = (made.upkeep.forever(), made.keeper.forever(), made.follow_up.forever(), sending.forever())
         background = [asyncio.create_task(each) for each in work]

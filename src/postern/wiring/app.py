@@ -29,6 +29,7 @@ from postern.store.encryption import Encryption
 from postern.store.journal import FileJournal
 from postern.store.ports import Signals, Topic
 from postern.store.sql import SqlStores
+from postern.store.sql.backlog import SqlBacklog
 from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
 from postern.wiring.archivist import trouble_with_recordings
@@ -77,7 +78,11 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             now,
             compiles=compiles,
             enforceable=ENFORCEABLE,
-            machine=replace(machine_of(settings), provider=Providers(openid, saml)),
+            machine=replace(
+                machine_of(settings),
+                provider=Providers(openid, saml),
+                metrics=functools.partial(gathered, settings.home, SqlBacklog(database).look),
+            ),
             openid=openid,
             saml=saml,
         )
@@ -104,8 +109,8 @@ def machine_of(settings: Settings) -> Machine:
         journal=FileJournal(paths.logs_folder(settings)),
         anchors=lambda: anchors(settings),
         copies=FileCopies(paths.recordings_folder(settings)),
+        metrics_token=settings.metrics_token,
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
-        metrics=functools.partial(gathered, settings.home),
     )
 
 

@@ -20,6 +20,7 @@ from postern.store.ports import SegmentStore
 from postern.store.sql.segments import SqlSegments
 from postern.wiring import paths
 from postern.wiring.blobs import open_blobs
+from postern.wiring.metrics import rounds, telling
 from postern.wiring.tracing import tracing
 
 HEARTBEAT = 5.0  # seconds
@@ -46,13 +47,17 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     database = Database(settings.url)
     try:
         archivist = build_archivist(settings, SqlSegments(database), tracer=tracer)
-        work = [asyncio.create_task(archivist.forever()), asyncio.create_task(_beat(paths.archivist_beat(settings)))]
+        work = [
+            asyncio.create_task(archivist.forever(rounds(meters))),
+            asyncio.create_task(_beat(paths.archivist_beat(settings))),
+        ]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _cancel, work)
         announce_ready()
         try:
-            await asyncio.gather(*work)
+            async with telling(settings, meters, database, "archivist"):
+                await asyncio.gather(*work)
         except asyncio.CancelledError:
             _cancel(work)
             await asyncio.gather(*work, return_exceptions=True)

@@ -163,7 +163,9 @@ def build_worker(
     tunnels = Tunnels(wait=AGENT_WAIT)
     agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
     wired = functools.partial(wire, settings)
-    parts = Parts(pipeline=pipeline, recording=recording, wire=wired, count=meters.count, tracer=tracer)
+    parts = Parts(
+        pipeline=pipeline, recording=recording, wire=wired, count=meters.count, observe=meters.observe, tracer=tracer
+    )
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
     gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine)
@@ -172,11 +174,11 @@ def build_worker(
         most=settings.max_handshakes,
         most_per_address=settings.max_handshakes_per_address,
     )
-    _sample(meters, links, tunnels, logins)
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
         str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
     )
+    _sample(meters, links, tunnels, logins, door)
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,
@@ -195,7 +197,7 @@ def build_worker(
     )
 
 
-def _sample(meters: Meters, links: LiveLinks, tunnels: Tunnels, logins: Logins) -> None:
+def _sample(meters: Meters, links: LiveLinks, tunnels: Tunnels, logins: Logins, door: TunnelDoor) -> None:
     """What is known anyway, and looked at when somebody asks."""
     meters.sample("postern_sessions_open", lambda: links.running)
     meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.CLIENT), "client")
@@ -203,6 +205,7 @@ def _sample(meters: Meters, links: LiveLinks, tunnels: Tunnels, logins: Logins) 
     meters.sample("postern_logins_begun", lambda: logins.begun)
     meters.sample("postern_logins_succeeded", lambda: logins.succeeded)
     meters.sample("postern_agents_connected", lambda: len(tunnels.agents))
+    meters.sample("postern_tunnels_open", lambda: door.tunnels)
     meters.sample("postern_tunnel_streams", lambda: tunnels.streams)
 
 

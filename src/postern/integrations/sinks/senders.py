@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from postern.domain.sink import Delivery, Sink, SinkKind
@@ -14,6 +14,12 @@ from postern.integrations.sinks.receivers import Receivers
 from postern.integrations.sinks.syslog import SyslogSender
 from postern.integrations.sinks.webhook import WebhookSender
 
+Count = Callable[..., None]
+
+
+def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
+    """Where nobody watches."""
+
 
 class Senders:
     def __init__(
@@ -23,8 +29,11 @@ class Senders:
         *,
         resolver: Resolve = resolve,
         tracer: Tracer = NO_TRACER,
+        count: Count = _uncounted,
     ) -> None:
+        """`count` is told (metric, kind, outcome, by=events)."""
         self._tracer = tracer
+        self._count = count
         self._receivers = Receivers(allowed, resolver=resolver)
         self._by_kind: dict[SinkKind, WebhookSender | SyslogSender | OtlpSender] = {
             SinkKind.WEBHOOK: WebhookSender(self._receivers),
@@ -40,7 +49,12 @@ class Senders:
             "postern.events": len(deliveries),
         }
         with within(self._tracer.start("sink.deliver", SpanKind.CLIENT, facts)):
-            await self._by_kind[sink.kind].send(sink, deliveries, now)
+            outcome = "failed"
+            try:
+                await self._by_kind[sink.kind].send(sink, deliveries, now)
+                outcome = "delivered"
+            finally:
+                self._count("postern_sink_deliveries", str(sink.kind), outcome, by=len(deliveries))
 
     async def close(self) -> None:
         await self._receivers.close()
