@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.running import Gateway, started
 
 PASSWORD = "another long password"
+TOKEN = "0123456789abcdef0123456789abcdef"
 
 
 class Listener(threading.Thread):
@@ -42,7 +43,7 @@ class Listener(threading.Thread):
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    with started("--sink-networks", "127.0.0.1") as made:
+    with started("--sink-networks", "127.0.0.1", METRICS_TOKEN=TOKEN) as made:
         link = made.told["setup_url"]
         assert made.run("setup", link, "--password-stdin", stdin=f"{PASSWORD}\n").returncode == 0
         yield made
@@ -85,7 +86,7 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
         told = [one for one in listener.events if one["type"] == "session.ended"]
         return {str(one["data"]["session_id"]) for one in told}  # type: ignore[index]
 
-    until(lambda: ended() >= set(ids))
+    until(lambda: ended() >= set(ids), 60.0)  # the lease of who was killed has to end before
     assert ended() == set(ids)
     assert any(one["type"] == "audit.entry" for one in listener.events)
 
@@ -104,6 +105,17 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     assert found["postern_store_seconds_count", "w1"] > 0
     assert found["postern_event_loop_lag_seconds_count", "w1"] > 0
     assert found["postern_home_free_bytes", None] > 0
+    assert found["postern_process_up", "archivist"] == found["postern_store_up", None] == 1
+    assert found["process_open_fds", "w1"] > 3
+    assert found["process_resident_memory_bytes", "archivist"] > 1_000_000
+    assert found["postern_ledger_lag_seconds", None] < 60
+    assert found["postern_sinks_failing", None] == 0
+    assert found["postern_store_connections_max", "api"] > 0
+    assert found["postern_target_open_seconds_count", "w1"] == 2
+    until(lambda: "postern_segments_stored_total" in api.get("/metrics").text)
+    until(lambda: 'postern_sink_deliveries_total{kind="syslog",outcome="delivered"' in api.get("/metrics").text)
+    scraped = httpx.get(f"{gateway.told['api_url']}/api/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert (scraped.status_code, "postern_blob_store_up" in scraped.text) == (200, True)
     listener.socket.close()
 
 

@@ -105,7 +105,7 @@ def test_an_errand_is_a_part_of_the_request_that_asks(collector: Collector, api:
     (errand,) = collector.until(lambda: collector.named("errand", postern_connection="far"))
     request = _of(collector, "GET /api/connections/{nameOrID}/test", errand.parent)
     assert request.trace == errand.trace
-    assert "agent.dial" in {one.name for one in collector.spans if one.trace == errand.trace}
+    collector.until(lambda: [one for one in collector.named("agent.dial") if one.trace == errand.trace])
 
 
 def test_what_follows_a_session_is_traced(gateway: Gateway, collector: Collector) -> None:
@@ -124,6 +124,15 @@ def test_a_login_that_is_refused_and_a_target_that_is_away_fail(gateway: Gateway
     (session,) = collector.until(lambda: collector.named("session", postern_connection="away"))
     assert (session.failed, session.facts["error.type"]) == (True, "Unavailable")
     assert session.raw.status.message == ""  # an error's text may quote anything
+
+
+def test_who_gets_no_session_is_counted(gateway: Gateway, api: httpx.Client) -> None:
+    connection(gateway, "nowhere", "embedded", 1)
+    with pytest.raises(psycopg.OperationalError):
+        connected(gateway, "nowhere")
+    text = api.get("/metrics").text
+    assert 'postern_clients_turned_away_total{process="w1",reason="Unavailable"}' in text
+    assert 'postern_spans_dropped_total{process="w1"} 0.0' in text
 
 
 def test_a_stranger_at_the_api_does_not_choose_a_trace(gateway: Gateway, collector: Collector) -> None:
