@@ -1,10 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.spans import TRACEPARENT as GOOD
+from tests.support.spans import Noted
 
 from postern.domain.tracing import NO_SPAN, carried, current, make_current, parent_of, part, within
-
-GOOD = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 @pytest.mark.parametrize(
@@ -38,31 +38,6 @@ def test_where_nothing_is_traced_nothing_is_carried_nor_made() -> None:
         assert span is NO_SPAN
         assert current() is NO_SPAN
         assert carried() == {}
-
-
-class Noted:
-    is_recorded = True
-    trace_id = "1" * 32
-    traceparent = GOOD
-
-    def __init__(self) -> None:
-        self.said: list[object] = []
-
-    def child(self, name: str, kind: object = None, attributes: object = None) -> Noted:
-        self.said.append(name)
-        return self
-
-    def set(self, attributes: object) -> None:
-        self.said.append(attributes)
-
-    def event(self, name: str) -> None:
-        self.said.append(name)
-
-    def fail(self, kind: str) -> None:
-        self.said.append(f"failed: {kind}")
-
-    def end(self) -> None:
-        self.said.append("ended")
 
 
 def test_a_block_that_raises_has_failed_by_the_class_of_its_error_and_not_its_text() -> None:
