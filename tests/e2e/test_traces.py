@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx
 import psycopg
 import pytest
-from tests.support.agents import AgentProcess, connected, connection, enrolled
+from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
 from tests.support.collector import Collector, Told, collecting
 from tests.support.postgres import PostgresServer
 from tests.support.running import Gateway, started
@@ -117,13 +117,27 @@ def test_what_follows_a_session_is_traced(gateway: Gateway, collector: Collector
     assert round_.facts["postern.segments.stored"]
 
 
-def test_a_login_that_is_refused_and_a_target_that_is_away_fail(gateway: Gateway, collector: Collector) -> None:
+def test_a_target_that_is_away_fails(gateway: Gateway, collector: Collector) -> None:
     connection(gateway, "away", "embedded", 1)
     with pytest.raises(psycopg.OperationalError):
         connected(gateway, "away")
     (session,) = collector.until(lambda: collector.named("session", postern_connection="away"))
     assert (session.failed, session.facts["error.type"]) == (True, "Unavailable")
     assert session.raw.status.message == ""  # an error's text may quote anything
+
+
+def test_who_may_not_is_told_apart_from_what_is_away(
+    gateway: Gateway, collector: Collector, target: PostgresServer
+) -> None:
+    connection(gateway, "closed", "embedded", target.port)
+    given = url_of(gateway, "closed")
+    gateway.run("connections", "update", "closed", "--set", "access_mode_connect=disabled")
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(given)
+    (access,) = collector.until(lambda: collector.named("session.access", postern_access="denied"))
+    (session,) = collector.until(lambda: [one for one in collector.named("session") if one.id == access.parent])
+    assert (session.facts["error.type"], access.failed, session.failed) == ("Denied", True, True)
+    assert "session.dial" not in collector.below(session)
 
 
 def test_who_gets_no_session_is_counted(gateway: Gateway, api: httpx.Client) -> None:

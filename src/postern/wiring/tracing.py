@@ -45,7 +45,7 @@ def tracing(environ: Mapping[str, str], process: str, meters: Meters | None = No
         # It costs 170 ms and 15 MB, and need not be installed.
         tracer = importlib.import_module(_LIBRARY).OtlpTracer(facts, __version__, lost.add)
     except ImportError as error:
-        log.error("no traces are sent: %s is not installed; `pip install 'postern[otel]'`", error.name)
+        log.warning("no traces are sent: %s is not installed; `pip install 'postern[otel]'`", error.name)
         yield NO_TRACER
         return
     except Exception as error:

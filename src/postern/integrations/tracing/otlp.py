@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 MOST_WAITING = 2_048  # spans that wait to be sent
 TOGETHER = 256  # in one request
 EVERY = 1_000  # milliseconds between two requests
-LAST_WORDS = 1.0  # seconds that a process takes to send what is left when it ends
+LAST_WORDS = 0.5  # seconds that a process takes to send what is left when it ends
 MOST_TEXT = 200  # characters of a value
 _LIMITS = SpanLimits(
     max_span_attributes=24, max_event_attributes=4, max_events=16, max_links=4, max_attribute_length=MOST_TEXT
