@@ -48,6 +48,9 @@ class Settings:
     tls_key: str = _setting("", "PEM private key of that certificate")
     tls_ca: str = _setting("", "PEM of the CA that issued it, for clients; empty when it is publicly trusted")
     provider_networks: str = _setting("", "private networks with identity providers, such as 10.0.0.0/8, with commas")
+    metrics_token: Secret = _setting(  # noqa: RUF009 - a Secret never changes
+        _NO_SECRET, "what may read the metrics and nothing else, as a bearer token; by environment only"
+    )
     sink_networks: str = _setting("", "private networks with sinks, such as 10.0.0.0/8 or 127.0.0.1, with commas")
     master_key: str = _setting(
         "", "what wraps the data keys: file:PATH, env:NAME or aws-kms:KEY_ARN; keys/encryption.key when empty"

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.running import Gateway, started
 
 PASSWORD = "another long password"
+TOKEN = "0123456789abcdef0123456789abcdef"
 
 
 class Listener(threading.Thread):
@@ -42,7 +43,7 @@ class Listener(threading.Thread):
 
 @pytest.fixture
 def gateway() -> Iterator[Gateway]:
-    with started("--sink-networks", "127.0.0.1") as made:
+    with started("--sink-networks", "127.0.0.1", METRICS_TOKEN=TOKEN) as made:
         link = made.told["setup_url"]
         assert made.run("setup", link, "--password-stdin", stdin=f"{PASSWORD}\n").returncode == 0
         yield made
@@ -92,9 +93,8 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     assert counted()["sessions"] == 1
     os.kill(archivist, signal.SIGKILL)
 
-    until(
-        lambda: ended() == searched() == set(ids), 60
-    )  # half a minute of it until the leases of the killed one are over
+    # Half a minute of it until the leases of the killed one are over.
+    until(lambda: ended() == searched() == set(ids), 60)
     assert any(one["type"] == "audit.entry" for one in listener.events)
     until(lambda: counted()["sessions"] == 3)
     assert counted()["operations"] == 3
@@ -114,6 +114,17 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     assert found["postern_archivist_silence_seconds", None] < 60
     assert found["postern_sealed_segments", None] == 0
     assert found["postern_home_free_bytes", None] > 0
+    assert found["postern_process_up", "archivist"] == found["postern_store_up", None] == 1
+    assert found["process_open_fds", "w1"] > 3
+    assert found["process_resident_memory_bytes", "archivist"] > 1_000_000
+    assert found["postern_ledger_lag_seconds", None] < 60
+    assert found["postern_sinks_failing", None] == 0
+    assert found["postern_store_connections_max", "api"] > 0
+    assert found["postern_target_open_seconds_count", "w1"] == 3
+    until(lambda: "postern_segments_stored_total" in api.get("/metrics").text)
+    until(lambda: 'postern_sink_deliveries_total{kind="syslog",outcome="delivered"' in api.get("/metrics").text)
+    scraped = httpx.get(f"{gateway.told['api_url']}/api/metrics", headers={"Authorization": f"Bearer {TOKEN}"})
+    assert (scraped.status_code, "postern_blob_store_up" in scraped.text) == (200, True)
     listener.socket.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from postern.metrics.meters import MOST_SERIES, Meters
 from postern.metrics.prometheus import text
 from postern.metrics.told import gather, tell
 from postern.wiring.metrics import gathered
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "monitor.md"
 
 
 def read(content: bytes) -> dict[tuple[str, frozenset[tuple[str, str]]], float]:
@@ -107,7 +110,7 @@ def test_attack_38_a_label_cannot_begin_another_line() -> None:
 
 
 def test_no_label_is_a_name_that_people_choose() -> None:
-    known = {"verb", "reason", "info_type", "from", "method", "route", "status", "task"}
+    known = {"verb", "reason", "info_type", "from", "method", "route", "status", "task", "kind", "outcome", "version"}
     assert {label for metric in METRICS.values() for label in metric.labels} <= known
 
 
@@ -119,6 +122,60 @@ def test_processes_that_nobody_asks_import_nothing_for_it() -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "watch-with-prometheus.md").read_text()
-    named = set(re.findall(r"`(postern_[a-z_]+)`", page))
+    named = set(re.findall(r"`((?:postern|process)_[a-z_]+)`", PAGE.read_text()))
     assert {name + ("_total" if metric.kind == "counter" else "") for name, metric in METRICS.items()} <= named
+
+
+def test_no_metric_is_documented_that_does_not_exist() -> None:
+    named = set(re.findall(r"`((?:postern|process)_[a-z_]+)`", PAGE.read_text()))
+    assert named <= {name + ("_total" if metric.kind == "counter" else "") for name, metric in METRICS.items()}
+
+
+def test_names_are_as_prometheus_wants_them() -> None:
+    for name, metric in METRICS.items():
+        assert not name.endswith("_total"), "the library adds it"
+        assert not re.search(r"_(ms|milliseconds|kb|mb|minutes)$", name), "base units"
+        assert metric.kind != "histogram" or name.endswith("_seconds")
+        assert metric.help.endswith("."), name
+
+
+def rules() -> str:
+    (found,) = re.findall(r"```yaml\n(groups:.*?)```", PAGE.read_text(), re.DOTALL)
+    return str(found)
+
+
+def expressions() -> dict[str, str]:
+    return {name: quoted for name, _, quoted in re.findall(r"alert: (\w+), expr: (['\"])(.*?)\2", rules())}
+
+
+def test_alerts_are_about_metrics_that_exist_and_labels_that_they_have() -> None:
+    assert len(expressions()) == rules().count("alert:") >= 5
+    of_kind = {"counter": ("_total",), "gauge": ("",), "histogram": ("_bucket", "_count", "_sum")}
+    known = {name + end: metric for name, metric in METRICS.items() for end in of_kind[metric.kind]}
+    for name, expression in expressions().items():
+        used = re.findall(r"(postern_[a-z_]+)(?:\{(\w+)=)?", expression)
+        assert used, name
+        for metric, label in used:
+            assert metric in known, f"{name} is about {metric}"
+            assert not label or label in (*known[metric].labels, "process"), f"{name} uses the label {label}"
+        for metric in re.findall(r"(?:rate|increase)\((postern_[a-z_]+)", expression):
+            assert not metric.endswith("_seconds"), f"{name}: rate of a histogram needs _bucket"
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+def test_prometheus_itself_takes_the_alerts(tmp_path: Path) -> None:
+    (tmp_path / "rules.yml").write_text(rules())
+    done = subprocess.run(["promtool", "check", "rules", str(tmp_path / "rules.yml")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed (Debian: prometheus)")
+def test_prometheus_itself_takes_the_metrics() -> None:
+    meters = Meters()
+    for name, metric in METRICS.items():
+        labels = ["x"] * len(metric.labels)
+        (meters.observe(name, 0.1, *labels) if metric.kind == "histogram" else meters.count(name, *labels))
+    done = subprocess.run(
+        ["promtool", "check", "metrics"], input=text({"w1": meters.snapshot()}, {}), capture_output=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr

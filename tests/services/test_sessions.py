@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import select, update
+from tests.support.spans import TRACE_ID, TRACEPARENT, Noted
 from tests.support.world import World
 
 from postern.domain.command import Invocation
@@ -17,6 +19,7 @@ from postern.domain.permit import Permit
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.tracing import within
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.access import Access
 from postern.services.sessions import Sessions
@@ -277,3 +280,20 @@ async def test_events_come_from_the_recording(world: World, access: Access, sess
     world.recordings.stored[session.id] = [(0.5, "i", b"select 1"), (1.5, "o", b"1")]
     assert list(sessions.events(session)) == [(0.5, "i", b"select 1"), (1.5, "o", b"1")]
     assert list(sessions.operations(session)) == [(0.5, b"select 1")]
+
+
+async def test_a_session_that_is_traced_says_by_what_and_the_worker_goes_on(
+    world: World, access: Access, sessions: Sessions, ann: Principal
+) -> None:
+    await world.add_connection("shop")
+    heard: list[Mapping[str, str]] = []
+    world.signals.subscribe(Topic.SESSION_RUN, heard.append)
+    with within(Noted()):
+        made = await sessions.submit(ann, "shop", "select 1", source="::1", metadata={"trace_id": "theirs", "a": "b"})
+        opened = await open_one(sessions, await permit_for(access, ann))
+    plain = await sessions.submit(ann, "shop", "select 1", source="::1", metadata={"trace_id": "theirs"})
+    kept = [(await sessions.get(ann, one.id)).metadata for one in (made, opened, plain)]
+    assert kept[0] == {"trace_id": TRACE_ID, "a": "b"}
+    assert kept[1] == {"trace_id": TRACE_ID, "application": "psql"}
+    assert kept[2] == {"trace_id": "theirs"}
+    assert [one.get("traceparent") for one in heard] == [TRACEPARENT, None]

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from postern.agent.policy import LocalPolicy
 from postern.agent.secrets import Resolved
 from postern.domain.secret import Secret
+from postern.domain.tracing import SpanKind, part
 from postern.errors import Unavailable
 from postern.protocols.postgres import login, messages
 from postern.protocols.postgres.scram import KeyCache
@@ -43,8 +44,10 @@ class PostgresTargets:
         )
         stream = StreamHandshake(tls_context(sslmode, _text(env, "SSLROOTCERT")), server_name=host)
         try:
-            await connect(stream, host, port)
-            greeting = await login.connect(stream, asked)
+            with part("target.connect", SpanKind.CLIENT):
+                await connect(stream, host, port)
+            with part("target.login", SpanKind.CLIENT):
+                greeting = await login.connect(stream, asked)
         except BaseException:
             stream.close()
             raise

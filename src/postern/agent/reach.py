@@ -12,6 +12,7 @@ from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.postgres import PostgresTargets
 from postern.agent.secrets import Resolved, Resolver
 from postern.domain.connection import TERMINAL, protocol_of
+from postern.domain.tracing import part
 from postern.errors import Unavailable
 from postern.relay.orders import Order
 from postern.relay.target import Target
@@ -54,7 +55,8 @@ class Reach:
             raise Unavailable(f"the target of {order.connection!r} closed the connection during login") from error
 
     async def _dial(self, kind: Targets, order: Order) -> Target:
-        secrets = await self._resolver.resolve(order)
+        with part("agent.secrets"):
+            secrets = await self._resolver.resolve(order)
         try:
             target = await kind.dial(order, secrets)
         except BaseException:

@@ -7,6 +7,7 @@ import logging
 from typing import Protocol
 
 from postern.domain.text import one_line
+from postern.domain.tracing import NO_TRACER, SpanKind, Tracer, within
 from postern.errors import PosternError, ProtocolViolation
 from postern.relay.orders import CANCEL, DIAL, Order, answer_of, refusal_of
 from postern.relay.target import Target
@@ -27,8 +28,9 @@ class Reaching(Protocol):
 class Orders:
     """Takes the streams of all tunnels of this agent. `running` counts the targets that are joined now."""
 
-    def __init__(self, reach: Reaching) -> None:
+    def __init__(self, reach: Reaching, tracer: Tracer = NO_TRACER) -> None:
         self._reach = reach
+        self._tracer = tracer
         self.running = 0
         self.idle = asyncio.Event()  # nothing is running
         self.idle.set()
@@ -41,7 +43,7 @@ class Orders:
         kind = incoming.request.get("order")
         try:
             if kind == DIAL:
-                self._join(incoming, await self._reach.dial(order))
+                self._join(incoming, await self._dial(order))
             elif kind == CANCEL:
                 await self._cancel(incoming, order)
             else:
@@ -49,6 +51,12 @@ class Orders:
         except PosternError as error:
             log.info("connection %r could not be reached: %s", order.connection, one_line(error.message))
             incoming.refuse(*refusal_of(error))
+
+    async def _dial(self, order: Order) -> Target:
+        """The gateway's trace is gone on with: who may give orders may say that, too."""
+        facts = {"postern.session.id": str(order.session_id), "postern.connection": order.connection}
+        with within(self._tracer.start("agent.dial", SpanKind.SERVER, facts, parent=order.trace)):
+            return await self._reach.dial(order)
 
     def _join(self, incoming: Incoming, target: Target) -> None:
         near, far = End(), End()

@@ -10,7 +10,7 @@ from fastapi import Depends, Request, params
 from fastapi.encoders import jsonable_encoder
 from fastapi.security import APIKeyCookie, APIKeyHeader, HTTPAuthorizationCredentials, HTTPBearer
 
-from postern.api import cookies
+from postern.api import cookies, traces
 from postern.api.addresses import client_address
 from postern.api.depends import Use, services_of
 from postern.api.info import info_of
@@ -71,6 +71,7 @@ async def authenticated(request: Request) -> WholeCaller:
             cookies.require_own_page(request, held, info)
     request.state.caller, request.state.principal, request.state.session_token = caller, caller.principal, held
     request.state.token = token
+    traces.known(request.scope, caller.principal)
     return caller
 
 

@@ -11,10 +11,11 @@ from uuid import uuid4
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from postern.api import traces
+
 log = logging.getLogger("postern.api")
 
 MAX_BODY = 4 * 1024 * 1024  # bytes
-_METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 _SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
@@ -57,6 +58,7 @@ class Envelope:
             await exchange.answer(500, f"something went wrong here; the gateway's log says more under {exchange.id}")
         finally:
             exchange.count()
+            exchange.trace()
             exchange.log()
 
 
@@ -74,6 +76,7 @@ class _Exchange:
         length = headers.get(b"content-length", b"0")
         self.announced = int(length) if length.isdigit() else 0
         scope.setdefault("state", {})["request_id"] = self.id
+        traces.received(scope)
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -108,10 +111,12 @@ class _Exchange:
         meters = getattr(self._scope["app"].state, "meters", None)
         if meters is None:
             return
-        route = getattr(self._scope.get("route"), "path", "none")
-        method = self._scope["method"] if self._scope["method"] in _METHODS else "other"
-        meters.count("postern_api_requests", method, route, str(self._status or "none"))
+        method = traces.method_of(self._scope)
+        meters.count("postern_api_requests", method, traces.route_of(self._scope), str(self._status or "none"))
         meters.observe("postern_api_request_seconds", time.perf_counter() - self._started, method)
+
+    def trace(self) -> None:
+        traces.answered(self._scope, self._status)
 
     def log(self) -> None:
         """The path without its query, which may hold what people searched for."""

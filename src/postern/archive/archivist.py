@@ -23,6 +23,7 @@ from uuid import UUID
 from postern.archive.plan import Sealed, Step, by_session, next_step, row_of
 from postern.archive.survey import Survey, survey
 from postern.domain.segment import Segment
+from postern.domain.tracing import NO_SPAN, NO_TRACER, Attributes, SpanKind, Tracer, part, within
 from postern.errors import Conflict, Gone, Malformed, Misconfigured, PosternError, Unavailable
 from postern.recording.blob import encrypted_file, open_blob, read_preamble
 from postern.recording.cipher import encrypted_size
@@ -72,6 +73,7 @@ class Archivist:
         index: Index = no_index,
         pause: float = PAUSE,
         clock: Callable[[], float] = time.time,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         self._home = home
         self._blobs = blobs
@@ -81,6 +83,7 @@ class Archivist:
         self._pause = pause
         self._clock = clock  # what the files' own times are of
         self._threads = ThreadPoolExecutor(LANES, thread_name_prefix="archivist")
+        self._tracer = tracer
         self._aside: dict[Path, float] = {}  # when each is tried again
         self._trouble_since: float | None = None
 
@@ -101,8 +104,13 @@ class Archivist:
         now = self._clock()
         self._aside = {path: until for path, until in self._aside.items() if until > now}
         done.set_aside = len(self._aside)
-        sessions = iter(by_session(await self._blocking(self._look)))
-        await asyncio.gather(*(self._lane(sessions, done) for _ in range(LANES)))
+        found = by_session(await self._blocking(self._look))
+        with within(self._tracer.start("archive.round") if found else NO_SPAN) as span:
+            sessions = iter(found)
+            await asyncio.gather(*(self._lane(sessions, done) for _ in range(LANES)))
+            span.set({"postern.segments.stored": done.stored, "postern.segments.waiting": done.waiting})
+            if done.trouble:
+                span.fail("Unavailable")
         return done
 
     async def _blocking(self, work: Callable[[], T]) -> T:
@@ -168,7 +176,9 @@ class Archivist:
             raise Conflict("the store knows no such session")
         row = row_of(sealed, told, rows, *origin, datetime.now(UTC))
         await self._tell(sealed, told)
-        row = await self._put(row, sealed, told)
+        facts: Attributes = {"postern.session.id": str(sealed.session), "postern.segment": sealed.number}
+        with part("blob.put", SpanKind.CLIENT, facts):
+            row = await self._put(row, sealed, told)
         if not await self._segments.add(row):
             rows[:] = await self._segments.of(sealed.session)
             if next_step(sealed, told.digest, rows, 0.0) is not Step.DELETE:

@@ -39,6 +39,7 @@ _LISTS = {
     "second_factors": ("/users/self/second-factors", ("id",), False),
     "service_accounts": ("/serviceaccounts", ("subject",), False),
     "sessions": ("/sessions", ("id",), False),
+    "sinks": ("/sinks", ("name",), False),
     "tags": ("/connection-tags", ("key", "value"), False),
     "users": ("/users", ("email",), False),
 }
@@ -69,6 +70,7 @@ resources = _completion("resources")
 second_factors = _completion("second_factors")
 service_accounts = _completion("service_accounts")
 sessions = _completion("sessions")
+sinks = _completion("sinks")
 tags = _completion("tags")
 users = _completion("users")
 

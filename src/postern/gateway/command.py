@@ -17,6 +17,7 @@ from postern.domain.principal import Principal
 from postern.domain.session import Verb
 from postern.errors import Denied, PosternError, ProtocolViolation
 from postern.gateway.engine import Engine
+from postern.gateway.traces import decided, session_span
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.output import said
 from postern.relay.handshake import StreamHandshake
@@ -39,17 +40,25 @@ class CommandGate:
     ) -> Awaitable[None] | None:
         """A client behind the tunnel, whose principal is known. `since` as `PostgresGate.carried`."""
         try:
-            permit = await self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=stream.peer)
-            if permit.connection.protocol != TERMINAL:
-                raise Denied(f"connection {permit.connection.name!r} has no command; reach it with its own client")
-            metadata = {"client_address": stream.peer, "terminal": "yes" if start.terminal else "no"}
-            stream.on_known()
-            session, target = await self._engine.open(permit, start, metadata, since=since)
-            return self._engine.run(session, stream, target, since=since)
+            with session_span(self._engine.tracer, Verb.CONNECT):
+                return await self._open(stream, principal, connection, start, since=since)
         except PosternError as error:
+            self._engine.turned_away(error)
             log.info("client %s was turned away: %s", stream.peer, error.message)
             stream.write(said(error.message, terminal=start.terminal is not None) + m.exit_frame(m.ENDED))
             return None
+
+    async def _open(
+        self, stream: StreamHandshake, principal: Principal, name: str, start: Start, *, since: int
+    ) -> Awaitable[None]:
+        asking = self._access.admit_principal(principal, name, verb=Verb.CONNECT, source=stream.peer)
+        permit = await decided(asking)
+        if permit.connection.protocol != TERMINAL:
+            raise Denied(f"connection {permit.connection.name!r} has no command; reach it with its own client")
+        metadata = {"client_address": stream.peer, "terminal": "yes" if start.terminal else "no"}
+        stream.on_known()
+        session, target = await self._engine.open(permit, start, metadata, since=since)
+        return self._engine.run(session, stream, target, since=since)
 
 
 def start_of(request: Message) -> Start | None:

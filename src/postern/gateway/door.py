@@ -100,6 +100,11 @@ class TunnelDoor:
 
         self._logins.start(stream, login)
 
+    @property
+    def tunnels(self) -> int:
+        """That are open now, of agents and of command lines."""
+        return len(self._open)
+
     def close(self, reason: str) -> None:
         for mux in list(self._open):
             mux.close(reason)

@@ -8,14 +8,17 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session, Verb
-from postern.errors import RecordingFailed, Unavailable
+from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
+from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.gateway.opening import EndedEarly, Opening
+from postern.gateway.traces import about, over
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.base import Side, Wire
@@ -52,8 +55,15 @@ class SessionRecording(Protocol):
 Count = Callable[..., None]  # (metric, *labels, by=…), see metrics.meters.Meters.count
 
 
+Observe = Callable[..., None]  # (metric, seconds, *labels)
+
+
 def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
     """Where nobody watches."""
+
+
+def _unobserved(_name: str, _seconds: float, *_labels: str) -> None:
+    """The same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,8 @@ class Parts:
     recording: Callable[[UUID, Permit, datetime], SessionRecording]
     wire: Callable[[Permit, Start, Mapping[str, str]], Wire]  # with what the target said at login
     count: Count = _uncounted
+    observe: Observe = _unobserved
+    tracer: Tracer = NO_TRACER
 
 
 @dataclass(slots=True)
@@ -76,6 +88,7 @@ class Opened:
     view: SessionView
     recording: SessionRecording
     started: float
+    span: Span
 
 
 class Engine:
@@ -85,6 +98,7 @@ class Engine:
         self, worker: str, sessions: Sessions, dialer: Dialer, links: LiveLinks, parts: Parts, *, max_duration: float
     ) -> None:
         self.links = links
+        self.tracer = parts.tracer
         self._worker = worker
         self._sessions = sessions
         self._dialer = dialer
@@ -93,8 +107,15 @@ class Engine:
 
     async def dial(self, opening: Opening, permit: Permit, start: Start, *, since: int) -> Target:
         """Raises what dialling raises, and EndedEarly."""
-        with self.links.dialling(opening, permit, since=since):
-            return await self._dialer.dial(permit, start, opening.session_id)
+        began = time.monotonic()
+        with self.links.dialling(opening, permit, since=since), part("session.dial", SpanKind.CLIENT):
+            target = await self._dialer.dial(permit, start, opening.session_id)
+        self._parts.observe("postern_target_open_seconds", time.monotonic() - began, str(permit.verb))
+        return target
+
+    def turned_away(self, error: PosternError) -> None:
+        """A client got no session: counted by the class of the error, of which there are few."""
+        self._parts.count("postern_clients_turned_away", type(error).__name__)
 
     async def open(
         self,
@@ -110,6 +131,7 @@ class Engine:
         and Unavailable; a session whose target could not be had is closed as failed.
         """
         session_id = uuid4()
+        about(current(), session_id, permit)
         row = asyncio.ensure_future(
             self._sessions.open(permit, session_id=session_id, worker=self._worker, metadata=metadata)
         )
@@ -153,7 +175,7 @@ class Engine:
         )
         recording = self._parts.recording(session_id, permit, start_date)
         self._parts.count("postern_sessions_opened", str(permit.verb))
-        return Opened(session_id, permit, start, view, recording, time.monotonic())
+        return Opened(session_id, permit, start, view, recording, time.monotonic(), current())
 
     async def run(
         self,
@@ -174,7 +196,7 @@ class Engine:
         try:
             live = self._live(opened, target, cancel_key)
             self.links.add(live, since=since)
-            connect(live.driver, stream, target.stream)
+            connect(live.driver, stream, target.stream, opened.span)
             reason = await live.driver.done
         finally:
             if live is not None:
@@ -218,6 +240,8 @@ class Engine:
             if reason is not EndReason.RECORDING_FAILED:
                 self._parts.count("postern_recordings_failed")
         self._count(opened, reason)
+        told = opened.view.metrics
+        over(opened.span, reason, operations=told.operations, refused=told.refused, recorded=recording.size)
         try:
             metrics = session_metrics(opened.view.metrics, recording)
             await self._sessions.close(
@@ -245,13 +269,14 @@ def _reason(error: BaseException) -> EndReason:
     return EndReason.RECORDING_FAILED if isinstance(error, RecordingFailed) else EndReason.FAILED
 
 
-def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake) -> None:
+def connect(driver: Driver, stream: StreamHandshake, target: StreamHandshake, span: Span) -> None:
     """Joins both transports to the driver, with what was read of them too far."""
     pairs = ((Side.CLIENT, stream), (Side.TARGET, target))
     endpoints = {}
     for side, handshake in pairs:
         assert handshake.transport is not None
-        endpoints[side] = endpoint.connect(driver, side, handshake.transport)
+        first = partial(span.event, "first byte") if side is Side.TARGET and span.is_recorded else None
+        endpoints[side] = endpoint.connect(driver, side, handshake.transport, first)
     early = {}
     for side, handshake in pairs:
         try:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import time
 from collections.abc import Coroutine, Mapping
 from uuid import UUID, uuid4
 
 from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, Failure
 from postern.domain.permit import Permit
+from postern.domain.tracing import NO_TRACER, TRACEPARENT, SpanKind, Tracer, parent_of, within
 from postern.errors import PosternError, ProtocolViolation, Unavailable
 from postern.protocols.postgres.catalogue import QUESTIONS
 from postern.protocols.postgres.login import TargetRefused
@@ -37,12 +39,14 @@ class ErrandRuns:
         *,
         most: int = 8,
         seconds: float = RUN,
+        tracer: Tracer = NO_TRACER,
     ) -> None:
         self._worker = worker
         self._errands = errands
         self._dialer = dialer
         self._most = most
         self._seconds = seconds
+        self._tracer = tracer
         self._turn = asyncio.Semaphore(most)
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -61,26 +65,39 @@ class ErrandRuns:
     def _on_run(self, payload: Mapping[str, str]) -> None:
         if self._closed or len(self._tasks) >= 2 * self._most:
             return
-        self._keep(self._run(UUID(payload["errand_id"])))
+        self._keep(self._run(UUID(payload["errand_id"]), parent_of(payload.get(TRACEPARENT))))
 
     def _keep(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, errand_id: UUID) -> None:
+    async def _run(self, errand_id: UUID, parent: str) -> None:
+        """`parent` is the traceparent of the request that asks."""
         async with self._turn:
             if self._closed:
                 return
             try:
+                began = time.time_ns()
                 claimed = await self._errands.claim(errand_id, self._worker)
-                if claimed is not None:
-                    answer = await self._answer(*claimed)
+                if claimed is not None:  # only now: all workers try
+                    answer = await self._traced(*claimed, parent, began)
                     await self._errands.answer(errand_id, self._worker, answer)
             except Unavailable as error:
                 log.error("errand %s cannot be run now: %s", errand_id, error.message)
             except Exception:
                 log.exception("errand %s could not be run", errand_id)
+
+    async def _traced(self, errand: Errand, permit: Permit, parent: str, began: int) -> ErrandAnswer:
+        span = self._tracer.start(
+            "errand", SpanKind.CONSUMER, {"postern.errand": str(errand.kind)}, parent=parent, began=began
+        )
+        with within(span):
+            span.set({"postern.connection": permit.connection.name})
+            answer = await self._answer(errand, permit)
+            if answer.failure is not None:
+                span.fail(str(answer.failure))
+            return answer
 
     async def _answer(self, errand: Errand, permit: Permit) -> ErrandAnswer:
         name = permit.connection.name

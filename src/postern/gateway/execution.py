@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping
 from uuid import UUID
 
 from postern.domain.command import Invocation
 from postern.domain.connection import TERMINAL
 from postern.domain.permit import Permit
-from postern.domain.session import EndReason, Session
+from postern.domain.session import EndReason, Session, Verb
+from postern.domain.tracing import TRACEPARENT, current, parent_of
 from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.engine import Engine
 from postern.gateway.opening import EndedEarly, Opening
+from postern.gateway.traces import about, over, session_span
 from postern.interception.events import Note
 from postern.protocols.postgres.script import Script
 from postern.protocols.terminal.script import Script as CommandScript
@@ -68,13 +71,13 @@ class Executions:
     async def take_waiting(self) -> None:
         """What became ready while no worker listened."""
         for session_id in await self._sessions.waiting():
-            self._start(session_id)
+            self._start(session_id, "")
 
     def _on_run(self, payload: Mapping[str, str]) -> None:
-        self._start(UUID(payload["session_id"]))
+        self._start(UUID(payload["session_id"]), parent_of(payload.get(TRACEPARENT)))
 
-    def _start(self, session_id: UUID) -> None:
-        task = asyncio.get_running_loop().create_task(self._run(session_id))
+    def _start(self, session_id: UUID, parent: str) -> None:
+        task = asyncio.get_running_loop().create_task(self._run(session_id, parent))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -87,16 +90,19 @@ class Executions:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=grace)
 
-    async def _run(self, session_id: UUID) -> None:
+    async def _run(self, session_id: UUID, parent: str) -> None:
+        """`parent` is the traceparent of the request that wants it."""
         async with self._turn:
             if self._closed:
                 return
             try:
-                since = self._engine.links.changes
+                since, began = self._engine.links.changes, time.time_ns()
                 with self._engine.links.opening(session_id) as opening:
                     claimed = await self._sessions.claim(session_id, self._worker)
-                    if claimed is not None:
-                        await self._execute(*claimed, since, opening)
+                    if claimed is not None:  # only now: all workers try
+                        with session_span(self._engine.tracer, Verb.EXEC, parent=parent, began=began) as span:
+                            about(span, session_id, claimed[1])
+                            await self._execute(*claimed, since, opening)
             except Unavailable as error:
                 log.error("session %s cannot be run now: %s", session_id, error.message)
             except Exception:
@@ -111,6 +117,7 @@ class Executions:
         except RecordingFailed as error:
             log.error("session %s was not run: %s", session.id, error.message)
             await self._engine.never_ran(session.id, EndReason.RECORDING_FAILED, exit_code=1)
+            over(current(), EndReason.RECORDING_FAILED)
             return
         try:
             target = await self._engine.dial(opening, permit, start, since=since)
@@ -118,6 +125,7 @@ class Executions:
             await self._engine.close(opened, end.reason, exit_code=1)
             return
         except PosternError as error:
+            self._engine.turned_away(error)
             opened.recording.record([Note(f"the target cannot be used: {error.message}")], 0)
             await self._engine.close(opened, EndReason.FAILED, exit_code=1)
             return

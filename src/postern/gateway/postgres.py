@@ -18,6 +18,7 @@ from postern.domain.session import Verb
 from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway.engine import Engine
 from postern.gateway.opening import EndedEarly
+from postern.gateway.traces import decided, session_span
 from postern.protocols.postgres import login
 from postern.protocols.postgres.messages import PROTOCOL_3_2
 from postern.relay.handshake import StreamHandshake
@@ -51,9 +52,11 @@ class PostgresGate:
             await login.authenticate(stream, verifier)
             if grant is None:
                 raise Unauthenticated(REFUSED_LOGIN)
-            permit = await self._access.admit(grant, source=stream.peer)
-            return await self._open(stream, startup, permit, own_name=grant.username, since=since)
+            with session_span(self._engine.tracer, Verb.CONNECT):
+                permit = await decided(self._access.admit(grant, source=stream.peer))
+                return await self._open(stream, startup, permit, own_name=grant.username, since=since)
         except PosternError as error:
+            self._engine.turned_away(error)
             _turn_away(stream, error)
             return None
 
@@ -66,9 +69,11 @@ class PostgresGate:
             startup = await self._greet(stream, False)
             if startup is None:
                 return None
-            permit = await self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=stream.peer)
-            return await self._open(stream, startup, permit, own_name=startup.user, since=since)
+            with session_span(self._engine.tracer, Verb.CONNECT):
+                asking = self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=stream.peer)
+                return await self._open(stream, startup, await decided(asking), own_name=startup.user, since=since)
         except PosternError as error:
+            self._engine.turned_away(error)
             _turn_away(stream, error)
             return None
 

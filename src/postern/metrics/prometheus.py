@@ -9,6 +9,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from postern import __version__
 from postern.metrics.catalogue import BUCKETS, METRICS
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -31,6 +32,11 @@ class _Told(Collector):
         for name, metric in METRICS.items():
             if name in self._machine:
                 yield GaugeMetricFamily(name, metric.help, value=self._machine[name])
+                continue
+            if name == "postern_build_info":
+                info = GaugeMetricFamily(name, metric.help, labels=metric.labels)
+                info.add_metric([__version__], 1)
+                yield info
                 continue
             labels = [*metric.labels, _PROCESS]
             family: Any

@@ -6,6 +6,7 @@ Apart from `driver.py` because that file is compiled, and a compiled class canno
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from postern.protocols.base import Side
 from postern.relay.driver import Driver
@@ -20,6 +21,18 @@ class Endpoint(asyncio.Protocol):
         # The callback of every read: one call less than a method of our own.
         self.data_received = driver.from_client if side is Side.CLIENT else driver.from_target  # type: ignore[method-assign]
 
+    def tell_first(self, transport: asyncio.Transport, first: Callable[[], None]) -> None:
+        """Calls `first` when the first bytes come, and is as it was from then on."""
+        usual = self.data_received
+
+        def told(data: bytes) -> None:
+            self.data_received = usual  # type: ignore[method-assign]
+            transport.set_protocol(self)  # transports keep the callback
+            first()
+            usual(data)
+
+        self.data_received = told  # type: ignore[method-assign]
+
     def eof_received(self) -> bool:
         return self._driver.finished(self._side)
 
@@ -33,7 +46,12 @@ class Endpoint(asyncio.Protocol):
         self._driver.throttle(self._side, False)
 
 
-def connect(driver: Driver, side: Side, transport: asyncio.Transport) -> Endpoint:
-    """The endpoint to hand the transport over to."""
+def connect(
+    driver: Driver, side: Side, transport: asyncio.Transport, first: Callable[[], None] | None = None
+) -> Endpoint:
+    """The endpoint to hand the transport over to. `first` wants to know of its first bytes."""
     driver.attach(side, transport)
-    return Endpoint(driver, side)
+    made = Endpoint(driver, side)
+    if first is not None:
+        made.tell_first(transport, first)
+    return made

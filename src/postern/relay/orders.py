@@ -19,6 +19,7 @@ from postern.domain.connection import ConnectionType
 from postern.domain.permit import Permit
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
+from postern.domain.tracing import TRACEPARENT, current, parent_of
 from postern.errors import Denied, PosternError, ProtocolViolation, Unavailable
 from postern.protocols.postgres.login import TargetRefused
 from postern.protocols.postgres.messages import Report
@@ -45,6 +46,7 @@ class Order:
     secret: Mapping[str, Secret]
     start: Start
     timeout: float
+    trace: str = ""  # traceparent of who waits for it; empty where nothing is traced
 
     @classmethod
     def of(cls, permit: Permit, start: Start, session_id: UUID, timeout: float) -> Order:
@@ -62,6 +64,7 @@ class Order:
             secret=connection.secret,
             start=start,
             timeout=timeout,
+            trace=current().traceparent,
         )
 
     def message(self, order: str) -> dict[str, Any]:
@@ -80,6 +83,7 @@ class Order:
             "secret": {key: value.reveal() for key, value in self.secret.items()},
             "start": asdict(self.start),
             "timeout": self.timeout,
+            TRACEPARENT: self.trace,
         }
 
     @classmethod
@@ -99,6 +103,7 @@ class Order:
                 secret={str(key): Secret(str(value)) for key, value in message["secret"].items()},
                 start=_start(message["start"]),
                 timeout=float(message["timeout"]),
+                trace=parent_of(message.get(TRACEPARENT)),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             # The error's own text may quote a secret.

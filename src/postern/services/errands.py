@@ -20,6 +20,7 @@ from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, 
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.text import one_line
+from postern.domain.tracing import carried
 from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable
 from postern.services.access import Access
 from postern.services.done import DoneSignals, looks
@@ -141,7 +142,7 @@ class Errands:
         async with self._done.listen(errand.id) as event:
             await self._store.add(errand)
             try:
-                await self._signals.publish(Topic.ERRAND_RUN, errand_id=str(errand.id))
+                await self._signals.publish(Topic.ERRAND_RUN, errand_id=str(errand.id), **carried())
                 return await self._wait(errand, event, wait)
             finally:
                 await asyncio.shield(self._store.remove(errand.id))

@@ -17,6 +17,7 @@ from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.results import Result
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.tracing import carried, current
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
 from postern.services.access import Access
 from postern.services.server.features import Features
@@ -71,7 +72,7 @@ class Sessions:
         session = replace(
             self._new(permit.principal, permit.connection, permit.verb, session_id),
             worker=worker,
-            metadata=dict(metadata),
+            metadata=_with_trace(metadata),
             credential_id=permit.credential_id,
         )
         await self._store.add(session, principal_id=permit.principal.id, source=permit.source)
@@ -126,14 +127,14 @@ class Sessions:
             status=SessionStatus.READY,
             script=script,
             script_size=len(script.encode()),
-            metadata=dict(metadata or {}),
+            metadata=_with_trace(metadata or {}),
             labels=dict(labels or {}),
             correlation_id=correlation_id,
         )
         await self._store.add(
             session, principal_id=principal.id, source=source, invocation=_without_secrets_of(target, invocation)
         )
-        await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id))
+        await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
         changed(None, {"id": session.id, "connection": session.connection, "script_size": session.script_size})
         return session
 
@@ -275,6 +276,12 @@ def check_correlation_id(given: str | None) -> None:
         raise Invalid(
             f"correlation_id: must be 1 to {MAX_CORRELATION} printable ASCII characters", field="correlation_id"
         )
+
+
+def _with_trace(metadata: Mapping[str, str]) -> dict[str, str]:
+    """A session that is traced says by what, in the place of what its caller may have called so."""
+    trace_id = current().trace_id
+    return {**metadata, "trace_id": trace_id} if trace_id else dict(metadata)
 
 
 def _without_secrets_of(connection: Connection, given: Invocation) -> Invocation:

@@ -21,6 +21,7 @@ from sqlalchemy import URL, Connection, event, make_url, text
 from sqlalchemy.exc import ArgumentError, InterfaceError, OperationalError, ProgrammingError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlalchemy.pool import QueuePool
 
 from postern.errors import Misconfigured, Unavailable
 from postern.store.threaded import Executor, ThreadedEngine
@@ -42,6 +43,7 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 5) -> None:
         """`url` as SQLAlchemy has it, with or without the driver's name. Raises Misconfigured."""
         self._url = _with_driver(url)
+        self.most_in_use = pool_size + 1 if self.is_sqlite else 2 * pool_size
         self.observer: Callable[[float], None] = _unwatched  # hears how many seconds each answer took
         self.engine: AsyncEngine | ThreadedEngine = (
             _sqlite(self._url, pool_size) if self.is_sqlite else _postgres(self._url, pool_size)
@@ -50,6 +52,12 @@ class Database:
     @property
     def is_sqlite(self) -> bool:
         return self._url.get_backend_name() == "sqlite"
+
+    @property
+    def in_use(self) -> int:
+        """Connections that are in use now."""
+        pool = self.engine.sync_engine.pool
+        return pool.checkedout() if isinstance(pool, QueuePool) else 0
 
     @asynccontextmanager
     async def statement(self) -> AsyncIterator[Executor]:

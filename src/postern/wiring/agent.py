@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import platform
 import signal
 import socket
@@ -31,6 +32,7 @@ from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.process import announce_ready, hide_from_own_user
 from postern.settings import AgentSettings
+from postern.wiring.tracing import tracing
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +59,8 @@ def local_policy(settings: AgentSettings) -> LocalPolicy:
 def serve(key: AgentKey, reach: Reaching, grace: float, declaration: Declaration | None = None) -> None:
     """Until it is told to stop. Raises what `attend` does."""
     hide_from_own_user()  # the commands that it runs are of this user, too
-    uvloop.run(_serve(key, Orders(reach), grace, declaration))
+    with tracing(os.environ, "agent") as tracer:
+        uvloop.run(_serve(key, Orders(reach, tracer), grace, declaration))
 
 
 async def _serve(key: AgentKey, orders: Orders, grace: float, declaration: Declaration | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import signal
 import socket
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from postern.api.app import create_app
 from postern.api.control.server import ControlServer
 from postern.api.info import ServerInfo
 from postern.domain.server import Endpoint
+from postern.domain.tracing import Tracer
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.settings import Settings
@@ -26,13 +28,16 @@ from postern.transport.http_bounds import HttpLimits, bounded_http
 from postern.wiring import paths, tls
 from postern.wiring.app import App, open_app
 from postern.wiring.metrics import telling
+from postern.wiring.tracing import tracing
 
 GRACE = 3  # seconds that requests have to end when the gateway stops
 
 
 def run(settings: Settings) -> None:
     """Blocks until SIGTERM."""
-    uvloop.run(_serve(settings))
+    meters = Meters()
+    with tracing(os.environ, "api", meters) as tracer:
+        uvloop.run(_serve(settings, meters, tracer))
 
 
 def build_api(settings: Settings, app: App) -> FastAPI:
@@ -71,11 +76,11 @@ def _limits(settings: Settings) -> HttpLimits:
     )
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
-        served, meters = build_api(settings, app), Meters()
-        served.state.meters = meters
+        served = build_api(settings, app)
+        served.state.meters, served.state.tracer = meters, tracer
         config = uvicorn.Config(
             served,
             host=settings.host,

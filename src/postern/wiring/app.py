@@ -29,6 +29,7 @@ from postern.store.encryption import Encryption
 from postern.store.journal import FileJournal
 from postern.store.ports import Signals, Topic
 from postern.store.sql import SqlStores
+from postern.store.sql.backlog import SqlBacklog
 from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
 from postern.wiring.auth import default_auth
@@ -79,7 +80,10 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             compiles=compiles,
             enforceable=ENFORCEABLE,
             machine=replace(
-                machine_of(settings), provider=Providers(openid, saml), copies=StoredCopies(held.blobs, held.keys)
+                machine_of(settings),
+                provider=Providers(openid, saml),
+                copies=StoredCopies(held.blobs, held.keys),
+                metrics=functools.partial(gathered, settings.home, SqlBacklog(database).look),
             ),
             openid=openid,
             saml=saml,
@@ -106,8 +110,8 @@ def machine_of(settings: Settings) -> Machine:
         recordings=lambda: trouble_with_recordings(settings),
         journal=FileJournal(paths.logs_folder(settings)),
         anchors=lambda: anchors(settings),
+        metrics_token=settings.metrics_token,
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
-        metrics=functools.partial(gathered, settings.home),
     )
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import uvloop
 
 from postern.archive.archivist import Archivist, Index, no_index
+from postern.domain.tracing import NO_TRACER, Tracer
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.settings import Settings
@@ -20,7 +21,8 @@ from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
 from postern.wiring.blobs import KeysForThreads, open_blobs
-from postern.wiring.metrics import telling
+from postern.wiring.metrics import rounds_told, telling
+from postern.wiring.tracing import tracing
 from postern.wiring.upkeep import build_upkeep
 
 HEARTBEAT = 5.0  # seconds
@@ -30,25 +32,35 @@ _NICENESS = 5  # whoever waits for an answer goes first
 def run(settings: Settings) -> None:
     """Ends on SIGTERM or SIGINT. Raises Misconfigured."""
     os.nice(_NICENESS)
-    uvloop.run(_serve(settings))
+    meters = Meters()
+    with tracing(os.environ, "archivist", meters) as tracer:
+        uvloop.run(_serve(settings, meters, tracer))
 
 
 def build_archivist(
-    settings: Settings, segments: SegmentStore, encryption: Encryption, index: Index = no_index
+    settings: Settings,
+    segments: SegmentStore,
+    encryption: Encryption,
+    index: Index = no_index,
+    tracer: Tracer = NO_TRACER,
 ) -> Archivist:
     """Call it on the event loop. Raises Misconfigured."""
     keys = KeysForThreads(encryption, asyncio.get_running_loop())
-    return Archivist(settings.home, open_blobs(settings), segments, keys, index=index)
+    return Archivist(settings.home, open_blobs(settings), segments, keys, index=index, tracer=tracer)
 
 
-async def _serve(settings: Settings) -> None:
+async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
-        meters = Meters()
-        archivist = build_archivist(settings, app.stores.segments, app.encryption, app.services.session_texts.index)
-        upkeep = build_upkeep(settings, app, meters)
+        index = app.services.session_texts.index
+        archivist = build_archivist(settings, app.stores.segments, app.encryption, index, tracer)
+        upkeep = build_upkeep(settings, app, meters, tracer)
         await signals.start()
-        rounds = (archivist.forever(), upkeep.forever(), _beat(paths.archivist_beat(settings.home)))
+        rounds = (
+            archivist.forever(rounds_told(meters)),
+            upkeep.forever(),
+            _beat(paths.archivist_beat(settings.home)),
+        )
         work = [asyncio.create_task(each) for each in rounds]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):

@@ -5,22 +5,39 @@ from __future__ import annotations
 import asyncio
 import importlib
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 
+from postern.archive.archivist import Round
+from postern.errors import Unavailable
 from postern.metrics.meters import Meters
+from postern.metrics.own import of_process
 from postern.metrics.told import gather, tell, watch_lag
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.wiring.recordings import archivist_silence, waiting_for_archivist
+
+PATIENCE = 2.0  # seconds that the store has to say how far behind it is
+Backlog = Callable[[datetime], Awaitable[Mapping[str, float]]]
+
+
+async def no_backlog(_now: datetime) -> Mapping[str, float]:
+    """Where there is no store to ask."""
+    return {}
 
 
 @asynccontextmanager
 async def telling(settings: Settings, meters: Meters, database: Database, process: str) -> AsyncIterator[None]:
     """While this lasts the process counts, and answers who asks."""
     database.observer = lambda seconds: meters.observe("postern_store_seconds", seconds)
-    server = await tell(meters, settings.home / "run", process)
+    meters.sample("postern_store_connections", lambda: database.in_use)
+    meters.sample("postern_store_connections_max", lambda: database.most_in_use)
+    of_process(meters)
+    folder = settings.home / "run"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    server = await tell(meters, folder, process)
     lag = asyncio.create_task(watch_lag(meters))
     try:
         yield
@@ -31,14 +48,23 @@ async def telling(settings: Settings, meters: Meters, database: Database, proces
             await lag
 
 
-async def gathered(home: Path) -> bytes:
-    """Of all processes of this machine, in Prometheus's text format."""
-    by_process = await gather(home / "run")
-    machine = await asyncio.to_thread(_machine, home)
+async def gathered(home: Path, backlog: Backlog = no_backlog) -> bytes:
+    """Of all processes of this machine, in Prometheus's text format. `backlog` is what the store says, of all
+    machines; without it there are the other numbers."""
+    by_process, behind = await asyncio.gather(gather(home / "run"), _behind(backlog))
+    machine = await asyncio.to_thread(_machine, home) | behind
     # Its library is not imported before somebody asks.
     prometheus = await asyncio.to_thread(importlib.import_module, "postern.metrics.prometheus")
     text: bytes = await asyncio.to_thread(prometheus.text, by_process, machine)
     return text
+
+
+async def _behind(backlog: Backlog) -> dict[str, float]:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            return {**await backlog(datetime.now(UTC)), "postern_store_up": 1.0}
+    except (Unavailable, TimeoutError):
+        return {"postern_store_up": 0.0}
 
 
 def _machine(home: Path) -> dict[str, float]:
@@ -57,3 +83,17 @@ def _machine(home: Path) -> dict[str, float]:
         "postern_sealed_oldest_seconds": waiting.age,
         "postern_archivist_silence_seconds": archivist_silence(home),
     }
+
+
+def rounds_told(meters: Meters) -> Callable[[Round], None]:
+    """What hears of each round of the archivist."""
+    last = Round()
+    meters.sample("postern_segments_set_aside", lambda: float(last.set_aside))
+    meters.sample("postern_blob_store_up", lambda: float(not last.trouble))
+
+    def told(done: Round) -> None:
+        nonlocal last
+        last = done
+        meters.count("postern_segments_stored", by=done.stored)
+
+    return told

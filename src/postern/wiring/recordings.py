@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from contextlib import suppress
@@ -13,6 +14,7 @@ from postern.recording.space import free_bytes
 from postern.settings import Settings
 from postern.wiring import paths
 
+MOST_FILES = 10_000  # sealed segments that are looked at
 ARCHIVIST_LATE = 120.0  # seconds without a heart-beat after which the archivist is missed
 
 
@@ -45,8 +47,9 @@ class Waiting:
 
 
 def waiting_for_archivist(home: Path) -> Waiting:
+    """Of no more than MOST_FILES."""
     found = []
-    for path in sealed_folder(home).glob(f"*/*/*{ARCHIVE_SUFFIX}"):
+    for path in itertools.islice(sealed_folder(home).glob(f"*/*/*{ARCHIVE_SUFFIX}"), MOST_FILES):
         with suppress(FileNotFoundError):
             found.append(path.stat())
     if not found:

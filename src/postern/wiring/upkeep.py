@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import socket
 
+from postern.domain.tracing import NO_TRACER, Tracer
 from postern.integrations.identity.addresses import networks_of
 from postern.integrations.sinks.senders import Senders
 from postern.metrics.meters import Meters
@@ -20,9 +21,10 @@ from postern.wiring.blobs import open_blobs
 _SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
 
 
-def build_upkeep(settings: Settings, app: App, meters: Meters) -> Upkeep:
+def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = NO_TRACER) -> Upkeep:
     """Storing segments, the archivist's own work, is not among it. Raises Misconfigured."""
-    made, sending, purging = app.services, build_sending(settings, app), build_purger(settings, app)
+    made, purging = app.services, build_purger(settings, app)
+    sending = build_sending(settings, app, meters, tracer)
 
     def told(name: str, seconds: float, failed: bool) -> None:
         meters.observe("postern_upkeep_seconds", seconds, name)
@@ -48,10 +50,11 @@ def build_upkeep(settings: Settings, app: App, meters: Meters) -> Upkeep:
     )
 
 
-def build_sending(settings: Settings, app: App) -> Sending:
+def build_sending(settings: Settings, app: App, meters: Meters, tracer: Tracer) -> Sending:
     """Raises Misconfigured."""
     networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
-    return Sending(app.stores.deliveries, app.stores.leases, Senders(socket.gethostname(), networks), now)
+    senders = Senders(socket.gethostname(), networks, tracer=tracer, count=meters.count)
+    return Sending(app.stores.deliveries, app.stores.leases, senders, now)
 
 
 def build_purger(settings: Settings, app: App) -> Purger:

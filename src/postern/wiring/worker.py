@@ -19,6 +19,7 @@ from postern.domain.connection import TERMINAL
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
 from postern.domain.session import EndReason, Verb
+from postern.domain.tracing import NO_TRACER, Tracer
 from postern.domain.worker import RelayWorker
 from postern.gateway.agents import Dialers, RemoteAgents
 from postern.gateway.command import CommandGate
@@ -58,6 +59,7 @@ from postern.wiring import paths, tls
 from postern.wiring.app import now, open_app
 from postern.wiring.blobs import rows_from_threads
 from postern.wiring.metrics import telling
+from postern.wiring.tracing import tracing
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +142,7 @@ def build_worker(
     *,
     owner: UUID | None = None,
     meters: Meters | None = None,
+    tracer: Tracer = NO_TRACER,
 ) -> Worker:
     """A relay worker called `name`; its spool folder and the sessions in the store carry that name. `owner` is the
     organisation that runs this machine. `decoy_secret` is what strangers are answered from, the same in every
@@ -159,7 +162,10 @@ def build_worker(
     own = embedded_agent(settings, os.environ, owner)
     tunnels = Tunnels(wait=AGENT_WAIT)
     agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
-    parts = Parts(pipeline=pipeline, recording=recording, wire=functools.partial(wire, settings), count=meters.count)
+    wired = functools.partial(wire, settings)
+    parts = Parts(
+        pipeline=pipeline, recording=recording, wire=wired, count=meters.count, observe=meters.observe, tracer=tracer
+    )
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
     gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine)
@@ -168,11 +174,11 @@ def build_worker(
         most=settings.max_handshakes,
         most_per_address=settings.max_handshakes_per_address,
     )
-    _sample(meters, links, tunnels, logins)
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
         str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
     )
+    _sample(meters, links, tunnels, logins, door)
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,
@@ -180,7 +186,7 @@ def build_worker(
         gate,
         links,
         executions,
-        ErrandRuns(name, made.errands, agent, made.signals),
+        ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
         door,
         tunnels,
         logins,
@@ -191,7 +197,7 @@ def build_worker(
     )
 
 
-def _sample(meters: Meters, links: LiveLinks, tunnels: Tunnels, logins: Logins) -> None:
+def _sample(meters: Meters, links: LiveLinks, tunnels: Tunnels, logins: Logins, door: TunnelDoor) -> None:
     """What is known anyway, and looked at when somebody asks."""
     meters.sample("postern_sessions_open", lambda: links.running)
     meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.CLIENT), "client")
@@ -199,6 +205,7 @@ def _sample(meters: Meters, links: LiveLinks, tunnels: Tunnels, logins: Logins) 
     meters.sample("postern_logins_begun", lambda: logins.begun)
     meters.sample("postern_logins_succeeded", lambda: logins.succeeded)
     meters.sample("postern_agents_connected", lambda: len(tunnels.agents))
+    meters.sample("postern_tunnels_open", lambda: door.tunnels)
     meters.sample("postern_tunnel_streams", lambda: tunnels.streams)
 
 
@@ -238,19 +245,21 @@ async def _recover(settings: Settings, name: str, made: Services, segments: Segm
 
 def run_worker(settings: Settings, name: str) -> None:
     """The process of one relay worker. Ends on SIGTERM or SIGINT, after its sessions were closed."""
-    uvloop.run(_serve_worker(settings, name))
+    meters = Meters()
+    with tracing(os.environ, name, meters) as tracer:
+        uvloop.run(_serve_worker(settings, name, meters, tracer))
 
 
-async def _serve_worker(settings: Settings, name: str) -> None:
+async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     space = Space(settings.home / "spool", settings.recording_least_free)
     commits = GroupCommit(settings.recording_sync_interval, space)
     async with open_app(settings, signals) as app:
         owner = (await app.stores.organisations.default()).id
         decoy_secret = await app.encryption.derive("decoy salts")
-        meters = Meters()
         segments = app.stores.segments
-        worker = build_worker(settings, name, app.services, segments, commits, decoy_secret, owner=owner, meters=meters)
+        made = functools.partial(build_worker, owner=owner, meters=meters, tracer=tracer)
+        worker = made(settings, name, app.services, segments, commits, decoy_secret)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)

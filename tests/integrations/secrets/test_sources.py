@@ -53,7 +53,7 @@ def test_errors_name_the_reference_and_the_reason_and_never_the_value(reference:
         error = error.__context__
 
 
-@pytest.mark.parametrize("name", ["POSTERN_OIDC_CLIENT_SECRET", "postern_key"])
+@pytest.mark.parametrize("name", ["POSTERN_OIDC_CLIENT_SECRET", "postern_key", "OTEL_EXPORTER_OTLP_HEADERS"])
 def test_attack_our_own_settings_are_not_referred_to(name: str) -> None:
     with pytest.raises(Unavailable, match="has no"):
         value(Sources({name: '{"a": "b"}'}), f"_envjson:{name}:a")

@@ -183,6 +183,36 @@ async def test_an_event_that_nobody_wants_is_given_up_and_the_next_one_goes_out(
     assert await office.states() == [(DeliveryState.GIVEN_UP, 5), (DeliveryState.DELIVERED, 1)]
 
 
+async def test_what_was_given_up_is_sent_again_with_the_same_id(office: Office) -> None:
+    await office.make(events=(EventKind.SESSION_ENDED,))
+    for _ in range(2):
+        await had(office.world, office.ann, office.shop)
+    office.receiver.statuses = [400] * 5
+    for _ in range(7):
+        await office.round()
+        office.world.clock.forward(seconds=LONGEST_DELAY)
+    again = office.services.sinks.redeliver
+    found = (await office.services.sinks.deliveries(office.admin, "siem", DeliveryState.GIVEN_UP, PAGE)).items
+    assert await again(office.admin, "siem", None) == 1
+    with pytest.raises(NotFound):
+        await again(office.admin, "siem", found[0].number)  # it waits already
+    for number in (0, -1, 1 << 63, 1 << 70, 999_999):
+        with pytest.raises(NotFound):
+            await again(office.admin, "siem", number)
+    for other in (office.auditor, office.ann):
+        with pytest.raises(Denied):
+            await again(other, "siem", None)
+    await office.round()
+    assert await office.states() == [(DeliveryState.DELIVERED, 1)] * 2
+    assert office.receiver.events[-1]["id"] == str(found[0].event_id)
+    await office.make(name="other", events=(EventKind.SESSION_ENDED,))
+    with pytest.raises(NotFound):  # of another sink
+        await again(office.admin, "other", found[0].number)
+    assert await again(office.admin, "siem", found[0].number) == 1  # whatever became of it
+    await office.round()
+    assert len(office.receiver.events) == 5 + 3
+
+
 async def test_a_dead_receiver_is_tried_for_days_and_then_given_up(office: Office) -> None:
     await office.make(events=(EventKind.SESSION_ENDED,))
     await had(office.world, office.ann, office.shop)

@@ -11,6 +11,8 @@ from postern.api.responses import errors
 from postern.api.schemas.sinks import (
     DeliveryAnswer,
     NewSinkAnswer,
+    RedeliverAnswer,
+    RedeliverRequest,
     SinkAnswer,
     SinkChange,
     SinkRequest,
@@ -62,6 +64,12 @@ async def rotate_sink_secret(nameOrID: str, caller: Caller, services: Use) -> Si
 async def test_sink(nameOrID: str, caller: Caller, services: Use) -> TestAnswer:  # noqa: N803
     """Sends an event that says that it is a test."""
     return TestAnswer(number=await services.sinks.test(caller, nameOrID))
+
+
+@router.post("/{nameOrID}/redeliver", status_code=202, responses=errors(403, 404))
+async def redeliver(nameOrID: str, body: RedeliverRequest, caller: Caller, services: Use) -> RedeliverAnswer:  # noqa: N803
+    """Sends again what was given up, or one event whatever became of it; the receiver sees the same ids."""
+    return RedeliverAnswer(waiting=await services.sinks.redeliver(caller, nameOrID, body.number))
 
 
 @router.get("/{nameOrID}/deliveries", responses=errors(403, 404))

@@ -97,6 +97,14 @@ class TestAnswer(Answer):
     number: int = Field(description="Of the delivery; the list of deliveries says how it went")
 
 
+class RedeliverRequest(Body):
+    number: int | None = Field(None, description="Of one delivery; all that were given up when it is left out")
+
+
+class RedeliverAnswer(Answer):
+    waiting: int = Field(description="How many wait anew")
+
+
 class DeliveryAnswer(Answer):
     number: int
     event_id: UUID = Field(description="The same for each try, and each sink")

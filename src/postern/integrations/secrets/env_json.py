@@ -22,5 +22,6 @@ class EnvironmentSecrets:
 
 
 def referable(environ: Mapping[str, str]) -> Mapping[str, str]:
-    """What connections may refer to: never our own settings, some of which are secrets."""
-    return {name: value for name, value in environ.items() if not name.upper().startswith(OWN_PREFIX)}
+    """What connections may refer to: never our own settings, some of which are secrets, and never the key to a
+    collector of traces."""
+    return {name: value for name, value in environ.items() if not name.upper().startswith((OWN_PREFIX, "OTEL_"))}

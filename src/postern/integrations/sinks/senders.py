@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from postern.domain.sink import Delivery, Sink, SinkKind
+from postern.domain.tracing import NO_TRACER, Attributes, SpanKind, Tracer, within
 from postern.integrations.identity.addresses import Network
 from postern.integrations.identity.fetch import Resolve, resolve
 from postern.integrations.sinks.otlp import OtlpSender
@@ -13,9 +14,26 @@ from postern.integrations.sinks.receivers import Receivers
 from postern.integrations.sinks.syslog import SyslogSender
 from postern.integrations.sinks.webhook import WebhookSender
 
+Count = Callable[..., None]
+
+
+def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
+    """Where nobody watches."""
+
 
 class Senders:
-    def __init__(self, host: str, allowed: tuple[Network, ...] = (), *, resolver: Resolve = resolve) -> None:
+    def __init__(
+        self,
+        host: str,
+        allowed: tuple[Network, ...] = (),
+        *,
+        resolver: Resolve = resolve,
+        tracer: Tracer = NO_TRACER,
+        count: Count = _uncounted,
+    ) -> None:
+        """`count` is told (metric, kind, outcome, by=events)."""
+        self._tracer = tracer
+        self._count = count
         self._receivers = Receivers(allowed, resolver=resolver)
         self._by_kind: dict[SinkKind, WebhookSender | SyslogSender | OtlpSender] = {
             SinkKind.WEBHOOK: WebhookSender(self._receivers),
@@ -25,7 +43,18 @@ class Senders:
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
         """Raises as services.telling.sending.Sender says."""
-        await self._by_kind[sink.kind].send(sink, deliveries, now)
+        facts: Attributes = {
+            "postern.sink.id": str(sink.id),
+            "postern.sink.kind": str(sink.kind),
+            "postern.events": len(deliveries),
+        }
+        with within(self._tracer.start("sink.deliver", SpanKind.CLIENT, facts)):
+            outcome = "failed"
+            try:
+                await self._by_kind[sink.kind].send(sink, deliveries, now)
+                outcome = "delivered"
+            finally:
+                self._count("postern_sink_deliveries", str(sink.kind), outcome, by=len(deliveries))
 
     async def close(self) -> None:
         await self._receivers.close()

@@ -48,7 +48,7 @@ def build_server(stores: Stores, signals: Signals, now: Clock, machine: Machine)
         ),
         features=Features(stores.settings, signals, now),
         idempotency=Idempotency(stores.idempotency, now),
-        metrics=ServerMetrics(machine.metrics, operators),
+        metrics=ServerMetrics(machine.metrics, operators, machine.metrics_token),
         operators=operators,
         server_configs=ServerConfigs(stores.settings, stores.organisations, operators, signals, now, machine),
         server_logs=ServerLogs(machine.journal, operators),

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from postern.domain.auth_config import AuthConfig
+from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.services.server.auth_settings import ProviderCheck
-from postern.services.server.metrics import Gather, nothing
+from postern.services.server.metrics import NO_TOKEN, Gather, nothing
 from postern.services.server.server_logs import NoJournal
 from postern.store.ports import Journal
 from postern.store.ports.ledger import Anchor, Copies
@@ -46,7 +47,8 @@ class Machine:
     `reserved` names the ports of other listeners of this gateway. `certified` says whether the server's certificate is
     good for a name. `recordings` says why this machine should be given no sessions, empty when it may; it reads files.
     `anchors` makes those where checkpoints are kept outside, and raises Misconfigured; `copies` reads what is stored of
-    recordings. `metrics` gathers those of all processes.
+    recordings. `metrics` gathers those of all processes, for who has `metrics_token`, too, where there
+    is one.
     """
 
     config: ServerConfig = field(default_factory=lambda: ServerConfig(Listener(True, Endpoint("127.0.0.1", 7432))))
@@ -63,3 +65,4 @@ class Machine:
     copies: Copies | None = None
     checkpoint_interval: timedelta = timedelta(minutes=10)
     metrics: Gather = nothing
+    metrics_token: Secret = NO_TOKEN

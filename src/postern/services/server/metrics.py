@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Awaitable, Callable
 
 from postern.domain.organisation import DEFAULT
 from postern.domain.principal import Principal
-from postern.errors import Denied
+from postern.domain.secret import Secret
+from postern.errors import Denied, Misconfigured
 from postern.services.server.operators import Operators
 
+SHORTEST = 20  # characters of a token
+NO_TOKEN = Secret("")
 Gather = Callable[[], Awaitable[bytes]]
 
 
@@ -18,11 +22,27 @@ async def nothing() -> bytes:
 
 
 class ServerMetrics:
-    """`gather` gives them in Prometheus's text format."""
+    """`gather` gives them in Prometheus's text format. `token` may read them and nothing else: what watches a server
+    need not be able to read its recordings. Raises Misconfigured when it is so short that it could be guessed."""
 
-    def __init__(self, gather: Gather, operators: Operators) -> None:
+    def __init__(self, gather: Gather, operators: Operators, token: Secret = NO_TOKEN) -> None:
+        if token and len(token.reveal()) < SHORTEST:
+            raise Misconfigured(
+                f"POSTERN_METRICS_TOKEN: has fewer than {SHORTEST} characters; make one by `openssl rand -hex 32`",
+                field="metrics_token",
+            )
         self._gather = gather
         self._operators = operators
+        self._token = token
+
+    def is_token(self, given: str) -> bool:
+        """Whether this is the token; never where there is none."""
+        own = self._token.reveal().encode()
+        return bool(own) and hmac.compare_digest(given.encode("utf-8", "replace"), own)
+
+    async def scraped(self) -> bytes:
+        """For who has the token."""
+        return await self._gather()
 
     async def text(self, principal: Principal) -> bytes:
         """For administrators and auditors of the default organisation. Raises Denied."""

@@ -26,6 +26,7 @@ from postern.services.telling.events import test_of
 from postern.store.ports import Clock
 from postern.store.ports.telling import DeliveryStore, SinkStore
 
+MAX_NUMBER = 1 << 63  # of a delivery
 MAX_SINKS = 20  # of an organisation
 MAX_HEADERS, MAX_HEADER = 10, 4_000
 MAX_AUTHORITY = 20_000
@@ -123,6 +124,19 @@ class Sinks:
         number = await self._deliveries.add(test_of(sink, self._now()))
         changed(None, {"sink": sink.name, "delivery": number})
         return number
+
+    async def redeliver(self, principal: Principal, name_or_id: str, number: int | None) -> int:
+        """Lets one event, or with None all that were given up, wait anew: before those that came after it, with the
+        same id. How many. Raises Denied, NotFound."""
+        require_admin(principal, "send events of sinks again")
+        if number is not None and not 0 < number < MAX_NUMBER:
+            raise NotFound(f"there is no delivery {number}, or it waits already")
+        sink = await self._existing(principal, name_or_id)
+        count = await self._deliveries.again(sink.id, number)
+        if number is not None and not count:
+            raise NotFound(f"there is no delivery {number}, or it waits already")
+        changed(None, {"sink": sink.name, "delivery": number, "waiting": count})
+        return count
 
     async def deliveries(
         self, principal: Principal, name_or_id: str, state: DeliveryState | None, page: Page

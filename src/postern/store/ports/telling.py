@@ -157,6 +157,9 @@ class DeliveryStore(Protocol):
     async def gone(self, sink_id: UUID, error: str, at: datetime) -> None:
         """The receiver wants nothing any more."""
 
+    async def again(self, sink_id: UUID, number: int | None) -> int:
+        """Lets one, or with None all that were given up, wait anew; how many. None of those that wait anyway."""
+
     async def bound(self, most: int, at: datetime) -> None:
         """Gives up the oldest of sinks that have more than `most` waiting."""
 

@@ -96,6 +96,16 @@ class SqlDeliveries:
 
         await self._database.together(work)
 
+    async def again(self, sink_id: UUID, number: int | None) -> int:
+        wanted = [deliveries.c.sink_id == sink_id]
+        if number is None:
+            wanted.append(deliveries.c.state == DeliveryState.GIVEN_UP)
+        else:
+            wanted += [deliveries.c.number == number, deliveries.c.state != DeliveryState.WAITING]
+        anew = {"state": DeliveryState.WAITING, "attempts": 0, "error": ""}
+        async with self._database.statement() as connection:
+            return int((await connection.execute(update(deliveries).where(*wanted).values(anew))).rowcount)
+
     async def bound(self, most: int, at: datetime) -> None:
         waiting = deliveries.c.state == DeliveryState.WAITING
         lost = {"state": DeliveryState.GIVEN_UP, "attempted_at": at, "error": f"more than {most} events were waiting"}

@@ -17,6 +17,7 @@ GROUPS = {
     "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),
     "machines": Lazy(f"{_AT}.machines:machines", "List and manage machine identities and their credentials."),
     "logins": Lazy(f"{_AT}.logins:logins", "List and end logins."),
+    "sinks": Lazy(f"{_AT}.sinks:sinks", "Send events to a webhook, a syslog server or a collector."),
     "orgs": Lazy(f"{_AT}.orgs:orgs", "List and manage organisations."),
     "auth": Lazy(f"{_AT}.auth:auth", "Show and set how people log in."),
     "retention": Lazy(f"{_AT}.retention:retention", "Show and set how long recordings and sessions are kept."),

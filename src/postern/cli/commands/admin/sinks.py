@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import sys
+import time
+from typing import IO, Any
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client
+from postern.cli.output import emit, json_option, local_time
+from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, told, yes_option
+from postern.client.resources import PAGE
+from postern.client.shapes import Row
+from postern.domain.sink import DeliveryState, EventKind, SinkKind
+
+_COLUMNS = [
+    ("name", "name"),
+    ("kind", "kind"),
+    ("status", "status"),
+    ("address", "address"),
+    ("delivered", "delivered_at"),
+    ("failures", "failures"),
+    ("last error", "last_error"),
+]
+_DELIVERIES = [
+    ("number", "number"),
+    ("event", "event"),
+    ("created", "created_at"),
+    ("state", "state"),
+    ("attempts", "attempts"),
+    ("last error", "last_error"),
+]
+_EVENTS = [str(kind) for kind in EventKind if kind is not EventKind.SINK_TEST]
+_PATH = "sinks"
+_LOOK_AGAIN = 0.3  # seconds
+
+_event = click.option("--event", "events", multiple=True, type=click.Choice(_EVENTS), help="Repeatable; replaces all.")
+_authority = click.option(
+    "--authority", type=click.File(), metavar="FILE", help="PEM of the receiver's CA; '-' for standard input."
+)
+_script = click.option("--with-script/--without-script", default=None, help="Whether sessions come with their script.")
+_headers = click.option(
+    "--headers-stdin", is_flag=True, help="Read headers to send along, a line `Name: value` each; they replace all."
+)
+
+
+@click.group()
+def sinks() -> None:
+    """Send what happens to a webhook, a syslog server or an OpenTelemetry collector. SINK is a name or id.
+
+    \b
+    postern admin sinks create siem webhook https://siem.example.com/postern --event session.ended --event audit.entry
+    postern admin sinks create logs syslog syslog+tls://logs.example.com:6514 --event audit.entry
+    postern admin sinks test siem
+    postern admin sinks deliveries siem --state given_up
+    """
+
+
+@sinks.command("list")
+@paging_options
+def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
+    """List sinks, by name, with what keeps them from their events."""
+    with client() as api:
+        page = page_of(api.collection(_PATH), limit=limit, offset=offset, every=every)
+    show_page(page, _COLUMNS, as_json, "There are no sinks yet: postern admin sinks create --help")
+
+
+@sinks.command()
+@click.argument("sink", shell_complete=completion.sinks)
+@json_option
+def show(sink: str, as_json: bool) -> None:
+    """Show one sink, never its secret nor its headers' values."""
+    with client() as api:
+        show_row(api.collection(_PATH).get(sink), as_json)
+
+
+@sinks.command()
+@click.argument("name")
+@click.argument("kind", type=click.Choice([str(kind) for kind in SinkKind]))
+@click.argument("address")
+@_event
+@_authority
+@_script
+@_headers
+@json_option
+def create(authority: IO[str] | None, headers_stdin: bool, as_json: bool, **more: Any) -> None:
+    """Make a sink; events from now on go there. What signs a webhook's events is printed this once."""
+    body = _body(authority, headers_stdin, **more)
+    if not more["events"]:
+        raise click.UsageError(f"--event: needs one at least, of {', '.join(_EVENTS)}")
+    with client() as api:
+        made = api.collection(_PATH).create(body)
+    emit(made, as_json, _show_made)
+
+
+def _show_made(made: Row) -> None:
+    """The secret alone on standard output, to be piped."""
+    if made["secret"]:
+        click.echo(made["secret"])
+        click.echo(f"{made['name']} signs its events with this secret, which is shown this once.", err=True)
+    click.echo(f"Made {made['name']}. See whether it gets through: postern admin sinks test {made['name']}", err=True)
+
+
+@sinks.command()
+@click.argument("sink", shell_complete=completion.sinks)
+@click.option("--name", help="The new name.")
+@click.option("--address", help="Where it is from now on.")
+@_event
+@_authority
+@_script
+@_headers
+@json_option
+def update(sink: str, authority: IO[str] | None, headers_stdin: bool, as_json: bool, **more: Any) -> None:
+    """Change a sink; what is left out stays as it is. What waits is tried again at once."""
+    body = _body(authority, headers_stdin, **more)
+    if not body:
+        raise click.UsageError("nothing to change; see --help")
+    told(_change(sink, body), as_json, f"Changed {sink}.")
+
+
+@sinks.command()
+@click.argument("sink", shell_complete=completion.sinks)
+@json_option
+def pause(sink: str, as_json: bool) -> None:
+    """Keep events back; they wait."""
+    told(_change(sink, {"paused": True}), as_json, f"{sink} is paused: its events wait.")
+
+
+@sinks.command()
+@click.argument("sink", shell_complete=completion.sinks)
+@json_option
+def resume(sink: str, as_json: bool) -> None:
+    """Send what waits, and go on; also for a sink that is gone."""
+    told(_change(sink, {"paused": False}), as_json, f"{sink} is sent events again.")
+
+
+@sinks.command("rotate-secret")
+@click.argument("sink", shell_complete=completion.sinks)
+@yes_option
+@json_option
+def rotate_secret(sink: str, yes: bool, as_json: bool) -> None:
+    """Make another signing secret, printed this once; the one before it signs, too, for 24 hours."""
+    confirm(f"Rotate the secret of {sink}? Its receiver needs the new one within 24 hours", yes)
+    with client() as api:
+        made = api.collection(_PATH).act(sink, "secret")
+    emit(made, as_json, lambda one: click.echo(one["secret"]))
+
+
+@sinks.command()
+@click.argument("sink", shell_complete=completion.sinks)
+@click.option("--wait", type=click.FloatRange(0, 300), default=20.0, show_default=True, help="Seconds to wait for it.")
+@json_option
+def test(sink: str, wait: float, as_json: bool) -> None:
+    """Send an event that says that it is a test, and tell what became of it. Fails when it was not taken."""
+    with client() as api:
+        number = api.collection(_PATH).act(sink, "test")["number"]
+        end = time.monotonic() + wait
+        found = _delivery(api.collection(_PATH, sink, "deliveries"), number)
+        while not (found["attempts"] or found["state"] != DeliveryState.WAITING) and time.monotonic() < end:
+            time.sleep(_LOOK_AGAIN)
+            found = _delivery(api.collection(_PATH, sink, "deliveries"), number)
+    if found["state"] == DeliveryState.DELIVERED:
+        told(found, as_json, f"{sink} took it.")
+        return
+    why = found["last_error"] or f"it still waits after {wait:g} seconds, perhaps behind others that do not get through"
+    told(found, as_json, f"{sink} did not take it: {why}")
+    sys.exit(1)
+
+
+def _delivery(deliveries: Any, number: int) -> Row:
+    """Among the newest: it has only just been made."""
+    rows = deliveries.page(PAGE)["data"]
+    found: Row | None = next((row for row in rows if row["number"] == number), None)
+    return found or {"number": number, "attempts": 0, "state": str(DeliveryState.WAITING), "last_error": ""}
+
+
+@sinks.command()
+@click.argument("sink", shell_complete=completion.sinks)
+@click.option("--state", type=click.Choice([str(state) for state in DeliveryState]), help="Only these.")
+@paging_options
+def deliveries(sink: str, state: str | None, as_json: bool, limit: int, offset: int, every: bool) -> None:
+    """List what is or was on its way to a sink, newest first, and why it did not get through."""
+    with client() as api:
+        listed = api.collection(_PATH, sink, "deliveries")
+        page = page_of(listed, limit=limit, offset=offset, every=every, **given(state=state))
+    for row in page["data"] if not as_json else ():
+        row["created_at"] = local_time(row["created_at"])
+    show_page(page, _DELIVERIES, as_json, "There is nothing.")
+
+
+@sinks.command()
+@click.argument("sink", shell_complete=completion.sinks)
+@click.option("--number", type=int, help="One delivery, whatever became of it; all that were given up when missing.")
+@json_option
+def redeliver(sink: str, number: int | None, as_json: bool) -> None:
+    """Send again what was given up; the receiver sees the same ids."""
+    with client() as api:
+        done = api.collection(_PATH).act(sink, "redeliver", body=given(number=number))
+    told(done, as_json, f"{done['waiting']} of {sink} wait to be sent again.")
+
+
+@sinks.command()
+@click.argument("sink", shell_complete=completion.sinks)
+@yes_option
+@json_option
+def delete(sink: str, yes: bool, as_json: bool) -> None:
+    """Delete a sink with all that waits for it."""
+    confirm(f"Delete {sink}? What waits for it is never sent", yes)
+    with client() as api:
+        api.collection(_PATH).delete(sink)
+    told({"deleted": sink}, as_json, f"Deleted {sink}.")
+
+
+def _change(sink: str, body: Row) -> Row:
+    with client() as api:
+        changed: Row = api.collection(_PATH).act(sink, body=body, method="PATCH")
+    return changed
+
+
+def _body(authority: IO[str] | None, headers_stdin: bool, **more: Any) -> Row:
+    if headers_stdin and authority is not None and authority.name == "<stdin>":
+        raise click.UsageError("--headers-stdin and --authority - cannot both read standard input")
+    body = given(**more, authority=authority.read() if authority is not None else None)
+    if headers_stdin:
+        body["headers"] = dict(map(_header, filter(None, map(str.strip, sys.stdin))))
+    return body
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name.strip():
+        # The text may be a secret: it is not repeated.
+        raise click.UsageError("--headers-stdin: needs lines `Name: value`")
+    return name.strip(), value.strip()

@@ -1,0 +1,157 @@
+"""Spans: what took how long, told to a collector of traces where one is set up, and nothing anywhere else.
+
+A span's name and the names of its attributes are written in the code. Values are identifiers, counts, words of the
+domain and names that administrators chose; never what was asked or answered, no secret and no e-mail address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
+from enum import StrEnum
+from typing import Protocol
+
+Value = str | int | float | bool
+Attributes = Mapping[str, Value]
+
+# https://www.w3.org/TR/trace-context/ section 3.2, of version 00 alone: any other begins a trace of its own.
+_TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+_NOTHING: Attributes = {}
+TRACEPARENT = "traceparent"  # what it is called in requests, signals and orders
+
+
+class SpanKind(StrEnum):
+    """What a span is to the one above it."""
+
+    INTERNAL = "internal"
+    SERVER = "server"
+    CLIENT = "client"
+    CONSUMER = "consumer"
+
+
+class Span(Protocol):
+    """Nothing here raises or waits."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether anybody will see it."""
+
+    @property
+    def trace_id(self) -> str:
+        """32 hexadecimal digits; empty where nobody will see it."""
+
+    @property
+    def traceparent(self) -> str:
+        """For others to go on from; empty where nothing is traced."""
+
+    def child(self, name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Attributes = _NOTHING) -> Span: ...
+
+    def set(self, attributes: Attributes) -> None: ...
+
+    def event(self, name: str) -> None:
+        """Something happened now."""
+
+    def fail(self, kind: str) -> None:
+        """`kind` is a class of errors or a word of the domain, never a message: that may quote anything."""
+
+    def end(self) -> None:
+        """Once; what is said later is dropped."""
+
+
+class Tracer(Protocol):
+    def start(
+        self,
+        name: str,
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: Attributes = _NOTHING,
+        *,
+        parent: str = "",
+        began: int | None = None,
+    ) -> Span:
+        """A span that no other span of this process is above. `parent` is a traceparent of somebody who is trusted;
+        `began` in nanoseconds since 1970, now when None."""
+
+
+class _NoSpan:
+    is_recorded = False
+    trace_id = ""
+    traceparent = ""
+
+    def child(self, name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Attributes = _NOTHING) -> Span:
+        return self
+
+    def set(self, attributes: Attributes) -> None: ...
+
+    def event(self, name: str) -> None: ...
+
+    def fail(self, kind: str) -> None: ...
+
+    def end(self) -> None: ...
+
+
+class _NoTracer:
+    def start(
+        self,
+        name: str,
+        kind: SpanKind = SpanKind.INTERNAL,
+        attributes: Attributes = _NOTHING,
+        *,
+        parent: str = "",
+        began: int | None = None,
+    ) -> Span:
+        return NO_SPAN
+
+
+NO_SPAN: Span = _NoSpan()
+NO_TRACER: Tracer = _NoTracer()
+
+_UNTRACED = nullcontext(NO_SPAN)
+_current: ContextVar[Span] = ContextVar("postern_span", default=NO_SPAN)
+
+
+def current() -> Span:
+    """What this task is doing, as far as it is traced."""
+    return _current.get()
+
+
+def make_current(span: Span) -> None:
+    """For the rest of this task."""
+    _current.set(span)
+
+
+def within(span: Span) -> AbstractContextManager[Span]:
+    """The block is what the span is about: it ends with it, and has failed when that raises."""
+    return _UNTRACED if span is NO_SPAN else _within(span)
+
+
+@contextmanager
+def _within(span: Span) -> Iterator[Span]:
+    token = _current.set(span)
+    try:
+        yield span
+    except BaseException as error:
+        span.fail(type(error).__name__)
+        raise
+    finally:
+        _current.reset(token)
+        span.end()
+
+
+def part(
+    name: str, kind: SpanKind = SpanKind.INTERNAL, attributes: Attributes = _NOTHING
+) -> AbstractContextManager[Span]:
+    """The block as a part of what this task is doing."""
+    return within(_current.get().child(name, kind, attributes))
+
+
+def carried() -> dict[str, str]:
+    """What is sent along with a message, so that its receiver goes on from here. Empty where nothing is traced."""
+    parent = _current.get().traceparent
+    return {TRACEPARENT: parent} if parent else {}
+
+
+def parent_of(text: object) -> str:
+    """The traceparent that somebody sent; empty when it is none."""
+    return text if isinstance(text, str) and _TRACEPARENT.fullmatch(text) else ""

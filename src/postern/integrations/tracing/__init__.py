@@ -1,0 +1,1 @@
+"""Traces for a collector: the only place that knows OpenTelemetry's library, imported where one is set up."""

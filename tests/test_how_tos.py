@@ -1,0 +1,67 @@
+"""Code that how-tos give to people does what they say."""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from tests.support.receivers import http_receiver, issued, senders
+
+from postern.domain.secret import Secret
+from postern.domain.sink import Delivery, DeliveryState, EventKind, SigningSecret, Sink, SinkKind
+
+HOW_TOS = Path(__file__).resolve().parent.parent / "docs" / "how-to"
+OLD, NEW = ("whsec_" + base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
+
+
+@pytest.fixture
+def is_from_postern() -> Callable[[str, dict[str, str], bytes], bool]:
+    (code,) = re.findall(r"```python\n(.*?)```", (HOW_TOS / "send-events-to-a-siem.md").read_text(), re.DOTALL)
+    names: dict[str, Any] = {}
+    exec(code, names)
+    found: Callable[[str, dict[str, str], bytes], bool] = names["is_from_postern"]
+    return found
+
+
+async def sent(at: datetime) -> tuple[dict[str, str], bytes]:
+    """What a receiver gets of a sink whose secret was rotated just now."""
+    event = Delivery(
+        *(uuid4(), uuid4(), uuid4(), EventKind.SESSION_ENDED, at, '{"id":"x"}'), 1, DeliveryState.WAITING, 0, "", None
+    )
+    async with http_receiver() as receiver:
+        sink = Sink(uuid4(), uuid4(), "siem", SinkKind.WEBHOOK, receiver.url, (), authority=issued().authority)
+        secrets = (SigningSecret(Secret(NEW)), SigningSecret(Secret(OLD), at + timedelta(hours=24)))
+        sender = senders()
+        await sender.send(replace(sink, secrets=secrets), [event], at)
+        await sender.close()
+        (got,) = receiver.got
+    return got
+
+
+async def test_a_webhook_is_verified_as_the_page_says(is_from_postern: Callable[..., bool]) -> None:
+    headers, body = await sent(datetime.now(UTC))
+    assert is_from_postern(NEW, headers, body)
+    assert is_from_postern(OLD, headers, body)  # for a day
+
+
+async def test_attack_a_forged_webhook_is_none(is_from_postern: Callable[..., bool]) -> None:
+    headers, body = await sent(datetime.now(UTC))
+    other = "whsec_" + base64.b64encode(b"3" * 32).decode()
+    assert not is_from_postern(other, headers, body)
+    assert not is_from_postern(NEW, headers, body + b" ")
+    assert not is_from_postern(NEW, {**headers, "webhook-id": str(uuid4())}, body)
+    assert not is_from_postern(NEW, {**headers, "webhook-timestamp": str(int(time.time()) + 1)}, body)
+    assert not is_from_postern(NEW, {**headers, "webhook-signature": "v1,x v2,y"}, body)
+
+
+async def test_attack_an_old_webhook_sent_again_is_none(is_from_postern: Callable[..., bool]) -> None:
+    headers, body = await sent(datetime.now(UTC) - timedelta(hours=1))
+    assert not is_from_postern(NEW, headers, body)
