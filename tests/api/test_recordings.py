@@ -8,9 +8,10 @@ from tests.api.conftest import Api, make_api, message
 from tests.support.recorded import HeldAnchor, Records
 from tests.support.world import MACHINE
 
+from postern.archive.folder import FolderBlobs
 from postern.proof.checkpoints import read_pem
 from postern.proof.reading import verify_package
-from postern.recording.copies import FileCopies
+from postern.recording.copies import StoredCopies
 from postern.store.database import Database
 
 
@@ -21,7 +22,7 @@ async def anchor() -> HeldAnchor:
 
 @pytest.fixture
 async def proving(sqlite_database: Database, tmp_path: Path, anchor: HeldAnchor) -> tuple[Api, Records]:
-    machine = replace(MACHINE, copies=FileCopies(tmp_path), anchors=lambda: (anchor,))
+    machine = replace(MACHINE, copies=StoredCopies(FolderBlobs(tmp_path)), anchors=lambda: (anchor,))
     api = await make_api(sqlite_database, machine=machine)
     return api, Records(api.world, tmp_path, api.users["ann"], await api.world.add_connection())
 

@@ -13,6 +13,7 @@ from sqlalchemy import insert, text
 from tests.support.proofs import segment_bytes, stored
 from tests.support.world import MACHINE, World
 
+from postern.archive.folder import FolderBlobs
 from postern.domain.connection import Connection
 from postern.domain.ledger import Checkpoint
 from postern.domain.principal import Principal
@@ -20,7 +21,7 @@ from postern.domain.segment import Segment, first_link, next_link
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.errors import Unavailable
 from postern.proof.copies import measure
-from postern.recording.copies import FileCopies
+from postern.recording.copies import StoredCopies
 from postern.services.bundle import Services
 from postern.services.server.machine import Machine
 from postern.store.ports import Ended
@@ -60,7 +61,7 @@ class Records:
         return cls(world, folder, user, await world.add_connection())
 
     def machine(self) -> Machine:
-        return replace(MACHINE, copies=FileCopies(self.folder), anchors=lambda: (self.anchor,))
+        return replace(MACHINE, copies=StoredCopies(FolderBlobs(self.folder)), anchors=lambda: (self.anchor,))
 
     def services(self) -> Services:
         return self.world.services(self.machine())

@@ -35,6 +35,8 @@ METRICS: dict[str, Metric] = {
     "postern_event_loop_lag_seconds": Metric("histogram", "How late a process comes to what is due."),
     "postern_process_up": Metric("gauge", "Whether a process of this machine answers."),
     "postern_spool_bytes": Metric("gauge", "Recordings being written, of this machine."),
+    "postern_sealed_bytes": Metric("gauge", "Sealed recordings that wait on this machine to be stored."),
+    "postern_sealed_segments": Metric("gauge", "The same, as a number of segments."),
     "postern_home_free_bytes": Metric("gauge", "Free room on the disk of the data folder."),
     "postern_home_bytes": Metric("gauge", "Size of the disk of the data folder."),
 }

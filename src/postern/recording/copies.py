@@ -1,32 +1,27 @@
-"""What is stored of segments, where that is a folder of this machine."""
+"""What is stored of segments, as proof and exports read it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from postern.domain.segment import Segment
-from postern.errors import NotFound, Unavailable
+from postern.errors import NotFound
+from postern.recording.stored import open_blob
+from postern.store.ports import Blobs
 
 _PIECE = 256 * 1024
 
 
-class FileCopies:
-    """Below `folder` by the segments' places."""
+class StoredCopies:
+    """Of a blob store, wherever that is."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, blobs: Blobs) -> None:
+        self._blobs = blobs
 
     def read(self, segment: Segment) -> Iterator[bytes]:
         """Raises NotFound, Unavailable."""
-        path = self._folder / segment.place
-        if not path.resolve().is_relative_to(self._folder.resolve()):
+        if ".." in segment.place.split("/") or segment.place.startswith("/"):
             raise NotFound(f"the segment {segment.number} of session {segment.session_id} has a place outside")
-        try:
-            with path.open("rb") as file:
-                while data := file.read(_PIECE):
-                    yield data
-        except FileNotFoundError:
-            raise NotFound(f"the segment {segment.number} of session {segment.session_id} is not there") from None
-        except OSError as error:
-            raise Unavailable(f"{path.name} cannot be read: {error.strerror}") from None
+        with open_blob(self._blobs, segment.place) as blob:
+            while data := blob.read(_PIECE):
+                yield data

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import UUID
 
-from postern.domain.recorded import SIZE, Exchange, Kind, Moment
+from postern.domain.recorded import ERROR, SIZE, Exchange, Kind, Missing, Moment
 from postern.domain.results import CUT, Finished, Problem, Result
 from postern.domain.segment import Segment
 from postern.domain.session import EndReason, Session
@@ -111,9 +111,11 @@ class Library:
         """What is to be shown of it, in order; a live session up to now. What is damaged is told in its place, as error
         output. Begins somewhere before `since` (microseconds), never behind it. Raises NotFound when there is no
         recording."""
-        for micros, _, pieces in self.told(session, since):
+        for micros, event, pieces in self.told(session, since):
+            is_gap = isinstance(event, Gap)
             for kind, content in pieces:
-                yield Moment(micros, kind, content)
+                # With a gap comes what was under way before it.
+                yield (Missing if is_gap and kind == ERROR else Moment)(micros, kind, content)
 
     def told(
         self, session: Session | UUID, since: int = 0
@@ -121,7 +123,7 @@ class Library:
         """As `moments`: each record, and what is to be shown of it."""
         key = session if isinstance(session, UUID) else session.id
         protocol = self.header(key).protocol
-        replay = Replay(self._renderers.get(protocol))
+        replay = Replay(self._renderers.get(protocol), framed=protocol in self._framed)
         for micros, event in seek.records(self, key, since, framed=protocol in self._framed):
             yield micros, event, replay.pieces(event)
 
@@ -148,7 +150,8 @@ class Library:
 
     def replay_of(self, protocol: str) -> tuple[Replay, bool]:
         """For a reading of its own; and whether each record of output is whole messages."""
-        return Replay(self._renderers.get(protocol)), protocol in self._framed
+        framed = protocol in self._framed
+        return Replay(self._renderers.get(protocol), framed=framed), framed
 
     def results(self, session: Session | UUID) -> Iterator[Result]:
         """What a script answered, as values. Raises NotFound where there are none for this protocol.

@@ -13,9 +13,10 @@ from uuid import UUID
 
 from postern.domain.recorded import Kind
 from postern.errors import Malformed
-from postern.interception.events import Completed, Event, Operation
+from postern.interception.events import Event
 from postern.recording.reader import SegmentReader
 from postern.recording.rendering import Gap
+from postern.recording.rest import Rest
 
 Record = tuple[int, Event | Gap]
 
@@ -53,7 +54,7 @@ def rendering_segment(library: Segmented, key: UUID, segment: int, since: int) -
 
 def from_rest(found: Iterable[Record], first: int) -> Iterator[Record]:
     """What can be rendered of the records from the segment `first` on."""
-    rest = Rest(first)
+    rest = Rest(come=first == 1)
     return (record for record in found if rest.has_come(record[1]))
 
 
@@ -78,24 +79,8 @@ def untold(found: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tup
     return ((micros, event, []) for micros, event in found)
 
 
-class Rest:
-    """Tells, from the segment `first` on, whether a request has come that was made when all before it were answered.
-    Exchanges count up by one. The first segment begins at rest."""
-
-    def __init__(self, first: int) -> None:
-        self._come = first == 1
-        self._answered = -1
-
-    def has_come(self, event: Event | Gap) -> bool:
-        if not self._come:
-            if isinstance(event, Completed):
-                self._answered = event.exchange
-            self._come = isinstance(event, Operation) and event.exchange == self._answered + 1
-        return self._come
-
-
 def _has_rest(library: Segmented, key: UUID, segment: int, since: int) -> bool:
-    rest = Rest(segment)
+    rest = Rest(come=segment == 1)
     try:
         reader = library.open(key, segment)
     except Malformed:

@@ -19,7 +19,7 @@ from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.results import PostgresResults
 from postern.protocols.terminal.lens import TerminalLens
-from postern.recording.copies import FileCopies
+from postern.recording.copies import StoredCopies
 from postern.recording.library import Library
 from postern.services.bundle import Services, build_services
 from postern.services.server.machine import Machine
@@ -33,7 +33,7 @@ from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
 from postern.wiring.archivist import trouble_with_recordings
 from postern.wiring.auth import default_auth
-from postern.wiring.blobs import stored
+from postern.wiring.blobs import open_blobs, stored
 from postern.wiring.metrics import gathered
 from postern.wiring.providers import Providers
 
@@ -103,7 +103,7 @@ def machine_of(settings: Settings) -> Machine:
         recordings=lambda: trouble_with_recordings(settings),
         journal=FileJournal(paths.logs_folder(settings)),
         anchors=lambda: anchors(settings),
-        copies=FileCopies(paths.recordings_folder(settings)),
+        copies=StoredCopies(open_blobs(settings)),
         checkpoint_interval=timedelta(seconds=settings.checkpoint_interval),
         metrics=functools.partial(gathered, settings.home),
     )

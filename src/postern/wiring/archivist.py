@@ -7,6 +7,7 @@ import math
 import os
 import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from postern.archive.archivist import Archivist, Index, no_index
@@ -18,6 +19,7 @@ from postern.store.ports import SegmentStore
 from postern.store.sql.segments import SqlSegments
 from postern.wiring import paths
 from postern.wiring.blobs import open_blobs
+from postern.wiring.trouble import teller
 
 HEARTBEAT = 5.0  # seconds
 LATE = 120.0  # seconds without a heart-beat after which it is missed
@@ -39,7 +41,10 @@ async def _serve(settings: Settings) -> None:
     database = Database(settings.url)
     try:
         archivist = build_archivist(settings, SqlSegments(database))
-        work = [asyncio.create_task(archivist.forever()), asyncio.create_task(_beat(paths.archivist_beat(settings)))]
+        work = [
+            asyncio.create_task(archivist.forever(teller(settings.home))),
+            asyncio.create_task(_beat(paths.archivist_beat(settings))),
+        ]
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, _cancel, work)
@@ -65,8 +70,9 @@ async def _beat(file: Path) -> None:
 
 
 def _touch(file: Path) -> None:
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.touch(mode=0o600)
+    with suppress(OSError):  # on a disk that is read-only, which whoever asks sees by itself
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.touch(mode=0o600)
 
 
 def trouble_with_recordings(settings: Settings) -> str:

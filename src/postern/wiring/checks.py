@@ -25,6 +25,7 @@ from postern.store.database import Database
 from postern.wiring import archivist, masters, paths
 from postern.wiring.agent import facts
 from postern.wiring.blobs import open_blobs
+from postern.wiring.trouble import trouble
 
 
 def read_policy(file: str) -> None:
@@ -109,6 +110,11 @@ ARCHIVIST_LATE = archivist.LATE
 def archivist_silence(settings: Settings) -> float:
     """Seconds since the archivist was last heard of."""
     return archivist.silence(settings)
+
+
+def archivist_trouble(settings: Settings) -> str:
+    """Why it could store nothing when it last tried; empty when it could."""
+    return trouble(settings.home)
 
 
 def waiting_for_archivist(settings: Settings) -> tuple[int, float]:

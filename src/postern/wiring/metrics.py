@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import importlib
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from postern.metrics.meters import Meters
 from postern.metrics.told import gather, tell, watch_lag
+from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
 from postern.settings import Settings
 from postern.store.database import Database
 
@@ -43,8 +44,12 @@ async def gathered(home: Path) -> bytes:
 def _machine(home: Path) -> dict[str, float]:
     disk = shutil.disk_usage(home)
     found = {"postern_home_free_bytes": float(disk.free), "postern_home_bytes": float(disk.total)}
-    size = 0
-    for path in (home / "spool").glob("*/*"):
-        with suppress(OSError):  # sealed meanwhile
-            size += path.stat().st_size
-    return found | {"postern_spool_bytes": float(size)}
+    found["postern_spool_bytes"] = sum(_sizes((home / "spool").glob("*/*")))
+    sealed = list(_sizes(sealed_folder(home).glob(f"*/*/*{ARCHIVE_SUFFIX}")))
+    return found | {"postern_sealed_bytes": sum(sealed), "postern_sealed_segments": float(len(sealed))}
+
+
+def _sizes(files: Iterable[Path]) -> Iterator[float]:
+    for path in files:
+        with suppress(OSError):  # it was moved on meanwhile
+            yield float(path.stat().st_size)

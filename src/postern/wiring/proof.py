@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from postern.domain.lists import Page
 from postern.errors import NotFound
 from postern.proof.findings import Report
-from postern.recording.copies import FileCopies
+from postern.recording.copies import StoredCopies
 from postern.services.recordings.verifier import Verifier
 from postern.settings import Settings
 from postern.store.database import Database
@@ -16,6 +16,7 @@ from postern.store.sql.checkpoints import SqlLedgerKeys
 from postern.store.sql.ledger import SqlLedger
 from postern.store.sql.organisations import SqlOrganisations
 from postern.wiring import masters, paths
+from postern.wiring.blobs import open_blobs
 
 
 def verify(
@@ -46,7 +47,7 @@ async def _verify(
     database = Database(settings.url)
     try:
         encryption = masters.open_encryption(settings, database)
-        copies = FileCopies(paths.recordings_folder(settings))
+        copies = StoredCopies(open_blobs(settings))
         verifier = Verifier(SqlLedger(database), SqlLedgerKeys(database, encryption), copies)
         found = {}
         store, offset = SqlOrganisations(database), 0

@@ -9,9 +9,10 @@ from uuid import UUID
 import pytest
 from tests.support.recorded import Records
 
+from postern.archive.folder import FolderBlobs
 from postern.domain.ledger import Kind, Recorded
 from postern.proof.findings import Report, What
-from postern.recording.copies import FileCopies
+from postern.recording.copies import StoredCopies
 from postern.services.bundle import Services
 from postern.services.recordings.verifier import Verifier
 from postern.store.sql.ledger import SqlLedger
@@ -210,7 +211,9 @@ async def test_what_happens_meanwhile_is_no_finding(records: Records) -> None:
         await records.sql("delete from sessions where id = :id", id=_key(records, third))
 
     store = Moving(records, happens)
-    report = await Verifier(store, records.world.stores.ledger_keys, FileCopies(records.folder)).verify(org_id)
+    report = await Verifier(store, records.world.stores.ledger_keys, StoredCopies(FolderBlobs(records.folder))).verify(
+        org_id
+    )
     assert report.is_good, report.findings
 
 

@@ -172,8 +172,10 @@ def _archivist(settings: Settings, running: bool) -> list[Finding]:
     if running and wiring.archivist_silence(settings) > wiring.ARCHIVIST_LATE:
         why = "recordings stay on this machine's disk and fill it"
         return wrong("archivist", "nothing was heard of it for minutes", why, "look at the gateway's log for why")
-    if count and age > _BEHIND:
+    trouble = wiring.archivist_trouble(settings) if running else ""
+    if count and (trouble or age > _BEHIND):
         what = f"{count} sealed segments wait, the oldest for {age / 60:.0f} minutes"
+        what += f": {trouble}" if trouble else ""
         why = "recordings stay on this machine's disk until they can be stored"
         do = "look at the gateway's log for what the archivist says" if running else _START
         return warning("archivist", what, why, do)
