@@ -21,7 +21,7 @@ from tests.support.postgres import PostgresServer
 from tests.support.running import Gateway
 from tests.support.witnesses import Witness, at_work
 
-SIZE, LEAST = 150 * MIB, 50 * MIB
+SIZE, LEAST = 120 * MIB, 50 * MIB
 RANDOM = "select string_agg(md5(random()::text || n), '') from generate_series(1, 30000) n"  # a MB, hardly compressible
 
 
