@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+import zstandard
 from tests.api.conftest import Api, message
 from tests.support.spooled import recorded_session
 from tests.support.world import logged_in
@@ -278,3 +279,24 @@ async def test_making_a_link_is_in_the_audit_log_and_the_link_is_not(real: Api, 
     entries = (await real.as_admin.get("/audit/logs")).text
     assert f"/api/sessions/{session.id}/download" in entries
     assert token not in entries
+
+
+async def test_damage_between_two_downloads_is_told(real: Api, session: Session, home: Path) -> None:
+    """A length that is remembered is good no more; that of a damaged file is not remembered."""
+    path = await link(real.as_ann, session)
+    for _ in range(2):
+        assert (await real.nobody.get(path)).content == WHOLE
+    [file] = (home / "sealed").glob("*/*/*.rec.zst")
+    good = file.read_bytes()
+    plain = bytearray(zstandard.ZstdDecompressor().decompressobj().decompress(good))
+    plain[len(plain) // 2] ^= 1
+    file.write_bytes(plain)
+    for _ in range(2):
+        damaged = await real.nobody.get(path)
+    assert damaged.content.endswith(b"the checksum of a record is wrong\n")  # although only input was asked for
+    assert "content-length" not in damaged.headers
+    part = await real.nobody.get(path, headers={"Range": "bytes=-8"})
+    assert (part.status_code, part.content) == (206, damaged.content[-8:])
+    file.write_bytes(good)
+    again = await real.nobody.get(path)
+    assert again.content == WHOLE

@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import json
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.text import one_line, printable
+from postern.domain.text import json_text, one_line, printable
 
 
 def test_control_characters_are_shown_as_escapes() -> None:
@@ -19,3 +22,17 @@ def test_one_line_is_one_line(text: str) -> None:
 @given(st.text(st.characters(blacklist_categories=("Cc", "Cf", "Zl", "Zp"))))
 def test_ordinary_text_stays_as_it_is(text: str) -> None:
     assert one_line(text) == printable(text) == text
+
+
+def test_json_means_the_same_and_steers_nothing() -> None:
+    hostile = 'a\x1b[2J\x7f\x9b6n\u202e\u200f\u061c\u2028"\\ü€😀\n'
+    shown = json_text(json.dumps({hostile: hostile}, ensure_ascii=False))
+    assert json.loads(shown) == {hostile: hostile}
+    assert one_line(shown) == shown
+    assert "ü€😀" in shown
+
+
+@pytest.mark.parametrize("mark", ["\u061c", "\u200e", "\u200f", "\u202e", "\u2066"])
+def test_marks_of_direction_are_shown_as_what_they_are(mark: str) -> None:
+    wanted = mark.encode("unicode_escape").decode()
+    assert one_line(f"a{mark}b") == printable(f"a{mark}b") == f"a{wanted}b"

@@ -41,6 +41,9 @@ async def test_the_numbers_of_all_processes_are_one_text(tmp_path: Path) -> None
     (tmp_path / "run").mkdir()
     (tmp_path / "spool" / "w1").mkdir(parents=True)
     (tmp_path / "spool" / "w1" / "x.000001.rec").write_bytes(b"x" * 1000)
+    sealed = tmp_path / "sealed" / "2026" / "01" / "x.000001.rec.zst"
+    sealed.parent.mkdir(parents=True)
+    sealed.write_bytes(b"x" * 10)
     first, second = Meters(), Meters()
     first.count("postern_sessions_ended", "killed")
     first.count("postern_values_masked", "EMAIL", by=3)
@@ -57,6 +60,7 @@ async def test_the_numbers_of_all_processes_are_one_text(tmp_path: Path) -> None
     assert of(found, "postern_sessions_open", process="w2") == 2
     assert of(found, "postern_process_up", process="w2") == 1
     assert of(found, "postern_spool_bytes") == 1000
+    assert (of(found, "postern_sealed_bytes"), of(found, "postern_sealed_segments")) == (10, 1)
     assert of(found, "postern_home_free_bytes") > 0
     assert of(found, "postern_store_seconds_bucket", le="0.001", process="w1") == 2
     assert of(found, "postern_store_seconds_bucket", le="0.25", process="w1") == 3

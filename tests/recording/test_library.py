@@ -29,6 +29,10 @@ class Lines:
             raise ValueError("cannot read this")
         return [("e" if line.startswith(b"!") else "o", line + b"\n") for line in lines]
 
+    def rest(self) -> list[tuple[str, bytes]]:
+        left, self._rest = self._rest, b""
+        return [("o", left)] if left else []
+
 
 EVENTS: list[tuple[int, Event]] = [
     (1500, Operation(1, "select $1, $2", values=(b"it's", None))),

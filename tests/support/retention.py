@@ -18,7 +18,7 @@ from postern.domain.lists import Page
 from postern.domain.principal import Principal
 from postern.domain.retention import Retention
 from postern.proof.findings import Report
-from postern.recording.leftovers import delete_local
+from postern.recording.purged import delete_local
 from postern.services.bundle import Services
 from postern.services.recordings.purger import Purger
 from postern.store.ports import AuditEntry, AuditFilter, Blobs

@@ -7,11 +7,12 @@ import os
 import time
 from pathlib import Path
 
+from postern.archive.archivist import Round
 from postern.recording.layout import sealed_folder
 from postern.settings import load
 from postern.wiring import paths, recordings
 from postern.wiring.metrics import gathered
-from postern.wiring.recordings import Waiting
+from postern.wiring.recordings import Waiting, archivist_trouble, trouble_told
 
 
 def test_a_machine_without_room_should_get_no_sessions(tmp_path: Path) -> None:
@@ -39,3 +40,18 @@ async def test_the_metrics_say_how_long_the_archivist_is_silent_and_what_waits(t
     assert 300 <= float(told["postern_archivist_silence_seconds"]) < 310
     assert (told["postern_sealed_segments"], told["postern_sealed_bytes"]) == ("2.0", "100.0")
     assert 700 <= float(told["postern_sealed_oldest_seconds"]) < 710
+
+
+def test_trouble_is_there_while_it_lasts(tmp_path: Path) -> None:
+    assert archivist_trouble(tmp_path) == ""
+    told = trouble_told(tmp_path)
+    told(Round(trouble="the blob store is full"))
+    assert archivist_trouble(tmp_path) == "the blob store is full"
+    told(Round(stored=1))
+    assert archivist_trouble(tmp_path) == ""
+
+
+def test_a_disk_that_takes_nothing_is_no_further_trouble(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file where the folder should be")
+    trouble_told(tmp_path)(Round(trouble="the disk is full"))
+    assert archivist_trouble(tmp_path) == ""

@@ -2,7 +2,8 @@
 
 A file is not kept anywhere but made from the recording each time, the same bytes for the same form. So a Range costs
 reading what is before it, and its length is found by making the file once; both are bounded by who may download how
-much at once. Only sessions that are done have ranges: a running one still grows.
+much at once. What cannot be read now may be readable later, so the length of such a file is not kept. Only sessions
+that are done have ranges: a running one still grows.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from postern import __version__
 from postern.api import files
 from postern.api.files import Wanted
+from postern.domain.recorded import UNREADABLE
 from postern.domain.session import Session, SessionStatus
 from postern.services.bundle import Services
 
@@ -73,9 +75,12 @@ async def _part(
 ) -> Response:
     tag = headers["ETag"]
     if tag not in _lengths:
-        _remember(tag, await asyncio.to_thread(_length, content))
+        length, is_whole = await asyncio.to_thread(_length, content)
         content = await asyncio.to_thread(files.content, services.sessions, session, wanted)
-    length = _lengths[tag]
+        if is_whole:
+            _remember(tag, length)
+    else:
+        length = _lengths[tag]
     first, last = bounds
     if first is None:
         first, last = max(0, length - (last or 0)), length - 1
@@ -100,8 +105,18 @@ def _range(asked: str) -> tuple[int | None, int | None] | None:
     return first, last
 
 
-def _length(content: Iterator[bytes]) -> int:
-    return sum(map(len, content))
+def _length(content: Iterator[bytes]) -> tuple[int, bool]:
+    """Bytes; and whether nothing of the recording is missing in them, see `_tells_damage`."""
+    length, is_whole = 0, True
+    for piece in content:
+        length += len(piece)
+        is_whole = is_whole and not _tells_damage(piece)
+    return length, is_whole
+
+
+def _tells_damage(piece: bytes) -> bool:
+    """Or somebody was shown these words: nothing is lost by not remembering a length."""
+    return UNREADABLE.encode() in piece
 
 
 def _cut(content: Iterator[bytes], first: int, end: int) -> Iterator[bytes]:
@@ -115,11 +130,15 @@ def _cut(content: Iterator[bytes], first: int, end: int) -> Iterator[bytes]:
 
 
 async def _all(content: Iterator[bytes], tag: str) -> AsyncIterator[bytes]:
-    length = 0
+    length, is_whole = 0, True
     async for piece in iterate_in_threadpool(content):
         length += len(piece)
+        if _tells_damage(piece):
+            # An answer that has said another length breaks off; the next one says none, and is all there is.
+            is_whole = False
+            _lengths.pop(tag, None)
         yield piece
-    if tag:
+    if tag and is_whole:
         _remember(tag, length)
 
 

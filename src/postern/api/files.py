@@ -17,7 +17,7 @@ from typing import Any
 
 from postern.api import casts, csv_lines, timelines
 from postern.domain.connection import TERMINAL
-from postern.domain.recorded import SIZE, Moment
+from postern.domain.recorded import SIZE, Missing, Moment
 from postern.domain.session import Session
 from postern.errors import Invalid
 from postern.services.recordings.reading import LONGEST
@@ -112,7 +112,8 @@ def _pieces(sessions: Sessions, session: Session, wanted: Wanted) -> Iterator[by
         if recordings.protocol(session) != TERMINAL:
             raise Invalid("format: only terminals make asciicasts; export this session as timeline", field="format")
         return casts.lines(moments, session, version=2 if wanted.form is Form.ASCIICAST else 3)
-    chosen = (moment for moment in moments if moment.kind in wanted.kinds and moment.kind != SIZE)
+    kinds = wanted.kinds.replace(SIZE, "")
+    chosen = (moment for moment in moments if moment.kind in kinds or isinstance(moment, Missing))
     if wanted.extension == "csv":
         return csv_lines.from_tabs(moment.content for moment in chosen)
     if wanted.extension == "json":

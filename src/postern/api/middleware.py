@@ -55,6 +55,8 @@ class Envelope:
             log.info("the client of request %s left before its end", exchange.id)
         except Exception:
             log.exception("request %s failed", exchange.id)
+            if exchange.has_begun:
+                raise  # the server cuts the connection then: a client must not wait for the rest of an answer
             await exchange.answer(500, f"something went wrong here; the gateway's log says more under {exchange.id}")
         finally:
             exchange.count()
@@ -77,6 +79,11 @@ class _Exchange:
         self.announced = int(length) if length.isdigit() else 0
         scope.setdefault("state", {})["request_id"] = self.id
         traces.received(scope)
+
+    @property
+    def has_begun(self) -> bool:
+        """The answer: its head has been sent."""
+        return self._status is not None
 
     async def receive(self) -> Message:
         message = await self._receive()

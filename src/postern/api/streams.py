@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from postern.api.schemas.sessions import StreamFormat, Triple
 from postern.domain.connection import TERMINAL
-from postern.domain.recorded import INPUT, SIZE, Moment, Place
+from postern.domain.recorded import INPUT, SIZE, Missing, Moment, Place
 from postern.domain.session import Session, SessionStatus
 from postern.errors import Invalid
 from postern.services.recordings.reading import Part, Window, part
@@ -102,7 +102,7 @@ def _moments(sessions: Sessions, session: Session, kinds: frozenset[str], window
     if never_recorded(session):
         return Part([], None)
     moments = sessions.recordings.moments(session, window.since)
-    return part(moments, window, _size, lambda moment: moment.kind in kinds)
+    return part(moments, window, _size, lambda moment: moment.kind in kinds or isinstance(moment, Missing))
 
 
 def _queries(sessions: Sessions, session: Session, window: Window) -> Part[Moment]:

@@ -10,15 +10,20 @@ from typing import Any
 
 import click
 
-from postern.domain.text import one_line
+from postern.domain.text import json_text, one_line
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the API's answer as JSON.")
+
+
+def as_text(value: Any, *, indent: int | None = None) -> str:
+    """`value` as JSON."""
+    return json_text(json.dumps(value, indent=indent, ensure_ascii=False))
 
 
 def emit(value: Any, as_json: bool, render: Callable[[Any], None]) -> None:
     """`value` as JSON, or what `render` prints of it."""
     if as_json:
-        click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+        click.echo(as_text(value, indent=2))
     else:
         render(value)
 

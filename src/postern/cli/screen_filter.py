@@ -16,6 +16,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from postern.domain.text import BIDI
+
 _GROUND, _ESCAPE, _INTERMEDIATE, _CSI, _STRING = range(5)
 
 _LINE_CONTROLS: Final = frozenset("\b\t\n\v\f\r\x0e\x0f")
@@ -28,7 +30,7 @@ _PARAMETERS: Final = re.compile(r"[0-9;:]{0,128}")
 _SCREEN_MODES: Final = frozenset({"5", "6", "7", "12", "25", "47", "1047", "1048", "1049", "2026"})
 _LARGEST = 9_999  # of a number in a sequence: a repetition of more would keep a terminal busy
 _LONGEST = 160  # characters of a sequence that are looked at
-_BIDI = re.compile("[\u202a-\u202e\u2066-\u2069]")
+_BIDI = re.compile(rf"[{BIDI}]")
 
 # Gives the screen back: attributes, cursor, wrapping, origin, margins, character sets, the other screen.
 RESTORE: Final = "\x1b[0m\x1b[?25h\x1b[?7h\x1b[?6l\x1b[?5l\x1b[?2026l\x1b[r\x1b(B\x0f\x1b[4l\x1b[?1049l"

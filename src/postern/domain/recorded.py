@@ -25,6 +25,13 @@ class Moment(NamedTuple):
     content: bytes
 
 
+UNREADABLE = "cannot be read further"  # the words in which every reading tells of damage
+
+
+class Missing(Moment):
+    """Stands where something cannot be read, and says so: it is told whatever kinds are asked for."""
+
+
 @dataclass(slots=True)
 class Exchange:
     """One request and what came of it; or, with a `note` and nothing else, a marker of the gateway's. Times are

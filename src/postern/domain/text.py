@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 
+# Those that have the property Bidi_Control (Unicode Standard Annex 9).
+BIDI = r"\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
 # C0, DEL, C1, and the characters that some readers take as a line's end or as a change of direction.
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-_UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_CONTROL = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029{BIDI}]")
+_UNPRINTABLE = re.compile(rf"[\x00-\x08\x0b-\x1f\x7f-\x9f{BIDI}]")
+_BEYOND_JSON = re.compile(rf"[\x7f-\x9f\u2028\u2029{BIDI}]")  # JSON escapes C0 itself
 
 
 def one_line(text: str) -> str:
@@ -17,6 +20,11 @@ def one_line(text: str) -> str:
 def printable(text: str) -> str:
     """`text` with its tabs and lines, and without what could steer a terminal."""
     return _UNPRINTABLE.sub(_escape, text.replace("\r\n", "\n"))
+
+
+def json_text(text: str) -> str:
+    """JSON, which means the same: nothing in it can steer a terminal or change how it reads."""
+    return _BEYOND_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def _escape(found: re.Match[str]) -> str:

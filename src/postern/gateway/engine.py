@@ -7,7 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Protocol
 from uuid import UUID, uuid4
@@ -19,6 +19,7 @@ from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.gateway.opening import EndedEarly, Opening
 from postern.gateway.traces import about, over
+from postern.gateway.unclosed import Ending, Unclosed
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.base import Side, Wire
@@ -99,6 +100,7 @@ class Engine:
     ) -> None:
         self.links = links
         self.tracer = parts.tracer
+        self.unclosed = Unclosed(sessions)
         self._worker = worker
         self._sessions = sessions
         self._dialer = dialer
@@ -152,14 +154,15 @@ class Engine:
     async def _give_up(self, row: asyncio.Future[Session], session_id: UUID, reason: EndReason) -> None:
         try:
             await row
-            await self.never_ran(session_id, reason)
         except Unavailable as error:
-            log.error("session %s could not be closed in the store: %s", session_id, error.message)
+            log.error("session %s could not be opened in the store: %s", session_id, error.message)
+            return
+        await self.never_ran(session_id, reason)
 
     async def never_ran(self, session_id: UUID, reason: EndReason, exit_code: int | None = None) -> None:
-        """Ends the row of a session that has no recording. Raises Unavailable."""
+        """Ends the row of a session that has no recording."""
         self._parts.count("postern_sessions_ended", str(reason))
-        await self._sessions.close(session_id, reason=reason, exit_code=exit_code, metrics={}, event_size=0)
+        await self.unclosed.close(Ending(session_id, datetime.now(UTC), reason, exit_code, {}, event_size=0))
 
     def prepare(self, session_id: UUID, permit: Permit, start: Start, start_date: datetime) -> Opened:
         """The recording of a session whose row is there. Raises RecordingFailed."""
@@ -225,7 +228,7 @@ class Engine:
 
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
         """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""
-        recording = opened.recording
+        recording, ended_at = opened.recording, datetime.now(UTC)
         is_noted = reason not in _QUIET
         is_script = opened.permit.verb is Verb.EXEC
         if is_script and exit_code is not None and reason is EndReason.CLIENT_CLOSED:
@@ -235,20 +238,16 @@ class Engine:
             if is_noted:
                 recording.record([Note("session ended", {"reason": reason})], micros)
             await recording.finish(reason, micros, soon=is_script)
-        except Exception:
-            log.exception("the recording of session %s could not be finished", opened.id)
+        except Exception as error:
+            expected = isinstance(error, (OSError, RecordingFailed))
+            log.error("the recording of session %s could not be finished: %s", opened.id, error, exc_info=not expected)
             if reason is not EndReason.RECORDING_FAILED:
                 self._parts.count("postern_recordings_failed")
         self._count(opened, reason)
         told = opened.view.metrics
         over(opened.span, reason, operations=told.operations, refused=told.refused, recorded=recording.size)
-        try:
-            metrics = session_metrics(opened.view.metrics, recording)
-            await self._sessions.close(
-                opened.id, reason=reason, exit_code=exit_code, metrics=metrics, event_size=recording.size
-            )
-        except Unavailable as error:
-            log.error("session %s could not be closed in the store: %s", opened.id, error.message)
+        metrics = session_metrics(told, recording)
+        await self.unclosed.close(Ending(opened.id, ended_at, reason, exit_code, metrics, recording.size))
 
     def _count(self, opened: Opened, reason: EndReason) -> None:
         """What was counted anyway, once for each session."""

@@ -19,6 +19,7 @@ from postern.gateway.native import NativeListener
 from postern.gateway.postgres import PostgresGate
 from postern.gateway.presence import Presence
 from postern.gateway.tunnels import Tunnels
+from postern.gateway.unclosed import Unclosed
 from postern.relay.handshake import StreamHandshake, der
 from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
@@ -42,6 +43,7 @@ class Worker:
         material: Material,
         gate: PostgresGate,
         links: LiveLinks,
+        unclosed: Unclosed,
         executions: Executions,
         errands: ErrandRuns,
         door: TunnelDoor,
@@ -55,6 +57,7 @@ class Worker:
         self._settings = settings
         self._gate = gate
         self._links = links
+        self._unclosed = unclosed
         self._executions = executions
         self._errands = errands
         self._door = door
@@ -79,7 +82,7 @@ class Worker:
         tunnel = await websocket.serve(self._door.opened, settings.host, settings.tunnel_port, self._context)
         await self._presence.start()
         await self._executions.take_waiting()
-        work = (self._links.sweep(), self._presence.keep(), self._native.follow())
+        work = (self._links.sweep(), self._presence.keep(), self._native.follow(), self._unclosed.forever())
         background = [asyncio.create_task(each) for each in work]
         ready()
         try:
@@ -97,6 +100,7 @@ class Worker:
             self._door.close("the gateway is stopping")
             ends = (self._logins, self._executions, self._errands)
             await asyncio.gather(*(one.stop(CLOSE_GRACE) for one in ends))
+            await self._unclosed.once()
 
     def _accept(self, endpoint: Endpoint) -> asyncio.Protocol:
         """Beyond loopback nobody gets in without TLS."""

@@ -41,6 +41,7 @@ class GroupCommit:
         self._space = space
         self._spools: set[Spool] = set()
         self._ended: list[_Ended] = []
+        self._sealed: set[Path] = set()  # that are being sealed
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._stopping = False
@@ -52,6 +53,12 @@ class GroupCommit:
     def refusal(self) -> str:
         """Why no session may begin; empty while it may."""
         return self._space.refusal if self._space is not None else ""
+
+    @property
+    def busy(self) -> set[Path]:
+        """The files that are written or sealed."""
+        with self._lock:
+            return {spool.path for spool in self._spools} | {one.spool.path for one in self._ended} | self._sealed
 
     def register(self, spool: Spool) -> None:
         with self._lock:
@@ -97,9 +104,10 @@ class GroupCommit:
         self._look()
         with self._lock:
             ended, self._ended = self._ended, []
+            self._sealed |= {one.spool.path for one in ended}
             dirty = [spool for spool in self._spools if spool.dirty]
         if ended:
-            self._sealing.submit(_seal, ended)
+            self._sealing.submit(self._seal, ended)
         for spool in dirty:
             try:
                 spool.sync()
@@ -108,6 +116,13 @@ class GroupCommit:
             except Exception as error:
                 log.exception("the recording %s could not be synced; its session will end", spool.path.name)
                 spool.fail(str(error))
+
+    def _seal(self, ended: list[_Ended]) -> None:
+        try:
+            _seal(ended)
+        finally:
+            with self._lock:
+                self._sealed -= {one.spool.path for one in ended}
 
     def _look(self) -> None:
         if self._space is None:

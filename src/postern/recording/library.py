@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 from uuid import UUID
 
-from postern.domain.recorded import SIZE, Exchange, Kind, Moment
+from postern.domain.recorded import ERROR, SIZE, Exchange, Kind, Missing, Moment
 from postern.domain.results import CUT, Finished, Problem, Result
 from postern.domain.segment import Segment
 from postern.domain.session import EndReason, Session, require_recording
@@ -115,9 +115,11 @@ class Library:
         """What is to be shown of it, in order; a live session up to now. What is damaged is told in its place, as error
         output. Begins somewhere before `since` (microseconds), never behind it. Raises NotFound when there is no
         recording."""
-        for micros, _, pieces in self.told(session, since):
+        for micros, event, pieces in self.told(session, since):
+            is_gap = isinstance(event, Gap)
             for kind, content in pieces:
-                yield Moment(micros, kind, content)
+                # With a gap comes what was under way before it.
+                yield (Missing if is_gap and kind == ERROR else Moment)(micros, kind, content)
 
     def told(
         self, session: Session | UUID, since: int = 0
@@ -125,8 +127,9 @@ class Library:
         """As `moments`: each record, and what is to be shown of it."""
         reading = self.reading(session)
         protocol = reading.header().protocol
-        replay = Replay(self._renderers.get(protocol))
-        for micros, event in seek.records(reading, since, framed=protocol in self._framed):
+        framed = protocol in self._framed
+        replay = Replay(self._renderers.get(protocol), framed=framed)
+        for micros, event in seek.records(reading, since, framed=framed):
             yield micros, event, replay.pieces(event)
 
     def events(self, session: Session | UUID) -> Iterator[tuple[float, Kind, bytes]]:
@@ -151,7 +154,8 @@ class Library:
 
     def replay_of(self, protocol: str) -> tuple[Replay, bool]:
         """For a reading of its own; and whether each record of output is whole messages."""
-        return Replay(self._renderers.get(protocol)), protocol in self._framed
+        framed = protocol in self._framed
+        return Replay(self._renderers.get(protocol), framed=framed), framed
 
     def results(self, session: Session | UUID) -> Iterator[Result]:
         """What a script answered, as values. Raises NotFound where there are none for this protocol.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -25,6 +25,17 @@ log = logging.getLogger(__name__)
 GATEWAY_STOPPED = "gateway stopped without closing this session; closed at next start"
 BROKEN_SUFFIX = ".broken"
 _MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What is noted at the end of a recording that has none, and the reason that it is given."""
+
+    note: str
+    reason: EndReason
+
+
+CRASHED = Mark(GATEWAY_STOPPED, EndReason.GATEWAY_CRASHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +60,14 @@ def left_in(folder: Path) -> set[UUID]:
     return {name[0] for name in names if name is not None}
 
 
-def recover(folder: Path, stored: Callable[[UUID], Sequence[Segment]] = lambda _session: ()) -> list[Recovered]:
-    """Marks and seals every spool in a dead worker's folder (`layout.spool_folder`). May block.
+def recover(
+    folder: Path,
+    stored: Callable[[UUID], Sequence[Segment]] = lambda _session: (),
+    *,
+    mark: Mark = CRASHED,
+    only: Collection[Path] | None = None,
+) -> list[Recovered]:
+    """Marks and seals every spool in a dead worker's folder (`layout.spool_folder`), or `only` those. May block.
 
     `stored` gives the rows of a session's segments that were moved away before, or are while this runs; it may block.
     Safe to repeat. A segment that cannot be read is kept under another name and reported by the `damage` of its
@@ -58,6 +75,8 @@ def recover(folder: Path, stored: Callable[[UUID], Sequence[Segment]] = lambda _
     """
     left: dict[UUID, dict[int, Path]] = {}
     for path in sorted(folder.glob(f"*{SPOOL_SUFFIX}")):
+        if only is not None and path not in only:
+            continue
         named = read_spool_name(path.name)
         if named is None:
             log.warning("the file %s is not named like a recording; it is left alone", path)
@@ -65,11 +84,11 @@ def recover(folder: Path, stored: Callable[[UUID], Sequence[Segment]] = lambda _
         session, segment = named
         left.setdefault(session, {})[segment] = path
     home = home_of(folder)
-    return [_recover_session(session, spools, home, stored) for session, spools in left.items()]
+    return [_recover_session(session, spools, home, stored, mark) for session, spools in left.items()]
 
 
 def _recover_session(
-    session: UUID, spools: dict[int, Path], home: Path, stored: Callable[[UUID], Sequence[Segment]]
+    session: UUID, spools: dict[int, Path], home: Path, stored: Callable[[UUID], Sequence[Segment]], mark: Mark
 ) -> Recovered:
     """Of all its segments, those too that were sealed or stored before."""
     found = Recovered(session)
@@ -90,7 +109,7 @@ def _recover_session(
             else:
                 found = _joined(found, _known(row, started_at), segment)
         elif spool is not None:
-            found = _with(found, _mark_and_seal, spool, segment, is_last=segment == max(spools))
+            found = _with(found, _mark_and_seal, spool, segment, mark=mark if segment == max(spools) else None)
     return found if found.ended_at else replace(found, ended_at=started_at)
 
 
@@ -99,7 +118,7 @@ def _known(row: Segment, started_at: datetime) -> Recovered:
     return Recovered(row.session_id, ended_at, row.operations, row.refused, row.size, row.damage)
 
 
-def _with(found: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: bool) -> Recovered:
+def _with(found: Recovered, step: Callable[..., Recovered], path: Path, segment: int, **options: object) -> Recovered:
     """`found` and what `step` tells of one more segment. What fails is reported, and the next one has its turn."""
     try:
         more = step(found.session, path, **options)
@@ -132,25 +151,26 @@ def _read(session: UUID, path: Path) -> Recovered:
     return found
 
 
-def _mark_and_seal(session: UUID, path: Path, *, is_last: bool) -> Recovered:
+def _mark_and_seal(session: UUID, path: Path, *, mark: Mark | None) -> Recovered:
+    """`mark` of the last segment."""
     with SegmentReader(path) as reader:
-        found, marked = _told(session, reader)
+        found, marked = _told(session, reader, mark)
     if reader.end is None:
         micros = 0 if found.ended_at is None else round((found.ended_at - reader.header.started_at) / _MICROSECOND)
-        records = _marks(reader.damage, micros, is_last=is_last, marked=marked)
+        records = _marks(reader.damage, micros, mark, marked=marked)
         found = replace(found, size=found.size + _append(path, reader.intact, records))
     header = reader.header
     seal(path, archive_path(home_of(path.parent), session, header.started_at, header.segment))
     return found
 
 
-def _told(session: UUID, reader: SegmentReader) -> tuple[Recovered, bool]:
+def _told(session: UUID, reader: SegmentReader, mark: Mark | None = None) -> tuple[Recovered, bool]:
     """What the segment tells, and whether it has been marked already."""
     operations = refused = 0
     micros: int | None = None
-    marked = False
+    marked, notes = False, {GATEWAY_STOPPED, mark.note if mark else GATEWAY_STOPPED}
     for at, event in reader:
-        marked = marked or (isinstance(event, Note) and event.text == GATEWAY_STOPPED)
+        marked = marked or (isinstance(event, Note) and event.text in notes)
         micros = micros if marked or isinstance(event, End) else at
         operations += isinstance(event, Operation)
         refused += isinstance(event, Refusal)
@@ -158,11 +178,11 @@ def _told(session: UUID, reader: SegmentReader) -> tuple[Recovered, bool]:
     return Recovered(session, ended_at, operations, refused, reader.intact, reader.damage), marked
 
 
-def _marks(damage: str, micros: int, *, is_last: bool, marked: bool) -> bytes:
-    if not is_last:
+def _marks(damage: str, micros: int, mark: Mark | None, *, marked: bool) -> bytes:
+    if mark is None:
         return encode(End("", goes_on=True), micros)
-    note = b"" if marked else encode(Note(GATEWAY_STOPPED, {"cut": damage} if damage else {}), micros)
-    return note + encode(End(EndReason.GATEWAY_CRASHED), micros)
+    note = b"" if marked else encode(Note(mark.note, {"cut": damage} if damage else {}), micros)
+    return note + encode(End(mark.reason), micros)
 
 
 def _append(path: Path, intact: int, records: bytes) -> int:

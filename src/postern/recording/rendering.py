@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from postern.domain.recorded import ERROR, INPUT, OUTPUT, SIZE, Kind
-from postern.interception.events import Completed, Event, Note, Operation, Refusal, Resized, Shown
+from postern.domain.recorded import ERROR, INPUT, OUTPUT, SIZE, UNREADABLE, Kind
+from postern.interception.events import Completed, End, Event, Note, Operation, Refusal, Resized, Shown
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
+from postern.recording.rest import Rest
 from postern.store.ports import Piece
 
 log = logging.getLogger(__name__)
@@ -22,6 +23,10 @@ class Renderer(Protocol):
         """The next bytes of the stream, cut anywhere → ("o" or "e", text) pieces that are complete now."""
         ...
 
+    def rest(self) -> list[tuple[str, bytes]]:
+        """What came of something that is not complete, where the stream ends or is broken off. Then it begins anew."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Gap:
@@ -31,17 +36,42 @@ class Gap:
     reason: str
 
     def __str__(self) -> str:
-        return f"segment {self.segment} of the recording cannot be read further: {self.reason}"
+        return f"segment {self.segment} of the recording {UNREADABLE}: {self.reason}"
 
 
 class Replay:
-    """Turns recorded events into pieces; remembers whether output was cut, for then errors need saying here."""
+    """Turns recorded events into pieces; remembers whether output was cut, for then errors need saying here.
 
-    def __init__(self, renderer: Callable[[], Renderer] | None) -> None:
+    Behind a gap nobody knows where in the stream the next bytes are: they are given as they were sent up to the next
+    request that was made with nothing under way. `framed`: each record is whole messages, so that any may follow."""
+
+    def __init__(self, renderer: Callable[[], Renderer] | None, *, framed: bool = False) -> None:
         self._renderer = renderer() if renderer else None
+        self._framed = framed
+        self._lost: Rest | None = None
         self._cut = False
 
     def pieces(self, event: Event | Gap) -> list[tuple[Kind, bytes]]:
+        if isinstance(event, (Gap, End)):
+            return self._break(event)
+        if self._lost is not None and self._lost.has_come(event):
+            self._lost = None
+        return self._pieces(event)
+
+    def _break(self, event: Gap | End) -> list[tuple[Kind, bytes]]:
+        """What was under way is told as far as it came."""
+        if isinstance(event, End):
+            return [] if event.goes_on else self._left()
+        found = self._left()
+        self._lost = None if self._framed else Rest()
+        return [*found, (ERROR, f"[note] {event}\n".encode())]
+
+    def _left(self) -> list[tuple[Kind, bytes]]:
+        if self._renderer is None or self._lost is not None:
+            return []
+        return _of_streams(self._renderer.rest())
+
+    def _pieces(self, event: Event) -> list[tuple[Kind, bytes]]:
         if isinstance(event, Operation):
             return [(INPUT, describe(event))]
         if isinstance(event, Shown):
@@ -51,8 +81,6 @@ class Replay:
             return [(ERROR, describe_note(event))]
         if isinstance(event, Resized):
             return [(SIZE, b"%dx%d" % (event.columns, event.rows))]
-        if isinstance(event, Gap):
-            return [(ERROR, f"[note] {event}\n".encode())]
         if self._cut and isinstance(event, Refusal):
             return [(ERROR, as_bytes(event.message) + b"\n")]
         if self._cut and isinstance(event, Completed):
@@ -60,7 +88,7 @@ class Replay:
         return []
 
     def _render(self, data: bytes) -> list[tuple[Kind, bytes]]:
-        if self._renderer is None:
+        if self._renderer is None or self._lost is not None:
             return [(OUTPUT, data)]
         try:
             pieces = self._renderer.feed(data)
@@ -68,7 +96,11 @@ class Replay:
             log.exception("recorded output could not be rendered; the rest is given as it is")
             self._renderer = None
             return [(ERROR, b"[note] output could not be rendered; it follows as it was sent\n"), (OUTPUT, data)]
-        return [(ERROR if stream == "e" else OUTPUT, text) for stream, text in pieces]
+        return _of_streams(pieces)
+
+
+def _of_streams(pieces: list[tuple[str, bytes]]) -> list[tuple[Kind, bytes]]:
+    return [(ERROR if stream == "e" else OUTPUT, text) for stream, text in pieces]
 
 
 def text_of(operation: Operation) -> bytes:

@@ -12,9 +12,10 @@ from typing import Protocol
 
 from postern.domain.recorded import Kind
 from postern.errors import Malformed
-from postern.interception.events import Completed, Event, Operation
+from postern.interception.events import Event
 from postern.recording.reader import SegmentReader
 from postern.recording.rendering import Gap
+from postern.recording.rest import Rest
 
 Record = tuple[int, Event | Gap]
 
@@ -52,7 +53,7 @@ def rendering_segment(session: Segmented, segment: int, since: int) -> int:
 
 def from_rest(found: Iterable[Record], first: int) -> Iterator[Record]:
     """What can be rendered of the records from the segment `first` on."""
-    rest = Rest(first)
+    rest = Rest(come=first == 1)
     return (record for record in found if rest.has_come(record[1]))
 
 
@@ -77,24 +78,8 @@ def untold(found: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tup
     return ((micros, event, []) for micros, event in found)
 
 
-class Rest:
-    """Tells, from the segment `first` on, whether a request has come that was made when all before it were answered.
-    Exchanges count up by one. The first segment begins at rest."""
-
-    def __init__(self, first: int) -> None:
-        self._come = first == 1
-        self._answered = -1
-
-    def has_come(self, event: Event | Gap) -> bool:
-        if not self._come:
-            if isinstance(event, Completed):
-                self._answered = event.exchange
-            self._come = isinstance(event, Operation) and event.exchange == self._answered + 1
-        return self._come
-
-
 def _has_rest(session: Segmented, segment: int, since: int) -> bool:
-    rest = Rest(segment)
+    rest = Rest(come=segment == 1)
     try:
         reader = session.open(segment)
     except Malformed:

@@ -20,6 +20,7 @@ from postern.recording.layout import SPOOL_SUFFIX
 from postern.recording.reader import SegmentReader
 from postern.recording.records import CRC, MAX_PAYLOAD, PREFIX, Header, decode
 from postern.recording.rendering import Gap, Replay
+from postern.recording.rest import Rest
 
 _READ = 256 * 1024  # bytes
 _PATIENCE = 2.0  # seconds in which what cannot be read may still become whole
@@ -35,7 +36,7 @@ class RecordingTail(Tail):
         self._segment = 0
         self._source: _Growing | _Whole | None = None
         self._replay: Replay | None = None
-        self._rest: seek.Rest | None = None
+        self._rest: Rest | None = None
         self._micros = 0
         self._stuck: float | None = None
         self._ended = False
@@ -127,7 +128,7 @@ class RecordingTail(Tail):
         if framed:
             return True
         first = seek.rendering_segment(self._session, self._segment, self._since)
-        self._rest = seek.Rest(first)
+        self._rest = Rest(come=first == 1)
         self._segment, before = first, self._segment
         return first == before
 

@@ -6,6 +6,7 @@ import logging
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -86,9 +87,11 @@ class Sessions:
         exit_code: int | None,
         metrics: Mapping[str, Any],
         event_size: int,
+        at: datetime | None = None,
     ) -> None:
-        """Ends it; does nothing when it is done already. `event_size` in bytes, as stored."""
-        await self._end(session_id, Ended(self._now(), reason, exit_code, metrics, event_size))
+        """Ends it; does nothing when it is done already. `event_size` in bytes, as stored; `at` when it ended, now if
+        not given."""
+        await self._end(session_id, Ended(at or self._now(), reason, exit_code, metrics, event_size))
 
     async def _end(self, session_id: UUID, ended: Ended) -> None:
         if await self._store.end(session_id, ended):

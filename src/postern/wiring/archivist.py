@@ -6,11 +6,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import uvloop
 
-from postern.archive.archivist import Archivist, Index, no_index
+from postern.archive.archivist import Archivist, Index, Round, no_index
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
@@ -22,6 +23,7 @@ from postern.wiring import paths
 from postern.wiring.app import open_app
 from postern.wiring.blobs import KeysForThreads, open_blobs
 from postern.wiring.metrics import rounds_told, telling
+from postern.wiring.recordings import trouble_told
 from postern.wiring.tracing import tracing
 from postern.wiring.upkeep import build_upkeep
 
@@ -56,8 +58,14 @@ async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
         archivist = build_archivist(settings, app.stores.segments, app.encryption, index, tracer)
         upkeep = build_upkeep(settings, app, meters, tracer)
         await signals.start()
+        counted, told = rounds_told(meters), trouble_told(settings.home)
+
+        def hear(done: Round) -> None:
+            counted(done)
+            told(done)
+
         rounds = (
-            archivist.forever(rounds_told(meters)),
+            archivist.forever(hear),
             upkeep.forever(),
             _beat(paths.archivist_beat(settings.home)),
         )
@@ -92,5 +100,6 @@ async def _beat(file: Path) -> None:
 
 
 def _touch(file: Path) -> None:
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file.touch(mode=0o600)
+    with suppress(OSError):  # on a disk that is read-only, which whoever asks sees by itself
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.touch(mode=0o600)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from postern.archive.archivist import Round
 from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
 from postern.recording.space import free_bytes
 from postern.settings import Settings
@@ -56,3 +58,32 @@ def waiting_for_archivist(home: Path) -> Waiting:
         return Waiting()
     oldest = min(one.st_mtime for one in found)
     return Waiting(len(found), sum(one.st_size for one in found), max(0.0, time.time() - oldest))
+
+
+def archivist_trouble(home: Path) -> str:
+    """Why nothing could be stored when the archivist last tried; empty when it could."""
+    try:
+        return _trouble_file(home).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def trouble_told(home: Path) -> Callable[[Round], None]:
+    """To be told of every round of the archivist. On a disk that takes nothing, nothing is left: that is seen
+    elsewhere."""
+    file = _trouble_file(home)
+    known: str | None = None
+
+    def told(done: Round) -> None:
+        nonlocal known
+        if done.trouble != known:
+            with suppress(OSError):
+                file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                file.write_text(done.trouble)
+                known = done.trouble
+
+    return told
+
+
+def _trouble_file(home: Path) -> Path:
+    return home / "run" / "archivist.trouble"

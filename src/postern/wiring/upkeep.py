@@ -9,7 +9,7 @@ from postern.domain.tracing import NO_TRACER, Tracer
 from postern.integrations.identity.addresses import networks_of
 from postern.integrations.sinks.senders import Senders
 from postern.metrics.meters import Meters
-from postern.recording.leftovers import delete_local
+from postern.recording.purged import delete_local
 from postern.services.recordings import keeper, purger
 from postern.services.recordings.purger import Purger
 from postern.services.telling.sending import Sending

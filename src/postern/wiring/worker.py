@@ -45,6 +45,7 @@ from postern.protocols.postgres.wire import PostgresWire
 from postern.protocols.terminal.wire import TerminalWire
 from postern.recording.group_commit import GroupCommit
 from postern.recording.layout import spool_folder
+from postern.recording.leftovers import Leftovers
 from postern.recording.recorder import Recorder
 from postern.recording.records import Header
 from postern.recording.recovery import recover
@@ -185,6 +186,7 @@ def build_worker(
         tls.material(settings),
         gate,
         links,
+        engine.unclosed,
         executions,
         ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
         door,
@@ -263,10 +265,17 @@ async def _serve_worker(settings: Settings, name: str, meters: Meters, tracer: T
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, worker.stop)
+        leftovers = Leftovers(spool_folder(settings.home, name), lambda: commits.busy)
+
+        def serves() -> None:
+            leftovers.start()
+            announce_ready()
+
         await signals.start()
         try:
             async with telling(settings, meters, app.database, name):
-                await worker.serve(announce_ready)
+                await worker.serve(serves)
         finally:
             await signals.stop()
+            await loop.run_in_executor(None, leftovers.close)
             await loop.run_in_executor(None, commits.close)

@@ -16,7 +16,7 @@ import click
 
 from postern.cli import completion, replay, timeline
 from postern.cli.api import client
-from postern.cli.output import json_option, span
+from postern.cli.output import as_text, json_option, span
 from postern.cli.rows import told
 from postern.cli.screen_filter import RESTORE, ScreenFilter
 from postern.client.client import Client
@@ -105,7 +105,7 @@ def _events(api: Client, session_id: str, last: str | None) -> Iterator[tuple[st
 
 
 def _as_json(name: str, data: dict[str, Any]) -> None:
-    click.echo(json.dumps({"event": name, **data}, ensure_ascii=False))
+    click.echo(as_text({"event": name, **data}))
 
 
 def _shower(screen: Screen, is_terminal: bool) -> Callable[[str, dict[str, Any]], None]:
@@ -164,7 +164,7 @@ def _replay_exchanges(
 
     def show(one: Row) -> None:
         if as_json:
-            click.echo(json.dumps(one, ensure_ascii=False))
+            click.echo(as_text(one))
         else:
             timeline.show_exchange(one, with_output=True)
 

@@ -11,7 +11,7 @@ from postern.cli import completion, moments, timeline
 from postern.cli.api import client
 from postern.cli.commands.session_keeping import hold, holds, purge, purges, release
 from postern.cli.commands.session_views import export, replay_, watch
-from postern.cli.output import duration, emit, fields, json_option, local_time, span, table
+from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
 from postern.cli.rows import told
 from postern.client.shapes import Session, SessionPage
 from postern.domain.session import EndReason, SessionStatus, Verb
@@ -111,7 +111,7 @@ def _list(as_json: bool, every: bool, filters: dict[str, Any]) -> None:
     with client() as api:
         if every:
             for one in api.sessions.each(**filters):
-                click.echo(json.dumps(one, ensure_ascii=False))
+                click.echo(as_text(one))
             return
         page = api.sessions.list(**filters)
     emit(page, as_json, _show_page)

@@ -174,8 +174,10 @@ def _archivist(settings: Settings, running: bool) -> list[Finding]:
     if running and recordings.archivist_silence(settings.home) > recordings.ARCHIVIST_LATE:
         why = "recordings stay on this machine's disk and fill it; reports, sinks and the ledger stand still"
         return wrong("archivist", "nothing was heard of it for minutes", why, "look at the gateway's log for why")
-    if count and waiting.age > _BEHIND:
+    trouble = recordings.archivist_trouble(settings.home) if running else ""
+    if count and (trouble or waiting.age > _BEHIND):
         what = f"{count} sealed segments wait, the oldest for {waiting.age / 60:.0f} minutes"
+        what += f": {trouble}" if trouble else ""
         why = "recordings stay on this machine's disk until they can be stored"
         do = "look at the gateway's log for what the archivist says" if running else _START
         return warning("archivist", what, why, do)

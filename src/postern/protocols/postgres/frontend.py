@@ -190,7 +190,7 @@ class Frontend:
         batch.end = m.QUERY
         batch.raw.append(raw)
         batch.slots.append(Slot(QUERY, exchange))
-        batch.operations.append(Operation(exchange, raw[5:end].decode(ledger.encoding, "replace")))
+        batch.operations.append(Operation(exchange, raw[5:end].decode(ledger.encoding, "surrogateescape")))
         return batch
 
     def _finish(self) -> Batch:
@@ -250,7 +250,7 @@ class Frontend:
             return self._pass()
         batch = self._batch = Batch()
         batch.end = tag if tag in (m.QUERY, m.FUNCTION_CALL) else m.FLUSH
-        text = head.replace(b"\0", b" ").decode(self.ledger.encoding, "replace")
+        text = head.replace(b"\0", b" ").decode(self.ledger.encoding, "surrogateescape")
         batch.operations.append(Operation(self.ledger.next_exchange(), text, RUN, (), True))
         batch.forced = Refuse(
             rule="size",
@@ -268,7 +268,7 @@ class Frontend:
         if tag == m.QUERY:
             text = m.last_cstring(buf, pos, end)
             slot = Slot(QUERY, ledger.next_exchange())
-            batch.operations.append(Operation(slot.exchange, text.decode(ledger.encoding, "replace")))
+            batch.operations.append(Operation(slot.exchange, text.decode(ledger.encoding, "surrogateescape")))
         elif tag == m.PARSE:
             slot = self._parse(batch, buf, pos, end)
         elif tag == m.BIND:
@@ -292,7 +292,7 @@ class Frontend:
         text, pos = m.read_cstring(buf, pos, end)
         oids = m.parse_oids(buf, pos, end)
         slot = Slot(PARSE, self.ledger.exchange + 1, name)
-        slot.statement = Statement(text.decode(self.ledger.encoding, "replace"), oids)
+        slot.statement = Statement(text.decode(self.ledger.encoding, "surrogateescape"), oids)
         self._statements[name] = slot.statement
         batch.operations.append(Operation(slot.exchange, slot.statement.text, Phase.PREPARE))
         return slot

@@ -42,6 +42,13 @@ class PostgresLens:
         self._rest = data[pos:]
         return _joined(pieces)
 
+    def rest(self) -> list[tuple[str, bytes]]:
+        """A row or a line that was cut off, as far as it came."""
+        data, self._rest, self._skip = self._rest, b"", 0
+        if data[:1] == b"D":
+            return [("o", b"\t".join(self._cells(data[5:])) + b"\n")]
+        return [("o", data[5:])] if data[:1] == b"d" else []
+
     def _piece(self, tag: int, body: bytes) -> tuple[str, bytes] | None:
         if tag == m.ROW_DESCRIPTION:
             self._fields = m.parse_row_description(body)
@@ -62,10 +69,13 @@ class PostgresLens:
         return None
 
     def _cells(self, body: bytes) -> list[bytes]:
-        (count,) = m.INT16.unpack_from(body, 0)
+        """Of a row; of one that is cut, those that came, the last one in part."""
+        count = m.INT16.unpack_from(body, 0)[0] if len(body) >= 2 else 0
         cells: list[bytes] = []
         pos = 2
         for index in range(count):
+            if len(body) < pos + 4:
+                break
             (size,) = m.INT32.unpack_from(body, pos)
             pos += 4
             if size < 0:
@@ -75,7 +85,7 @@ class PostgresLens:
             pos += size
             field = self._fields[index] if index < len(self._fields) else None
             # Without a description (it was given earlier, for the statement) a cell speaks for itself.
-            binary = field is None or field.format == 1
+            binary = (field is None or field.format == 1) and len(cell) == size
             cells.append(_plain(readable(cell, field.oid if field else 0) if binary else cell))
         return cells
 

@@ -39,3 +39,8 @@ class TerminalLens:
                 self._left = int.from_bytes(self._header[1:], "big")
                 self._header = b""
         return pieces
+
+    def rest(self) -> list[tuple[str, bytes]]:
+        """Nothing is held back; what comes next begins a message."""
+        self._header, self._left = b"", 0
+        return []

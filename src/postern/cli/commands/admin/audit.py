@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import time
 from typing import Any, NoReturn
 
@@ -8,7 +7,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
-from postern.cli.output import json_option, local_time
+from postern.cli.output import as_text, json_option, local_time
 from postern.cli.rows import page_of, paging_options, show_page, show_row
 from postern.client.client import Client
 from postern.client.resources import PAGE
@@ -78,7 +77,7 @@ def _follow(api: Client, filters: dict[str, Any], as_json: bool) -> NoReturn:
 
 def _say(one: Row, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(one, ensure_ascii=False))
+        click.echo(as_text(one))
         return
     what = f"{one['action']} {one['resource_type']} {one['resource']}"
     line = f"{local_time(one['created_at'])}  {one['actor_email'] or '-'}  {what}  {one['outcome']}"

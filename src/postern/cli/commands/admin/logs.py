@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from postern.cli.api import client
-from postern.cli.output import emit, json_option, local_time
+from postern.cli.output import as_text, emit, json_option, local_time
 from postern.client.client import Client
 from postern.client.shapes import Row
 from postern.domain.text import one_line
@@ -73,7 +73,7 @@ def _stream(api: Client, last: str | None, wanted: dict[str, str | None]) -> Ite
 
 def _say(line: dict[str, Any], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(line, ensure_ascii=False))
+        click.echo(as_text(line))
         return
     more = " ".join(f"{name}={value}" for name, value in (line.get("more") or {}).items())
     text = f"{local_time(line['at'])}  {line['level']:<7}  {line['process']:<10}  {line['message']}  {more}"

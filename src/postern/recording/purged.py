@@ -1,0 +1,22 @@
+"""What may still lie of a purged session on this machine's disk."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from uuid import UUID
+
+from postern.recording.layout import sealed_folder, sync_folder
+
+
+def delete_local(home: Path, sessions: Collection[UUID]) -> None:
+    """In the spool and of what is sealed, whole or half. Blocks. Raises OSError."""
+    wanted = {str(key) for key in sessions}
+    found = [*(home / "spool").glob("*/*"), *sealed_folder(home).glob("*/*/*")]
+    folders = set()
+    for path in found:
+        if path.name.partition(".")[0] in wanted:
+            path.unlink(missing_ok=True)
+            folders.add(path.parent)
+    for folder in folders:
+        sync_folder(folder)

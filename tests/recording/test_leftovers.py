@@ -1,0 +1,93 @@
+"""What ended sessions could not finish, and a worker that lives on."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from postern.domain.session import EndReason
+from postern.errors import RecordingFailed
+from postern.interception.events import End, Note, Operation
+from postern.recording import archive
+from postern.recording.group_commit import GroupCommit
+from postern.recording.layout import archive_path, spool_folder
+from postern.recording.leftovers import GAVE_UP, Leftovers
+from postern.recording.reader import SegmentReader
+from postern.recording.records import Header, encode
+from postern.recording.spool import Spool
+
+from .conftest import MakeSpool
+from .test_group_commit import wait_for
+
+
+@pytest.fixture
+def leftovers(home: Path, commits: GroupCommit) -> Iterator[Leftovers]:
+    made = Leftovers(spool_folder(home, "w1"), lambda: commits.busy, interval=0.02)
+    yield made
+    made.close()
+
+
+def test_a_recording_without_an_end_gets_one(
+    make_spool: MakeSpool, leftovers: Leftovers, home: Path, header: Header
+) -> None:
+    spool = make_spool()
+    spool.append(encode(Operation(1, "select 1"), 5))
+    spool.close()
+    assert leftovers.once() == 1
+    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
+        events = [event for _, event in reader]
+    assert events == [Operation(1, "select 1"), Note(GAVE_UP.note), End(EndReason.RECORDING_FAILED)]
+    assert leftovers.once() == 0
+
+
+def test_what_is_written_is_left_alone(make_spool: MakeSpool, leftovers: Leftovers, commits: GroupCommit) -> None:
+    spool = make_spool()
+    commits.register(spool)
+    assert leftovers.once() == 0
+    assert spool.path.exists()
+
+
+def test_a_segment_that_could_not_be_sealed_is_sealed_later(
+    make_spool: MakeSpool,
+    leftovers: Leftovers,
+    commits: GroupCommit,
+    home: Path,
+    header: Header,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    failed: list[Exception | None] = []
+    place = archive_path(home, header.session, header.started_at)
+    spool: Spool = make_spool()
+    commits.register(spool)
+    spool.append(encode(End("client_closed"), 5))
+    with monkeypatch.context() as patch:
+        patch.setattr(archive, "_compress", full)
+        commits.finish(spool, place, failed.append, soon=True)
+        wait_for(lambda: bool(failed))
+        leftovers.start()
+        with pytest.raises(RecordingFailed):
+            spool.append(b"x")
+        assert not place.exists()
+    wait_for(place.exists)
+    wait_for(lambda: not spool.path.exists())
+    with SegmentReader(place) as reader:
+        assert [event for _, event in reader] == [End("client_closed")]
+
+
+def test_others_are_not_held_up_by_one_that_cannot_be_read(
+    make_spool: MakeSpool, leftovers: Leftovers, home: Path, header: Header
+) -> None:
+    broken, other = make_spool(uuid4()), make_spool()
+    broken.close()
+    other.close()
+    broken.path.write_bytes(b"no recording")
+    assert leftovers.once() == 2
+    assert archive_path(home, header.session, header.started_at).exists()
+    assert broken.path.with_name(broken.path.name + ".broken").exists()
