@@ -220,7 +220,7 @@ def export(session_id: str, as_json: bool, form: str, file: Path | None) -> None
     timeline                  one JSON object for each exchange and line
     json, csv, text           what was shown, by time; as a table; as it was
 
-    Fields of CSV are as they were recorded: a spreadsheet may take one that begins with = + - @ for a formula.
+    In CSV what a spreadsheet would take for a formula has an apostrophe in front.
     """
     if file is None and as_json:
         raise click.UsageError("--json tells what was written: give -o FILE, too")
