@@ -28,7 +28,7 @@ from postern.domain.ledger import Kind
 from postern.domain.segment import Segment, first_link, next_link
 from postern.errors import Unavailable
 from postern.interception.events import Operation, Shown
-from postern.recording.layout import archive_path, recordings_folder
+from postern.recording.layout import recordings_folder, sealed_path
 from postern.recording.library import Gap, Library
 from postern.recording.stored import Stored
 from postern.services.recordings.ledger import Ledger
@@ -496,9 +496,9 @@ def test_memory_does_not_grow_with_output(tmp_path: Path, made_alone: Path) -> N
 @pytest.fixture
 def made_alone(tmp_path: Path) -> Path:
     from postern.interception.events import End
-    from postern.recording.archive import seal
     from postern.recording.layout import spool_path
     from postern.recording.records import Header, encode
+    from postern.recording.sealing import seal
     from postern.recording.spool import Spool
 
     header = Header(uuid4(), uuid4(), "postgres", "shop", "ann", START)
@@ -508,7 +508,7 @@ def made_alone(tmp_path: Path) -> Path:
         spool.append(encode(Shown(block), count))
     spool.append(encode(End("x"), 2000))
     spool.close()
-    path = archive_path(tmp_path, header.session, START)
+    path = sealed_path(tmp_path, header.session, START)
     seal(spool.path, path)
     return path
 

@@ -12,7 +12,7 @@ import pytest
 
 from postern.errors import RecordingFailed
 from postern.interception.events import Shown
-from postern.recording import archive
+from postern.recording import sealing
 from postern.recording.group_commit import GroupCommit
 from postern.recording.reader import SegmentReader
 from postern.recording.records import encode
@@ -107,7 +107,7 @@ def test_ended_recordings_are_sealed_together_in_the_next_round(
 
     def seal_all(places: list[tuple[Path, Path]]) -> list[Exception | None]:
         rounds.append(len(places))
-        return archive.seal_all(places)
+        return sealing.seal_all(places)
 
     monkeypatch.setattr("postern.recording.group_commit.seal_all", seal_all)
     commit = GroupCommit(0.1)

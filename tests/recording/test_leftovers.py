@@ -12,9 +12,9 @@ import pytest
 from postern.domain.session import EndReason
 from postern.errors import RecordingFailed
 from postern.interception.events import End, Note, Operation
-from postern.recording import archive
+from postern.recording import sealing
 from postern.recording.group_commit import GroupCommit
-from postern.recording.layout import archive_path, spool_folder
+from postern.recording.layout import sealed_path, spool_folder
 from postern.recording.leftovers import GAVE_UP, Leftovers
 from postern.recording.reader import SegmentReader
 from postern.recording.records import Header, encode
@@ -38,7 +38,7 @@ def test_a_recording_without_an_end_gets_one(
     spool.append(encode(Operation(1, "select 1"), 5))
     spool.close()
     assert leftovers.once() == 1
-    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
+    with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
         events = [event for _, event in reader]
     assert events == [Operation(1, "select 1"), Note(GAVE_UP.note), End(EndReason.RECORDING_FAILED)]
     assert leftovers.once() == 0
@@ -63,12 +63,12 @@ def test_a_segment_that_could_not_be_sealed_is_sealed_later(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     failed: list[Exception | None] = []
-    place = archive_path(home, header.session, header.started_at)
+    place = sealed_path(home, header.session, header.started_at)
     spool: Spool = make_spool()
     commits.register(spool)
     spool.append(encode(End("client_closed"), 5))
     with monkeypatch.context() as patch:
-        patch.setattr(archive, "_compress", full)
+        patch.setattr(sealing, "_compress", full)
         commits.finish(spool, place, failed.append, soon=True)
         wait_for(lambda: bool(failed))
         leftovers.start()
@@ -89,5 +89,5 @@ def test_others_are_not_held_up_by_one_that_cannot_be_read(
     other.close()
     broken.path.write_bytes(b"no recording")
     assert leftovers.once() == 2
-    assert archive_path(home, header.session, header.started_at).exists()
+    assert sealed_path(home, header.session, header.started_at).exists()
     assert broken.path.with_name(broken.path.name + ".broken").exists()

@@ -8,11 +8,11 @@ import pytest
 from postern.domain.results import CUT, Finished, Problem, Result, Row
 from postern.errors import NotFound, ProtocolViolation
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
-from postern.recording.archive import seal
-from postern.recording.layout import archive_path
+from postern.recording.layout import sealed_path
 from postern.recording.library import Library, describe
 from postern.recording.recorder import Recorder
 from postern.recording.records import Header
+from postern.recording.sealing import seal
 
 from .conftest import MakeSegments
 
@@ -70,7 +70,7 @@ def test_live_and_sealed_read_the_same(
     assert list(library.events(header.session)) == WANTED
     assert list(library.operations(header.session)) == [(1.5, b"select $1, $2")]
     recorder.segments.spool.close()
-    seal(recorder.segments.spool.path, archive_path(home, header.session, header.started_at))
+    seal(recorder.segments.spool.path, sealed_path(home, header.session, header.started_at))
     assert list(library.events(header.session)) == WANTED
     assert list(library.operations(header.session)) == [(1.5, b"select $1, $2")]
 
@@ -122,7 +122,7 @@ def test_a_damaged_archive_ends_with_a_note(
     path = recorder.segments.spool.path
     path.write_bytes(path.read_bytes()[:-2])
     assert len(list(library.events(header.session))) == 4, "a live spool may end in the middle of a record"
-    seal(path, archive_path(home, header.session, header.started_at))
+    seal(path, sealed_path(home, header.session, header.started_at))
     *operations, last = library.events(header.session)
     assert len(operations) == 4
     assert last[:2] == (3.0, "e")

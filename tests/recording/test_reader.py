@@ -7,9 +7,9 @@ import zstandard
 
 from postern.errors import Malformed
 from postern.interception.events import Event, Operation, Shown
-from postern.recording.archive import seal
 from postern.recording.reader import SegmentReader
 from postern.recording.records import Header, encode, encode_header
+from postern.recording.sealing import seal
 
 EVENTS: list[Event] = [
     Operation(1, "select 1"),

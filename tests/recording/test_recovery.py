@@ -8,11 +8,11 @@ import pytest
 
 from postern.interception.events import Completed, End, Note, Operation, Refusal, Shown
 from postern.recording import recovery
-from postern.recording.archive import seal
-from postern.recording.layout import archive_path, spool_folder
+from postern.recording.layout import sealed_path, spool_folder
 from postern.recording.reader import SegmentReader
 from postern.recording.records import Header, encode
 from postern.recording.recovery import GATEWAY_STOPPED, recover
+from postern.recording.sealing import seal
 
 from .conftest import MakeSpool
 
@@ -35,7 +35,7 @@ def test_what_a_dead_worker_left_is_marked_sealed_and_reported(
     assert found.ended_at == header.started_at + timedelta(seconds=1.5)
     assert (found.operations, found.refused, found.damage) == (1, 1, "")
     assert not path.exists()
-    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
+    with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
         events = list(reader)
     assert events[-2:] == [(1_500_000, Note(GATEWAY_STOPPED)), (1_500_000, End("gateway_crashed"))]
     assert reader.intact == found.size
@@ -48,7 +48,7 @@ def test_a_torn_tail_is_replaced_by_the_marker(make_spool: MakeSpool, home: Path
         file.write(encode(Shown(b"half a record"), 2_000_000)[:-3])
     (found,) = recover(spool_folder(home, "w1"))
     assert "incomplete" in found.damage
-    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
+    with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
         events = [event for _, event in reader]
     assert not reader.damage
     assert len(events) == 6
@@ -89,7 +89,7 @@ def test_a_stop_after_the_marker_does_not_mark_twice(
     (second,) = recover(spool_folder(home, "w1"))
     assert second.damage == ""
     assert second.ended_at == header.started_at + timedelta(seconds=1.5)
-    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
+    with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
         notes = [event for _, event in reader if isinstance(event, Note)]
     assert notes == [Note(GATEWAY_STOPPED)]
 

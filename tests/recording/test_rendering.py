@@ -11,7 +11,7 @@ from tests.support.spooled import ended, library, rows
 from postern.domain.recorded import Missing
 from postern.interception.events import Completed, End, Event, Operation, Shown
 from postern.protocols.postgres import messages as pg
-from postern.recording.layout import archive_path
+from postern.recording.layout import sealed_path
 from postern.recording.records import Header, encode, encode_header
 
 LONG = b"".join(b"long %d " % number for number in range(1000))
@@ -20,7 +20,7 @@ GOES_ON = (9000, End("", goes_on=True))
 
 
 def write(home: Path, header: Header, number: int, events: list[tuple[int, Event]]) -> Path:
-    path = archive_path(home, header.session, header.started_at, number)
+    path = sealed_path(home, header.session, header.started_at, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     records = [encode(event, micros) for micros, event in events]
     path.write_bytes(encode_header(replace(header, segment=number)) + b"".join(records))

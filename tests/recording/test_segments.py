@@ -14,7 +14,7 @@ import pytest
 
 from postern.errors import RecordingFailed
 from postern.interception.events import End, Event, Note, Operation, Shown
-from postern.recording.layout import archive_path, spool_folder, spool_path
+from postern.recording.layout import sealed_path, spool_folder, spool_path
 from postern.recording.library import Gap, Library
 from postern.recording.recorder import Recorder
 from postern.recording.records import Header
@@ -57,7 +57,7 @@ def until(true: Callable[[], bool]) -> None:
 
 
 def archives(home: Path, header: Header) -> list[Path]:
-    folder = archive_path(home, header.session, header.started_at).parent
+    folder = sealed_path(home, header.session, header.started_at).parent
     return sorted(folder.glob(f"{header.session}.*")) if folder.exists() else []
 
 

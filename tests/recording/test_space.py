@@ -12,7 +12,7 @@ import pytest
 from postern.errors import RecordingFailed
 from postern.interception.events import End, Operation, Shown
 from postern.recording.group_commit import GroupCommit
-from postern.recording.layout import archive_path
+from postern.recording.layout import sealed_path
 from postern.recording.reader import SegmentReader
 from postern.recording.records import Header, encode
 from postern.recording.segments import Segments
@@ -96,7 +96,7 @@ def test_a_running_session_ends_with_a_word_and_none_begins(home: Path, header: 
         segments.finish("recording_failed", 40, lambda _error: None, soon=True)
     finally:
         commits.close()
-    with SegmentReader(archive_path(home, header.session, header.started_at)) as reader:
+    with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
         found = list(reader)
     assert found == [
         (10, Operation(1, "select 1")),

@@ -20,11 +20,11 @@ from postern.domain.segment import Segment
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.errors import Malformed, Unavailable
 from postern.interception.events import End, Event, Operation, Refusal, Shown
-from postern.recording.archive import seal
 from postern.recording.blob import open_blob
 from postern.recording.cipher import SALT, Preamble, encrypted, info
-from postern.recording.layout import archive_path, spool_path
+from postern.recording.layout import sealed_path, spool_path
 from postern.recording.records import Header, encode
+from postern.recording.sealing import seal
 from postern.recording.spool import Spool
 from postern.recording.stored import Stored
 from postern.store.ports import Blobs, SegmentKeys
@@ -85,7 +85,7 @@ class Made:
         return Header(session.id, session.org_id, "postgres", "shop", session.user, session.start_date, number)
 
     def path(self, number: int = 1) -> Path:
-        return archive_path(self.home, self.id, self.session.start_date, number)
+        return sealed_path(self.home, self.id, self.session.start_date, number)
 
     def spool(
         self, number: int = 1, events: Sequence[tuple[int, Event]] | None = None, *, end: End | None = None

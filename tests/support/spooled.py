@@ -16,7 +16,7 @@ from postern.protocols.postgres import messages as pg
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.lens import TerminalLens
-from postern.recording.layout import archive_path, spool_path
+from postern.recording.layout import sealed_path, spool_path
 from postern.recording.library import Library
 from postern.recording.records import Header, encode, encode_header
 
@@ -46,7 +46,7 @@ def write_segment(
     """`events` with their microseconds; an End is the caller's."""
     plain = encode_header(header_of(session, protocol, segment)) + b"".join(encode(event, at) for at, event in events)
     if sealed:
-        path = archive_path(home, session.id, session.start_date, segment)
+        path = sealed_path(home, session.id, session.start_date, segment)
         plain = zstandard.ZstdCompressor(level=1, write_checksum=True).compress(plain)
     else:
         path = spool_path(home, "w1", session.id, segment)

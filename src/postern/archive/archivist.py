@@ -27,7 +27,7 @@ from postern.domain.tracing import NO_SPAN, NO_TRACER, Attributes, SpanKind, Tra
 from postern.errors import Conflict, Gone, Malformed, Misconfigured, PosternError, Unavailable
 from postern.recording.blob import encrypted_file, open_blob, read_preamble
 from postern.recording.cipher import encrypted_size
-from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
+from postern.recording.layout import SEALED_SUFFIX, sealed_folder
 from postern.store.ports import Blobs, Piece, SegmentKeys, SegmentStore
 
 log = logging.getLogger(__name__)
@@ -117,7 +117,7 @@ class Archivist:
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _look(self) -> list[Path]:
-        found = sealed_folder(self._home).glob(f"*/*/*{ARCHIVE_SUFFIX}")
+        found = sealed_folder(self._home).glob(f"*/*/*{SEALED_SUFFIX}")
         return list(itertools.islice((path for path in found if path not in self._aside), MOST))
 
     async def _lane(self, sessions: Iterator[list[Sealed]], done: Round) -> None:

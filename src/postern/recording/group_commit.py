@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from postern.errors import RecordingFailed
-from postern.recording.archive import seal_all
+from postern.recording.sealing import seal_all
 from postern.recording.space import Space
 from postern.recording.spool import Spool
 
@@ -22,7 +22,7 @@ _PATIENCE = 0.1
 
 class _Ended(NamedTuple):
     spool: Spool
-    archive: Path
+    sealed: Path
     done: Callable[[Exception | None], None]
 
 
@@ -70,7 +70,7 @@ class GroupCommit:
             self._spools.discard(spool)
 
     def finish(
-        self, spool: Spool, archive: Path, done: Callable[[Exception | None], None], *, soon: bool = False
+        self, spool: Spool, sealed: Path, done: Callable[[Exception | None], None], *, soon: bool = False
     ) -> None:
         """Seals a spool that takes no more records in the next round; `soon` begins that round now.
 
@@ -78,7 +78,7 @@ class GroupCommit:
         """
         with self._lock:
             self._spools.discard(spool)
-            self._ended.append(_Ended(spool, archive, done))
+            self._ended.append(_Ended(spool, sealed, done))
             late = self._stopping
         if late:
             self._round()
@@ -136,7 +136,7 @@ class GroupCommit:
 
 
 def _seal(ended: list[_Ended]) -> None:
-    errors = seal_all([(one.spool.path, one.archive) for one in ended])
+    errors = seal_all([(one.spool.path, one.sealed) for one in ended])
     for one, failure in zip(ended, errors, strict=True):
         error = failure
         try:

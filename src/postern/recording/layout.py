@@ -13,7 +13,7 @@ from pathlib import Path
 from uuid import UUID
 
 SPOOL_SUFFIX = ".rec"
-ARCHIVE_SUFFIX = ".rec.zst"
+SEALED_SUFFIX = ".rec.zst"
 FILE_MODE = 0o600
 FOLDER_MODE = 0o700
 
@@ -26,8 +26,8 @@ def spool_path(home: Path, worker: str, session: UUID, segment: int = 1) -> Path
     return spool_folder(home, worker) / f"{_stem(session, segment)}{SPOOL_SUFFIX}"
 
 
-def archive_path(home: Path, session: UUID, started_at: datetime, segment: int = 1) -> Path:
-    name = f"{_stem(session, segment)}{ARCHIVE_SUFFIX}"
+def sealed_path(home: Path, session: UUID, started_at: datetime, segment: int = 1) -> Path:
+    name = f"{_stem(session, segment)}{SEALED_SUFFIX}"
     return sealed_folder(home) / f"{started_at:%Y}" / f"{started_at:%m}" / name
 
 
@@ -46,7 +46,7 @@ def read_spool_name(name: str) -> tuple[UUID, int] | None:
 
 def read_sealed_name(name: str) -> tuple[UUID, int] | None:
     """(session, segment); None for a file that is no sealed segment."""
-    return _read_name(name, ARCHIVE_SUFFIX)
+    return _read_name(name, SEALED_SUFFIX)
 
 
 def _read_name(name: str, suffix: str) -> tuple[UUID, int] | None:

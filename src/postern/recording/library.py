@@ -15,7 +15,7 @@ from postern.domain.session import EndReason, Session, require_recording
 from postern.errors import Malformed, NotFound, PosternError
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
 from postern.recording import seek, timeline
-from postern.recording.layout import ARCHIVE_SUFFIX, SPOOL_SUFFIX, read_sealed_name, read_spool_name, sealed_folder
+from postern.recording.layout import SEALED_SUFFIX, SPOOL_SUFFIX, read_sealed_name, read_spool_name, sealed_folder
 from postern.recording.reader import SegmentReader
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.records import Header
@@ -261,7 +261,7 @@ class Library:
         """Whether there is any later segment."""
         names = itertools.chain(
             (read_spool_name(path.name) for path in (self._home / "spool").glob(f"*/{key}.*{SPOOL_SUFFIX}")),
-            (read_sealed_name(path.name) for path in sealed_folder(self._home).glob(f"*/*/{key}.*{ARCHIVE_SUFFIX}")),
+            (read_sealed_name(path.name) for path in sealed_folder(self._home).glob(f"*/*/{key}.*{SEALED_SUFFIX}")),
         )
         if any(name is not None and name[1] > segment for name in names):
             return True
@@ -270,7 +270,7 @@ class Library:
     def _paths(self, key: UUID, segment: int) -> Iterator[Path]:
         # A segment moves from spool to sealed to stored, so looking in this order cannot miss it.
         yield from (self._home / "spool").glob(f"*/{key}.{segment:06}{SPOOL_SUFFIX}")
-        yield from sealed_folder(self._home).glob(f"*/*/{key}.{segment:06}{ARCHIVE_SUFFIX}")
+        yield from sealed_folder(self._home).glob(f"*/*/{key}.{segment:06}{SEALED_SUFFIX}")
 
 
 def _key(session: Session | UUID) -> UUID:

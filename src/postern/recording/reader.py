@@ -1,4 +1,4 @@
-"""Reads a segment back: a live spool, one that a crash cut, or a sealed archive, in constant memory."""
+"""Reads a segment back: a live spool, one that a crash cut, or a sealed one, in constant memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class SegmentReader:
         self.damage = ""
         self.intact = 0
         self.end: End | None = None
-        self._expected: int | None = None  # bytes that an archive says it holds
+        self._expected: int | None = None  # bytes that a sealed one says it holds
         self._file: BinaryIO = source.open("rb") if isinstance(source, Path) else source
         try:
             self._stream = through(self._open_stream())

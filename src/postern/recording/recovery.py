@@ -15,10 +15,10 @@ from postern.domain.segment import Segment
 from postern.domain.session import EndReason
 from postern.errors import Malformed
 from postern.interception.events import End, Note, Operation, Refusal
-from postern.recording.archive import seal
-from postern.recording.layout import SPOOL_SUFFIX, archive_path, home_of, read_spool_name
+from postern.recording.layout import SPOOL_SUFFIX, home_of, read_spool_name, sealed_path
 from postern.recording.reader import SegmentReader
 from postern.recording.records import encode
+from postern.recording.sealing import seal
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ def _recover_session(
     for segment in range(1, max(spools) + 1):
         spool = spools.get(segment)
         if spool is None and started_at is not None:
-            sealed = archive_path(home, session, started_at, segment)
+            sealed = sealed_path(home, session, started_at, segment)
             # A file goes only after its row is there.
             rows = () if sealed.exists() else stored(session)
             row = next((one for one in rows if one.number == segment), None)
@@ -160,7 +160,7 @@ def _mark_and_seal(session: UUID, path: Path, *, mark: Mark | None) -> Recovered
         records = _marks(reader.damage, micros, mark, marked=marked)
         found = replace(found, size=found.size + _append(path, reader.intact, records))
     header = reader.header
-    seal(path, archive_path(home_of(path.parent), session, header.started_at, header.segment))
+    seal(path, sealed_path(home_of(path.parent), session, header.started_at, header.segment))
     return found
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from postern.errors import RecordingFailed
 from postern.interception.events import End
 from postern.recording.group_commit import GroupCommit
-from postern.recording.layout import archive_path, spool_path
+from postern.recording.layout import sealed_path, spool_path
 from postern.recording.records import Header, encode
 from postern.recording.spool import Spool
 
@@ -68,10 +68,10 @@ class Segments:
                 self.spool.append_last(encode(End(reason), micros))
             except RecordingFailed as error:
                 log.error("the end of the recording %s could not be written: %s", self.spool.path.name, error.message)
-        self._commits.finish(self.spool, self._archive(), done, soon=soon)
+        self._commits.finish(self.spool, self._sealed_path(), done, soon=soon)
 
     def _go_on(self, micros: int) -> None:
-        done, archive = self.spool, self._archive()
+        done, sealed = self.spool, self._sealed_path()
         header = replace(self._header, segment=self._header.segment + 1)
         try:
             spool = self._begin(header)
@@ -88,13 +88,13 @@ class Segments:
         self._empty = spool.size
         self._before += done.size
         self._commits.register(spool)
-        self._commits.finish(done, archive, functools.partial(_sealed, done.path.name))
+        self._commits.finish(done, sealed, functools.partial(_sealed, done.path.name))
 
     def _begin(self, header: Header) -> Spool:
         return Spool.create(spool_path(self._home, self._worker, header.session, header.segment), header)
 
-    def _archive(self) -> Path:
-        return archive_path(self._home, self._header.session, self._header.started_at, self._header.segment)
+    def _sealed_path(self) -> Path:
+        return sealed_path(self._home, self._header.session, self._header.started_at, self._header.segment)
 
 
 def _sealed(name: str, error: Exception | None) -> None:

@@ -102,7 +102,7 @@ class Spool:
     def close(self, *, sealed: bool = False) -> None:
         """Syncs and ends the file; the descriptor is gone even when RecordingFailed is raised.
 
-        `sealed`: what it holds is durable in an archive by now, so there is nothing to sync.
+        `sealed`: what it holds is durable in a sealed segment by now, so there is nothing to sync.
         May block: call it from a thread. Safe to call twice.
         """
         with self._lock:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from postern.archive.archivist import Round
-from postern.recording.layout import ARCHIVE_SUFFIX, sealed_folder
+from postern.recording.layout import SEALED_SUFFIX, sealed_folder
 from postern.recording.space import free_bytes
 from postern.settings import Settings
 from postern.wiring import paths
@@ -51,7 +51,7 @@ class Waiting:
 def waiting_for_archivist(home: Path) -> Waiting:
     """Of no more than MOST_FILES."""
     found = []
-    for path in itertools.islice(sealed_folder(home).glob(f"*/*/*{ARCHIVE_SUFFIX}"), MOST_FILES):
+    for path in itertools.islice(sealed_folder(home).glob(f"*/*/*{SEALED_SUFFIX}"), MOST_FILES):
         with suppress(FileNotFoundError):
             found.append(path.stat())
     if not found:

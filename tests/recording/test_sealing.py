@@ -9,11 +9,11 @@ import pytest
 
 from postern.errors import NotFound
 from postern.interception.events import Event, Operation
-from postern.recording import archive
-from postern.recording.archive import seal
-from postern.recording.layout import archive_path, make_folder
+from postern.recording import sealing
+from postern.recording.layout import make_folder, sealed_path
 from postern.recording.reader import SegmentReader
 from postern.recording.records import Header, encode
+from postern.recording.sealing import seal
 
 from .conftest import MakeSpool
 
@@ -30,7 +30,7 @@ def places(make_spool: MakeSpool, home: Path, header: Header) -> tuple[Path, Pat
     for event in EVENTS:
         spool.append(encode(event, 0))
     spool.close()
-    return spool.path, archive_path(home, header.session, header.started_at)
+    return spool.path, sealed_path(home, header.session, header.started_at)
 
 
 def events_of(path: Path) -> list[Event]:
@@ -78,11 +78,11 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, owner: object, name: str, after: bo
 @pytest.mark.parametrize(
     ("owner", "name"),
     [
-        (archive, "make_folder"),
-        (archive, "_compress"),
+        (sealing, "make_folder"),
+        (sealing, "_compress"),
         (os, "fsync"),
         (os, "replace"),
-        (archive, "sync_folder"),
+        (sealing, "sync_folder"),
         (Path, "unlink"),
     ],
     ids=["make folder", "compress", "sync archive", "rename", "sync folder", "remove spool"],
