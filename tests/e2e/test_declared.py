@@ -17,7 +17,7 @@ import pytest
 from tests.e2e.conftest import need_server
 from tests.support.agents import AgentProcess, connected, enrolled
 from tests.support.gateway import wait_until
-from tests.support.planted import in_files, in_processes, spellings
+from tests.support.planted import in_export, in_files, in_processes, spellings
 from tests.support.postgres import PostgresServer
 from tests.support.running import Gateway, started
 
@@ -239,7 +239,7 @@ def test_a_database_whose_password_is_nowhere_but_at_the_agent(gateway: Gateway,
             gateway.run("exec", "orders", "-i", "select current_user as who", "--format", "csv").stdout == "who\napp\n"
         )
         assert json.loads(gateway.run("connections", "test", "orders", "--json").stdout) == {"success": True}
-        everything |= in_files(gateway.folder)
+        everything |= in_files(gateway.folder) | in_export(gateway)
         everything["shown"] = json.dumps(shown(gateway, "orders")).encode()
         assert shown(gateway, "orders")["default_database"] == "orders"
         assert not [

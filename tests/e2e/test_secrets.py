@@ -8,7 +8,6 @@ import re
 import signal
 import stat
 import tempfile
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from tests.e2e.conftest import need_server
 from tests.support.agents import AgentProcess, enrolled
 from tests.support.aws import SecretsManager, secrets_manager
 from tests.support.gateway import wait_until
-from tests.support.planted import in_files, in_processes, spellings
+from tests.support.planted import in_export, in_files, in_processes, spellings
 from tests.support.postgres import PostgresServer
 from tests.support.processes import descendants
 from tests.support.running import Gateway
@@ -273,8 +272,10 @@ def test_attack_nothing_that_was_planted_is_found_anywhere(site: Site) -> None:
     answers = in_answers(site)
     for session in open_sessions:
         session.close()
-    time.sleep(1)  # recordings are sealed
-    everything = processes | answers | in_files(site.gateway.folder)
+    wait_until(lambda: not site.gateway.sessions("--status", "open"), timeout=30)
+    local = [site.gateway.folder / name for name in ("spool", "sealed")]
+    wait_until(lambda: not [path for folder in local for path in folder.rglob("*.rec*")], timeout=30)
+    everything = processes | answers | in_files(site.gateway.folder) | in_export(site.gateway)
     found = [f"{what} in {where}" for where, content in everything.items() for what in is_in(content, site)]
     assert not found
     # The search would find what is there:

@@ -96,8 +96,8 @@ def test_a_request_its_script_and_the_agent_go_on_with_the_callers_trace(
     assert agent.parent == collector.below(session)["session.dial"].id
     assert set(collector.below(agent)) == {"agent.secrets", "target.connect", "target.login"}
     assert api.get(f"/sessions/{key}").json()["metadata"]["trace_id"] == session.trace
-    (shown,) = collector.until(lambda: collector.named("GET /api/sessions/{session_id}"))
-    assert key not in str(shown.raw)
+    shown = collector.until(lambda: collector.named("GET /api/sessions/{session_id}"))
+    assert not [one for one in shown if key in str(one.raw)]
 
 
 def test_an_errand_is_a_part_of_the_request_that_asks(collector: Collector, api: httpx.Client, edge: object) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import base64
 import io
+import tempfile
 from itertools import product
 from pathlib import Path
 from urllib.parse import quote
 
 import zstandard
+from tests.support.running import Gateway
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 def spellings(secret: str) -> list[bytes]:
@@ -34,12 +38,21 @@ def in_processes(what: str, but: set[int] | None = None) -> dict[str, bytes]:
 
 
 def in_files(folder: Path) -> dict[str, bytes]:
-    """Recordings are unpacked."""
+    """Recordings are unpacked, but for those that are stored: they are encrypted."""
     found = {}
     for path in folder.rglob("*"):
         if path.is_file():
             content = path.read_bytes()
-            if path.suffix == ".zst":
+            if path.suffix == ".zst" and content.startswith(_ZSTD):
                 content += zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content)).read()
             found[str(path)] = content
     return found
+
+
+def in_export(gateway: Gateway) -> dict[str, bytes]:
+    """In what is recorded of ended sessions."""
+    with tempfile.TemporaryDirectory(prefix="postern-") as folder:
+        export = Path(folder) / "export"
+        done = gateway.run("recordings", "export", "-o", str(export))
+        assert done.returncode == 0, done.stderr
+        return in_files(export)
