@@ -105,7 +105,7 @@ TIME = "2026-01-02T03:04:05"
         ("extension=txt&from=5", ERROR),
         ("extension=txt&to=5", OUTPUT),
         ("extension=txt&from=5&to=6", b""),
-        ("extension=csv&events=o", b'note\n"Rex, ""wau"""\n=1+1\nSELECT 2\n'),
+        ("extension=csv&events=o", b'note\n"Rex, ""wau"""\n\'=1+1\nSELECT 2\n'),
         # What CSV and JSON are made of has no prefixes and no line ends more: these parameters are for other files.
         ("extension=csv&events=e&event-time=1&new_line=1", ERROR),
         (
@@ -331,8 +331,9 @@ async def test_hostile_content_is_whole_and_harmless_everywhere(real: Api, home:
     assert decoded(shown)[1][2] == b"note\n" + cell + b"\nSELECT 1\n"
     assert (await real.as_ann.get(f"{url}?extension=txt")).content == b"note\n" + cell + b"\nSELECT 1\n"
     table = await real.as_ann.get(f"{url}?extension=csv")
+    no_formula = b"'" * cell.startswith(b"=") + cell
     assert list(csv.reader(io.StringIO(table.content.decode("utf-8", "surrogateescape"))))[1] == [
-        cell.decode("utf-8", "surrogateescape")
+        no_formula.decode("utf-8", "surrogateescape")
     ]
     one = (await real.as_ann.get(f"{url}?extension=json")).json()[0]
     assert (base64.b64decode(one["base64"]) if "base64" in one else one["stream"].encode()) == (
