@@ -7,8 +7,6 @@ import csv
 import io
 import json
 import re
-import socket
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +19,7 @@ from tests.support.agents import url_of
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.running import Gateway, started
+from tests.support.syslog import Syslog
 
 TERMINAL = "\x1b]52;c;ZWNobyBoYWNrZWQ=\x07\x1b[2J\x1b[6n\x1b]0;title\x07\x9b6n\x90+q\x9c"
 SCRIPT = "<script>alert(1)</script><img src=x onerror=alert(1)>"
@@ -31,26 +30,6 @@ HOSTILE = TERMINAL + SCRIPT + BIDI + LINES
 # What may steer a terminal or change how a line reads: controls but for tab and newline, and those of text direction.
 STEERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 PRINTED = b"\x1b]52;c;eA==\x07\x1b[6n<b>\xff\xfe\x00=1+1\r\n\xe2\x80\xaeend"  # at a terminal, or through pipes
-
-
-class Syslog(threading.Thread):
-    """Over TCP, octet counting (RFC 6587)."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self.socket.getsockname()[1]
-        self.messages: list[bytes] = []
-
-    def run(self) -> None:
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            with connection, connection.makefile("rb") as stream:
-                while (length := b"".join(iter(lambda: stream.read(1).strip(), b""))) != b"":
-                    self.messages.append(stream.read(int(length)))
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
-import threading
 import time
 from collections.abc import Callable, Iterator
 
@@ -15,30 +13,10 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.support.running import Gateway, started
+from tests.support.syslog import Syslog
 
 PASSWORD = "another long password"
 TOKEN = "0123456789abcdef0123456789abcdef"
-
-
-class Listener(threading.Thread):
-    """Syslog over TCP, octet counting."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.socket = socket.create_server(("127.0.0.1", 0))
-        self.port = self.socket.getsockname()[1]
-        self.events: list[dict[str, object]] = []
-
-    def run(self) -> None:
-        while True:
-            try:
-                connection, _ = self.socket.accept()
-            except OSError:
-                return
-            with connection, connection.makefile("rb") as stream:
-                while (length := b"".join(iter(lambda: stream.read(1).strip(), b""))) != b"":
-                    message = stream.read(int(length))
-                    self.events.append(json.loads(message[message.index(b"{") :]))
 
 
 @pytest.fixture
@@ -47,6 +25,10 @@ def gateway() -> Iterator[Gateway]:
         link = made.told["setup_url"]
         assert made.run("setup", link, "--password-stdin", stdin=f"{PASSWORD}\n").returncode == 0
         yield made
+
+
+def events(listener: Syslog) -> list[dict[str, object]]:
+    return [json.loads(message[message.index(b"{") :]) for message in list(listener.messages)]
 
 
 def until(found: Callable[[], object], seconds: float = 20.0) -> None:
@@ -58,7 +40,7 @@ def until(found: Callable[[], object], seconds: float = 20.0) -> None:
 
 @pytest.mark.slow
 def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
-    listener = Listener()
+    listener = Syslog()
     listener.start()
     api = httpx.Client(base_url=f"{gateway.told['api_url']}/api")
     login = api.post("/localauth/login", json={"email": "admin@localhost", "password": PASSWORD})
@@ -70,7 +52,7 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     ids = [_run(gateway, 1)]
 
     def ended() -> set[str]:
-        told = [one for one in listener.events if one["type"] == "session.ended"]
+        told = [one for one in events(listener) if one["type"] == "session.ended"]
         return {str(one["data"]["session_id"]) for one in told}  # type: ignore[index]
 
     def searched() -> set[str]:
@@ -95,7 +77,7 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
 
     # Half a minute of it until the leases of the killed one are over.
     until(lambda: ended() == searched() == set(ids), 60)
-    assert any(one["type"] == "audit.entry" for one in listener.events)
+    assert any(one["type"] == "audit.entry" for one in events(listener))
     until(lambda: counted()["sessions"] == 3)
     assert counted()["operations"] == 3
     text = api.get("/metrics").text

@@ -80,10 +80,7 @@ def untold(found: Iterable[Record]) -> Iterator[tuple[int, Event | Gap, list[tup
 
 def _has_rest(session: Segmented, segment: int, since: int) -> bool:
     rest = Rest(come=segment == 1)
-    try:
-        reader = session.open(segment)
-    except Malformed:
-        return False
+    reader = _open(session, segment)
     if reader is None:
         return False
     with reader:
@@ -99,11 +96,16 @@ def _begins_before(session: Segmented, segment: int, since: int) -> bool:
     begins = session.begins(segment)
     if begins is not None:
         return begins < since
-    try:
-        reader = session.open(segment)
-    except Malformed:
-        return False
+    reader = _open(session, segment)
     if reader is None:
         return False
     with reader:
         return next((micros < since for micros, _ in reader), False)
+
+
+def _open(session: Segmented, segment: int) -> SegmentReader | None:
+    """None also where it cannot be read."""
+    try:
+        return session.open(segment)
+    except Malformed:
+        return None
