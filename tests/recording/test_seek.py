@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from tests.support.gateway import wait_until
 
 from postern.domain.recorded import Moment, Place, placed
 from postern.interception.events import Completed, Event, Operation, Resized, Shown
@@ -35,12 +36,14 @@ def exchange(number: int) -> list[tuple[int, Event]]:
 
 
 @pytest.fixture
-def written(make_segments: MakeSegments) -> Segments:
+def written(make_segments: MakeSegments, home: Path) -> Segments:
+    """All but the last one are sealed."""
     segments = make_segments(most=1000)
     recorder = Recorder(segments, 1 << 20)
     for number in range(1, COUNT + 1):
         for micros, event in exchange(number):
             recorder.record(event, micros)
+    wait_until(lambda: len(list(spool_folder(home, "w1").iterdir())) == 1)
     return segments
 
 
