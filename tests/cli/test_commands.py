@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import pty
-import select
 import signal
-import struct
 import subprocess
 import sys
-import termios
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +15,7 @@ from pathlib import Path
 import pytest
 from tests.support.gateway import wait_until
 from tests.support.running import Gateway, started
+from tests.support.sitting import Sitting
 
 from postern.agent.ending import processes
 
@@ -31,62 +27,6 @@ def gateway() -> Iterator[Gateway]:
             created = made.run("connections", "create", name, "--command", command)
             assert (created.returncode, created.stderr) == (0, "")  # no warning: it runs commands
         yield made
-
-
-class Sitting:
-    """`postern` at a terminal of its own."""
-
-    def __init__(self, gateway: Gateway, *arguments: str) -> None:
-        self.ours, theirs = pty.openpty()
-        self.size(25, 95)
-        self.before = termios.tcgetattr(self.ours)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "postern", *arguments],
-            env={**gateway.environment, "TERM": "xterm"},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        self.shown = b""
-
-    def size(self, rows: int, columns: int) -> None:
-        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-
-    def type(self, text: str) -> None:
-        os.write(self.ours, text.encode())
-
-    def shows(self, text: str, seconds: float = 15.0) -> None:
-        end = time.monotonic() + seconds
-        while text.encode() not in self.shown:
-            ready, _, _ = select.select([self.ours], [], [], max(end - time.monotonic(), 0))
-            assert ready, self.shown
-            self.shown += os.read(self.ours, 65536)
-
-    def leaves(self) -> int:
-        code = self.process.wait(15)
-        assert termios.tcgetattr(self.ours) == self.before
-        return code
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.ours)
-
-
-@pytest.fixture
-def sit(gateway: Gateway) -> Iterator[Callable[..., Sitting]]:
-    made: list[Sitting] = []
-
-    def open_one(*arguments: str) -> Sitting:
-        made.append(Sitting(gateway, *arguments))
-        return made[-1]
-
-    yield open_one
-    for one in made:
-        one.close()
 
 
 def piped(gateway: Gateway, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-import pty
-import select
-import struct
-import subprocess
-import sys
-import termios
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.gateway import wait_until
 from tests.support.running import Gateway, started
+from tests.support.sitting import Sitting
 
 ATTACK = r"printf '\033]52;c;eA==\007\033[6n\033[31mre''d\033[0m\n'"
 
@@ -29,59 +22,12 @@ def gateway() -> Iterator[Gateway]:
         yield made
 
 
-class Terminal:
-    """A command at a terminal of its own."""
-
-    def __init__(self, gateway: Gateway, *arguments: str) -> None:
-        self.ours, theirs = pty.openpty()
-        fcntl.ioctl(self.ours, termios.TIOCSWINSZ, struct.pack("HHHH", 25, 95, 0, 0))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "postern", *arguments],
-            env={**gateway.environment, "TERM": "xterm"},
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
-            start_new_session=True,
-        )
-        os.close(theirs)
-        self.shown = b""
-
-    def type(self, text: str) -> None:
-        os.write(self.ours, text.encode())
-
-    def shows(self, text: str, seconds: float = 15.0) -> None:
-        end = time.monotonic() + seconds
-        while text.encode() not in self.shown:
-            ready, _, _ = select.select([self.ours], [], [], max(end - time.monotonic(), 0))
-            assert ready, self.shown
-            self.shown += os.read(self.ours, 65536)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        os.close(self.ours)
-
-
-@pytest.fixture
-def sit(gateway: Gateway) -> Iterator[Callable[..., Terminal]]:
-    made: list[Terminal] = []
-
-    def open_one(*arguments: str) -> Terminal:
-        made.append(Terminal(gateway, *arguments))
-        return made[-1]
-
-    yield open_one
-    for one in made:
-        one.close()
-
-
 def newest(gateway: Gateway) -> dict[str, str]:
     found: dict[str, str] = json.loads(gateway.run("sessions", "list", "--limit", "1", "--json").stdout)["data"][0]
     return found
 
 
-def test_watched_replayed_and_exported(sit: Callable[..., Terminal], gateway: Gateway, tmp_path: Path) -> None:
+def test_watched_replayed_and_exported(sit: Callable[..., Sitting], gateway: Gateway, tmp_path: Path) -> None:
     sitting = sit("connect", "shell")
     sitting.shows("bash-")
     session = newest(gateway)["id"]
@@ -112,7 +58,7 @@ def test_watched_replayed_and_exported(sit: Callable[..., Terminal], gateway: Ga
     assert gateway.run("sessions", "export", session, "-o", str(file)).returncode == 2  # it is there already
 
 
-def test_keys_of_a_replay(sit: Callable[..., Terminal], gateway: Gateway) -> None:
+def test_keys_of_a_replay(sit: Callable[..., Sitting], gateway: Gateway) -> None:
     sitting = sit("connect", "shell")
     sitting.shows("bash-")
     sitting.type("sleep 3; echo la''ter; exit\r")
@@ -130,7 +76,7 @@ def test_keys_of_a_replay(sit: Callable[..., Terminal], gateway: Gateway) -> Non
     assert replayed.process.wait(10) == 0
 
 
-def test_a_kill_is_seen_by_who_watches_within_two_seconds(sit: Callable[..., Terminal], gateway: Gateway) -> None:
+def test_a_kill_is_seen_by_who_watches_within_two_seconds(sit: Callable[..., Sitting], gateway: Gateway) -> None:
     """By the API's process, which is not the one that has the session."""
     sitting = sit("connect", "shell")
     sitting.shows("bash-")

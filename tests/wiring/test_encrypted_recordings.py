@@ -31,8 +31,7 @@ from postern.store.ports import Blobs, MasterKey
 from postern.store.sql.data_keys import SqlDataKeys
 from postern.wiring import keys as commands
 from postern.wiring import masters
-from postern.wiring.archivist import build_archivist
-from postern.wiring.blobs import KeysForThreads, open_blobs
+from postern.wiring.blobs import KeysForThreads, open_blobs, stored
 
 MASTER = os.urandom(32)
 
@@ -285,6 +284,11 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> Iterator[ObjectStorage]:
         yield running
 
 
+async def archive(settings: Settings, world: World) -> Round:
+    held = stored(settings, world.stores.segments, world.encryption)
+    return await Archivist(settings.home, held.blobs, world.stores.segments, held.keys).round()
+
+
 async def test_a_bucket_is_read_by_library_and_copies_and_tells_nothing_by_itself(
     world: World, storage: ObjectStorage, tmp_path: Path
 ) -> None:
@@ -292,7 +296,7 @@ async def test_a_bucket_is_read_by_library_and_copies_and_tells_nothing_by_itsel
     made = await new_session(world, tmp_path)
     made.seal_all(2)
     sealed = [made.path(number).read_bytes() for number in (1, 2)]
-    assert (await build_archivist(settings, world.stores.segments, world.encryption).round()).stored == 2
+    assert (await archive(settings, world)).stored == 2
     rows, blobs, keys = await made.rows(), open_blobs(settings), keys_of(opened(world))
     held = storage.keys()
     assert held == [f"kept/{row.place}" for row in rows]
@@ -314,7 +318,7 @@ def test_the_status_of_keys_counts_segments(database_url: str, tmp_path: Path) -
         world = await World.make(database, (tmp_path / "keys" / "encryption.key").read_bytes())
         made = await new_session(world, tmp_path)
         made.seal_all(3)
-        await build_archivist(settings, world.stores.segments, world.encryption).round()
+        await archive(settings, world)
         await database.close()
 
     asyncio.run(fill())

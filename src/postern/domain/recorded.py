@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple, Protocol, TypeVar
 
 from postern.errors import Invalid
 
@@ -92,21 +92,17 @@ def placed(items: Iterable[ItemT], after: Place) -> Iterator[tuple[Place, ItemT]
             yield Place(micros, count), item
 
 
-class Tail:
+class Tail(Protocol):
     """What a running session does, as it is recorded: `read` answers what is new, and nothing when nothing is. Blocks
     on files. `settled`: nobody writes any more, so nothing that cannot be read is waited for. `behind`: bytes that are
     recorded and not read, roughly. `ended`: there is no more to come."""
 
     @property
-    def behind(self) -> int:
-        raise NotImplementedError
+    def behind(self) -> int: ...
 
     @property
-    def ended(self) -> bool:
-        raise NotImplementedError
+    def ended(self) -> bool: ...
 
-    def read(self, *, settled: bool = False) -> list[Moment]:
-        raise NotImplementedError
+    def read(self, *, settled: bool = False) -> list[Moment]: ...
 
-    def close(self) -> None:
-        raise NotImplementedError
+    def close(self) -> None: ...

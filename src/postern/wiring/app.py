@@ -21,6 +21,7 @@ from postern.protocols.postgres.results import PostgresResults
 from postern.protocols.terminal.lens import TerminalLens
 from postern.recording.copies import StoredCopies
 from postern.recording.library import Library
+from postern.recording.stored import Stored
 from postern.services.bundle import Services, build_services
 from postern.services.server.machine import Machine
 from postern.settings import Settings
@@ -47,6 +48,7 @@ class App:
     stores: SqlStores
     encryption: Encryption
     services: Services
+    stored: Stored
 
 
 @asynccontextmanager
@@ -88,7 +90,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             openid=openid,
             saml=saml,
         )
-        yield App(database, stores, encryption, services)
+        yield App(database, stores, encryption, services, held)
     finally:
         await database.close()
 

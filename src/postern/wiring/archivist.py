@@ -11,17 +11,14 @@ from pathlib import Path
 
 import uvloop
 
-from postern.archive.archivist import Archivist, Index, Round, no_index
-from postern.domain.tracing import NO_TRACER, Tracer
+from postern.archive.archivist import Archivist, Round
+from postern.domain.tracing import Tracer
 from postern.metrics.meters import Meters
 from postern.process import announce_ready
 from postern.settings import Settings
-from postern.store.encryption import Encryption
-from postern.store.ports import SegmentStore
 from postern.store.signals import SocketSignals
 from postern.wiring import paths
 from postern.wiring.app import open_app
-from postern.wiring.blobs import KeysForThreads, open_blobs
 from postern.wiring.metrics import rounds_told, telling
 from postern.wiring.recordings import trouble_told
 from postern.wiring.tracing import tracing
@@ -39,23 +36,11 @@ def run(settings: Settings) -> None:
         uvloop.run(_serve(settings, meters, tracer))
 
 
-def build_archivist(
-    settings: Settings,
-    segments: SegmentStore,
-    encryption: Encryption,
-    index: Index = no_index,
-    tracer: Tracer = NO_TRACER,
-) -> Archivist:
-    """Call it on the event loop. Raises Misconfigured."""
-    keys = KeysForThreads(encryption, asyncio.get_running_loop())
-    return Archivist(settings.home, open_blobs(settings), segments, keys, index=index, tracer=tracer)
-
-
 async def _serve(settings: Settings, meters: Meters, tracer: Tracer) -> None:
     signals = SocketSignals(paths.signals_socket(settings))
     async with open_app(settings, signals) as app:
-        index = app.services.session_texts.index
-        archivist = build_archivist(settings, app.stores.segments, app.encryption, index, tracer)
+        held, index = app.stored, app.services.session_texts.index
+        archivist = Archivist(settings.home, held.blobs, app.stores.segments, held.keys, index=index, tracer=tracer)
         upkeep = build_upkeep(settings, app, meters, tracer)
         await signals.start()
         counted, told = rounds_told(meters), trouble_told(settings.home)

@@ -16,7 +16,6 @@ from postern.services.telling.sending import Sending
 from postern.services.upkeep import Task, Upkeep
 from postern.settings import Settings
 from postern.wiring.app import App, now
-from postern.wiring.blobs import open_blobs
 
 _SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
 
@@ -65,7 +64,7 @@ def build_purger(settings: Settings, app: App) -> Purger:
         stores.retentions,
         stores.purges,
         app.services.purge_register,
-        open_blobs(settings),
+        app.stored.blobs,
         functools.partial(delete_local, settings.home),
         now,
     )

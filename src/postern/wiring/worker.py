@@ -170,11 +170,7 @@ def build_worker(
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
     gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine)
-    logins = Logins(
-        timeout=settings.handshake_timeout,
-        most=settings.max_handshakes,
-        most_per_address=settings.max_handshakes_per_address,
-    )
+    logins = _logins(settings)
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
         str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
@@ -196,6 +192,14 @@ def build_worker(
         made.server_configs,
         made.signals,
         recovered,
+    )
+
+
+def _logins(settings: Settings) -> Logins:
+    return Logins(
+        timeout=settings.handshake_timeout,
+        most=settings.max_handshakes,
+        most_per_address=settings.max_handshakes_per_address,
     )
 
 

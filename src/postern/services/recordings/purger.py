@@ -14,19 +14,20 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import PurePosixPath
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from postern.domain.lists import Position
 from postern.domain.retention import Kept, Purge, Retention, Retentions, RetentionSetting, What, due, retentions_at
 from postern.domain.segment import Segment
 from postern.errors import Conflict, PosternError, Unavailable
+from postern.services.leases import Lease
 from postern.services.recordings.purges import PurgeRegister
 from postern.store.ports import Blobs, Clock, Doomed, LeaseStore, PurgeStore, RetentionStore
 
 log = logging.getLogger(__name__)
 
 LEASE = "purge"
-LASTS = timedelta(minutes=2)
+LASTS = timedelta(minutes=2)  # so that more than a round is left of it when one begins
 LONGEST = 50.0  # seconds of a round
 PATIENCE = 30.0  # seconds after which a round begins nothing new
 PASS = 3600.0  # seconds between two passes over all sessions
@@ -63,14 +64,13 @@ class Purger:
         clean: Callable[[Collection[UUID]], None],
         now: Clock,
     ) -> None:
-        self._leases = leases
         self._retentions = retentions
         self._store = store
         self._register = register
         self._blobs = blobs
         self._clean = clean
         self._now = now
-        self._holder = str(uuid4())
+        self._lease = Lease(leases, LEASE, now, LASTS)
         self._waiting: deque[tuple[UUID, Position | None]] = deque()  # organisations that this pass has yet to go over
         self._known: list[RetentionSetting] = []
         self._pass_at: float | None = None
@@ -78,15 +78,12 @@ class Purger:
 
     async def stop(self) -> None:
         """Another one may go on at once."""
-        try:
-            await self._leases.release(LEASE, self._holder)
-        except PosternError as error:  # it ends by itself
-            log.info("the lease of purging was not given back: %s", error)
+        await self._lease.release()
 
     async def once(self) -> int:
         """A round, if it is our turn: how many purges were done. Raises Unavailable when the store does not answer."""
         now = self._now()
-        if not await self._leases.take(LEASE, self._holder, now, LASTS):
+        if not await self._lease.have():
             return 0
         end = time.monotonic() + PATIENCE
         done = await self._carry_out(end)
