@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import os
 import subprocess
 from collections.abc import Iterator
@@ -101,14 +102,18 @@ async def test_what_is_not_there(tmp_path: Path) -> None:
 
 
 async def test_half_a_copy_of_a_killed_archivist_goes_away(small: Path, file: Path) -> None:
+    """Whether or not it had come as far as the name; that of a living one stays."""
     blobs, folder = FolderBlobs(small / "kept"), small / "kept" / "a"
     folder.mkdir(parents=True)
-    old, new = folder / ".first.0001", folder / ".first.0002"
-    for half in (old, new):
+    dead, living = folder / ".first.0001", folder / ".first.0002"
+    for half in (dead, living):
         half.write_bytes(b"half")
-    os.utime(old, (0, 0))
-    assert await blobs.put("a/first", pieces(file))
-    assert {path.name for path in await asyncio.to_thread(lambda: list(folder.iterdir()))} == {"first", ".first.0002"}
+    with living.open("rb") as copy:
+        fcntl.flock(copy, fcntl.LOCK_EX)
+        assert await blobs.put("a/first", pieces(file))
+        assert {path.name for path in await asyncio.to_thread(lambda: list(folder.iterdir()))} == {"first", living.name}
+    assert not await blobs.put("a/first", pieces(file))
+    assert [path.name for path in await asyncio.to_thread(lambda: list(folder.iterdir()))] == ["first"]
 
 
 async def test_attack_a_key_that_leads_out_of_the_folder_is_not_found(tmp_path: Path, file: Path) -> None:

@@ -56,6 +56,22 @@ def test_a_torn_tail_is_replaced_by_the_marker(make_spool: MakeSpool, home: Path
     assert "incomplete" in events[-2].details["cut"]
 
 
+def test_a_segment_that_never_began_is_no_segment(make_spool: MakeSpool, home: Path, header: Header) -> None:
+    """Its worker died between making the file and writing the header."""
+    path = fill(make_spool)
+    next_one = path.with_name(path.name.replace(".000001.", ".000002."))
+    alone, later = (path.with_name(f"{uuid4()}.{number:06}.rec") for number in (1, 2))
+    for empty in (next_one, alone, later):
+        empty.touch()
+    found = {one.session: one for one in recover(spool_folder(home, "w1"))}
+    assert not found.pop(header.session).damage
+    with SegmentReader(sealed_path(home, header.session, header.started_at)) as reader:
+        assert [event for _, event in reader][-1] == End("gateway_crashed")
+    (other,) = found.values()  # the one before it is not here: something is missing
+    assert other.damage
+    assert [left.name for left in spool_folder(home, "w1").iterdir()] == [f"{later.name}.broken"]
+
+
 def test_broken_files_do_not_hide_the_others(make_spool: MakeSpool, home: Path) -> None:
     folder = spool_folder(home, "w1")
     good = [uuid4() for _ in range(3)]

@@ -64,7 +64,10 @@ class Account:
     def settle(self, within: float = 60.0) -> None:
         """Until every session has ended, is stored, closed in the ledger and counted."""
         wait_until(lambda: not self.gateway.sessions("--status", "open"), within, 0.2)
-        wait_until(lambda: not left_over(self.gateway), within, 0.2)
+        end = time.monotonic() + within
+        while found := left_over(self.gateway):
+            assert time.monotonic() < end, f"not stored: {[str(one) for one in found]}\n{self.gateway.log[-5000:]}"
+            time.sleep(0.2)
         end = time.monotonic() + within
         while Counter(one["kind"] for one in self._entries("settling"))["closed"] < len(self.sessions):
             assert time.monotonic() < end, "the ledger does not close every session"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
 import functools
 import os
-import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,7 +19,6 @@ from postern.recording.layout import FILE_MODE, make_folder, sync_folder
 # Links that a file system does not know, or does not allow.
 _NO_LINK = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS, errno.EACCES}
 _AT_ONCE = 4  # segments that are put or deleted
-_LEFT_OVER = 3600.0  # seconds after which half a copy is nobody's
 
 
 class FolderBlobs:
@@ -42,6 +41,7 @@ class FolderBlobs:
 
     def _put(self, target: Path, content: Iterable[bytes]) -> bool:
         make_folder(target.parent)
+        _sweep(target)
         # What lies there may be of an attempt that was killed before it synced the folder.
         put = not target.exists() and self._write(target, content)
         sync_folder(target.parent)
@@ -50,28 +50,15 @@ class FolderBlobs:
     @staticmethod
     def _write(target: Path, content: Iterable[bytes]) -> bool:
         """Under a name of its own first, so that nobody sees half of it."""
-        for left in target.parent.glob(f".{target.name}.*"):  # by an archivist that was killed
-            with suppress(OSError):
-                if time.time() - left.stat().st_mtime > _LEFT_OVER:
-                    left.unlink()
         partial = target.with_name(f".{target.name}.{uuid4().hex}")
         try:
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
             with os.fdopen(descriptor, "wb") as copy:
+                fcntl.flock(copy, fcntl.LOCK_EX)  # for as long as this process lives, whatever ends it
                 copy.writelines(content)
                 copy.flush()
                 os.fsync(copy.fileno())
-            try:
-                os.link(partial, target)
-            except FileExistsError:
-                return False
-            except OSError as error:
-                if error.errno not in _NO_LINK:
-                    raise
-                if target.exists():
-                    return False
-                os.rename(partial, target)
-            return True
+                return _name(partial, target)
         finally:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
@@ -86,8 +73,7 @@ class FolderBlobs:
         """Durably; and the session's folder with it, once that is empty."""
         if not target.resolve().is_relative_to(self._folder.resolve()):
             raise Unavailable(f"the blob store ({self.name}) deletes nothing outside of itself")
-        for left in target.parent.glob(f".{target.name}.*"):  # half a copy of an archivist that was killed
-            left.unlink(missing_ok=True)
+        _sweep(target)
         try:
             target.unlink()
         except FileNotFoundError:
@@ -125,3 +111,25 @@ class FolderBlobs:
 
     def _unavailable(self, error: OSError) -> Unavailable:
         return Unavailable(f"the blob store ({self.name}) cannot be used: {error.strerror or error}")
+
+
+def _name(partial: Path, target: Path) -> bool:
+    try:
+        os.link(partial, target)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        if target.exists():
+            return False
+        os.rename(partial, target)
+    return True
+
+
+def _sweep(target: Path) -> None:
+    """Half copies of an archivist that was killed go: nobody holds their locks."""
+    for left in target.parent.glob(f".{target.name}.*"):
+        with suppress(OSError), left.open("r+b") as copy:
+            fcntl.flock(copy, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()

@@ -82,9 +82,17 @@ def recover(
             log.warning("the file %s is not named like a recording; it is left alone", path)
             continue
         session, segment = named
+        if _never_began(path) and (segment == 1 or segment - 1 in left.get(session, {})):
+            path.unlink()
+            continue
         left.setdefault(session, {})[segment] = path
     home = home_of(folder)
     return [_recover_session(session, spools, home, stored, mark) for session, spools in left.items()]
+
+
+def _never_began(path: Path) -> bool:
+    """Its worker died between making the file and writing its header: nothing was shown of what it was for."""
+    return path.stat().st_size == 0
 
 
 def _recover_session(
