@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from postern.domain.statement import Effect
 from postern.errors import Invalid
 
 MAX_RULES = 100
@@ -17,18 +18,47 @@ MAX_PATTERN_LENGTH = 10_000
 
 
 class RuleType(StrEnum):
+    """The first two judge text, the others what a statement does."""
+
     DENY_WORDS_LIST = "deny_words_list"
     PATTERN_MATCH = "pattern_match"
+    DENY_STATEMENTS = "deny_statements"
+    REQUIRE_WHERE = "require_where"
+    READ_ONLY = "read_only"
+    MAX_ROWS = "max_rows"
+
+
+class Action(StrEnum):
+    DENY = "deny"
+    WARN = "warn"  # let through, and the client is told
+    REVIEW = "review"  # held until somebody approves it
+    MASK = "mask"  # what hits is replaced: output rules of text only
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`words` is used by `deny_words_list`, `pattern_regex` by `pattern_match`; the other one is empty."""
+    """`words` is used by `deny_words_list`, `pattern_regex` by `pattern_match`; otherwise they are empty.
+
+    `deny_statements` hits a statement that has one of `effects` (where given) and touches one of `objects` (where
+    given: `schema`, `schema.table`, `schema.*`, `function()`). `unknown` is
+    what becomes of a statement that cannot be judged, for all types that look at statements. `allow_functions` are
+    functions of the target that the rule takes for harmless. `most` is the number of rows of `max_rows`. `message` is
+    shown in the place of the rule's name.
+    """
 
     type: RuleType
     words: tuple[str, ...] = ()
     pattern_regex: str = ""
     name: str | None = None
+    action: Action = Action.DENY
+    message: str = ""
+    whole_words: bool = True
+    case_sensitive: bool = False
+    effects: frozenset[Effect] = frozenset()
+    objects: tuple[str, ...] = ()
+    unknown: Action | None = None  # None: as `action`
+    allow_functions: tuple[str, ...] = ()
+    most: int = 0
 
 
 @dataclass(frozen=True, slots=True)

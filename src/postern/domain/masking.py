@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
+from uuid import UUID
 
 from postern.errors import Invalid
 
@@ -22,6 +25,51 @@ ALIASES = {
     "CREDIT_CARD_NUMBER": InfoType.CREDIT_CARD,
     "US_SOCIAL_SECURITY_NUMBER": InfoType.US_SSN,
 }
+
+
+class Strategy(StrEnum):
+    REPLACE = "replace"  # by what stands for its kind
+    PARTIAL = "partial"  # all but what is needed to recognise it
+    HASH = "hash"  # keyed and stable: the same value always becomes the same, so that joins still work
+    NULL = "null"
+
+
+class Strictness(StrEnum):
+    """What becomes of an answer that cannot be inspected, and of a column whose origin cannot be known."""
+
+    STRICT = "strict"  # refused
+    BEST_EFFORT = "best_effort"  # passed, with a marker in the recording, and counted
+
+
+@dataclass(frozen=True, slots=True)
+class CustomType:
+    """An information type of the customer's own: a linear-time expression or a list of words, and how sure it is."""
+
+    name: str
+    pattern_regex: str = ""
+    words: tuple[str, ...] = ()
+    score: float = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class MaskingRule:
+    """`types` are names of InfoType or of `custom_types`: found by value. `columns` are masked whatever they hold:
+    `name`, `table.name`, `schema.table.name`, with `*` for any run of characters, or `tag:<tag>`. `threshold` is the
+    least score of a find."""
+
+    id: UUID
+    org_id: UUID
+    name: str
+    description: str = ""
+    types: tuple[str, ...] = ()
+    custom_types: tuple[CustomType, ...] = ()
+    columns: tuple[str, ...] = ()
+    threshold: float = 0.5
+    strategy: Strategy = Strategy.REPLACE
+    strictness: Strictness = Strictness.STRICT
+    connection_ids: tuple[UUID, ...] = ()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
 
 
 def info_type(name: str) -> InfoType | None:

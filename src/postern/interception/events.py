@@ -72,8 +72,13 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Column:
+    """`table` and `place` are the target's own numbers of the table and of the column in it, from 1, where the answer
+    tells that it is one as it stands there (PostgreSQL's RowDescription); otherwise 0."""
+
     name: str
     kind: Kind
+    table: int = 0
+    place: int = 0
 
 
 class Rows(Event):

@@ -1,4 +1,4 @@
-"""The four answers to an event."""
+"""The five answers to an event."""
 
 from __future__ import annotations
 
@@ -34,6 +34,15 @@ class Hold(Verdict):
 
     ticket: str
     question: str
+
+
+@dataclass(frozen=True, slots=True)
+class Warn(Verdict):
+    """Pass it on, and tell the client: a NOTICE, or what its protocol has in that place."""
+
+    rule: str
+    message: str
+    hint: str = ""
 
 
 FORWARD = Forward()

@@ -1,0 +1,51 @@
+"""What a statement of a query language would do: the words in which rules speak of it, for every dialect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Effect(StrEnum):
+    """One statement may have several: `explain analyze delete` reads and writes."""
+
+    READ = "read"
+    WRITE = "write"  # rows, large objects, sequences
+    DDL = "ddl"
+    GRANT = "grant"  # privileges, roles and their passwords, owners, policies
+    SESSION = "session"  # settings, transactions, cursors, names of prepared statements, locks
+    ADMIN = "admin"  # the server: its files, programs, settings, other sessions, replication
+    UNKNOWN = "unknown"  # could not be parsed, or what it does cannot be known from its text
+
+
+class ObjectKind(StrEnum):
+    SCHEMA = "schema"
+    TABLE = "table"  # tables, views, foreign tables, sequences: whatever stands in the place of a table
+    FUNCTION = "function"  # and procedures
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectName:
+    """As the server would fold it: `Users` is users in PostgreSQL, `"Users"` is Users. `schema` is empty where the
+    statement names none; for a schema itself, `name` is its name."""
+
+    kind: ObjectKind
+    name: str
+    schema: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement of a text, with all that is inside of it: sub-queries, CTEs, what EXPLAIN, PREPARE, COPY and
+    cursors hold.
+
+    `tag` is what the server would call it (`DELETE`, `CREATE TABLE`). `without_where` tells that an UPDATE or a DELETE
+    anywhere in it has no condition, or one that is always true; `reason` says why its effects have UNKNOWN among them,
+    in words for people.
+    """
+
+    tag: str
+    effects: frozenset[Effect]
+    objects: frozenset[ObjectName] = frozenset()
+    without_where: bool = False
+    reason: str = ""

@@ -1,0 +1,50 @@
+"""What a target's own catalogue says of its tables, views and functions, as far as rules and masking need it.
+
+A snapshot: what somebody created since is not in it, and therefore unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRef:
+    """A column of a table, as the target spells it."""
+
+    schema: str
+    table: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table, or a view with the text of its query. `number` is the target's own (PostgreSQL: the oid, as
+    RowDescription has it); columns are in order, of what `attnum` counts from 1, dropped ones empty."""
+
+    schema: str
+    name: str
+    columns: tuple[str, ...]
+    number: int = 0
+    definition: str = ""
+    tags: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """All overloads of one name together: `harmless` when every one is declared to change nothing (PostgreSQL: stable
+    or immutable, and not a definer's)."""
+
+    schema: str
+    name: str
+    harmless: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TargetSchema:
+    """By (schema, name). `search_path` is that of the login, the schemas that unqualified names are looked up in."""
+
+    relations: Mapping[tuple[str, str], Relation] = field(default_factory=dict)
+    functions: Mapping[tuple[str, str], Function] = field(default_factory=dict)
+    search_path: tuple[str, ...] = ()

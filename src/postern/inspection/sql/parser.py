@@ -1,0 +1,23 @@
+"""The port of parsers."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from postern.domain.statement import Effect, Statement
+from postern.domain.target_schema import TargetSchema
+
+
+class Parser(Protocol):
+    @property
+    def dialect(self) -> str:
+        """`postgres`, `mysql`, `tsql` or `oracle`."""
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        """Each statement of the text, in order; empty for a text that holds none (blanks, comments). `schema` is what
+        is known of the target's own views and functions. Never raises: what cannot be parsed is one statement of
+        unknown effect. Pure; may take milliseconds for each 10 KB."""
+
+
+def unknown(reason: str, tag: str = "") -> Statement:
+    return Statement(tag, frozenset({Effect.UNKNOWN}), reason=reason)
