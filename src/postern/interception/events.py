@@ -7,6 +7,7 @@ ASCII in the characters that patterns look for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -81,11 +82,43 @@ class Column:
     place: int = 0
 
 
+class Scalar(Enum):
+    """What one value is, and so how it is written in plain text, whichever way it came: `Change` is given that, and
+    answers in the same way."""
+
+    TEXT = "text"
+    JSON = "json"  # one document
+    SMALLINT = "smallint"  # whole numbers of 2, 4 and 8 bytes: digits and a sign
+    INTEGER = "integer"
+    BIGINT = "bigint"
+    DECIMAL = "decimal"  # digits, sign, point
+    REAL = "real"  # as Python writes a float, of 4 and of 8 bytes
+    DOUBLE = "double"
+    BOOLEAN = "boolean"  # t or f
+    DATE = "date"  # 2001-02-03
+    TIME = "time"  # 04:05:06, with microseconds where there are some
+    TIMESTAMP = "timestamp"  # 2001-02-03 04:05:06
+    MOMENT = "moment"  # the same, in UTC
+    INTERVAL = "interval"  # given as it came; answered as 00:00:00
+    UUID = "uuid"
+    BYTES = "bytes"  # raw
+    ADDRESS = "address"  # of a network, without a prefix length
+    RANGE = "range"  # given as it came; whatever is answered, it becomes the empty range
+    OTHER = "other"  # nothing but NULL can take its place
+
+
+# None is NULL. What cannot be read as one of its kind becomes NULL as well.
+Change = Callable[[Scalar, bytes], bytes | None]
+
+
 class Rows(Event):
-    """A block of tabular answer: all complete rows of one read. Mutable by `replace` only.
+    """A block of tabular answer: all complete rows of one read. Mutable by `replace` and `change` only.
 
     `texts(i)` are the searchable texts of column i over all rows, NULLs and unsearchable leaves left
     out; an array yields one text per element. `replace(i, new)` takes as many texts, in that order.
+    `change(i, by)` asks about every value of column i, of whatever type, the elements of arrays and the fields of
+    records one by one, and tells how many cells became others and how many bytes those had. Values of one text get
+    one answer.
     """
 
     __slots__ = ()
@@ -97,6 +130,9 @@ class Rows(Event):
         raise NotImplementedError
 
     def replace(self, column: int, texts: list[bytes]) -> None:
+        raise NotImplementedError
+
+    def change(self, column: int, by: Change) -> tuple[int, int]:
         raise NotImplementedError
 
 

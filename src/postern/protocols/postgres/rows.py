@@ -14,12 +14,14 @@ from typing import Final
 from mypy_extensions import i64
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Column, Kind, Rows
+from postern.interception.events import Change, Column, Kind, Rows
 from postern.protocols.framing import packed, uint32
 from postern.protocols.postgres.messages import Field, parse_row_description
 from postern.protocols.postgres.types import Codec, describe
+from postern.protocols.postgres.values import changed
 
 _NULL: Final = 0x80000000  # a size with this bit is -1
+_NULL_SIZE: Final = b"\xff\xff\xff\xff"
 
 
 class Layout:
@@ -27,6 +29,7 @@ class Layout:
 
     def __init__(self, fields: tuple[Field, ...]) -> None:
         described = [describe(field) for field in fields]
+        self.fields: Final = fields
         self.columns: Final[tuple[Column, ...]] = tuple(column for column, _ in described)
         self.codecs: Final[list[Codec | None]] = [codec for _, codec in described]
         self.searched: Final = [column.kind is not Kind.OPAQUE for column in self.columns]
@@ -77,7 +80,8 @@ def cut(block: bytes, width: i64, wanted: list[bool]) -> list[Cells | None]:
 
 
 def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> bytes:
-    """The block, which was cut into `old`, with the cells of `new`; None stands for a column that stays."""
+    """The block, which was cut into `old`, with the cells of `new`; None stands for a column that stays. A cell may
+    become NULL; one that is NULL stays so."""
     out: list[bytes] = []
     copied: i64 = 0
     pos: i64 = 0
@@ -98,7 +102,7 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
             fresh, stale = new[column], old[column]
             if fresh is not None and stale is not None:
                 cell = fresh[row]
-                if cell is not None and cell != stale[row]:
+                if cell != stale[row]:
                     if at < 0:
                         out.append(block[copied : head + 1])
                         at = len(out)
@@ -106,9 +110,13 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
                         copied = head + 5
                     if copied < pos - 4:
                         out.append(block[copied : pos - 4])
-                    grown += len(cell) - size
-                    out.append(packed(len(cell)))
-                    out.append(cell)
+                    if cell is None:
+                        grown -= size
+                        out.append(_NULL_SIZE)
+                    else:
+                        grown += len(cell) - size
+                        out.append(packed(len(cell)))
+                        out.append(cell)
                     copied = pos + size
             pos += size
             column += 1
@@ -135,6 +143,9 @@ class DataRows(Rows):
     def _cells(self, column: int) -> Cells:
         if not self._old:
             self._old = cut(self._block, len(self.columns), self._layout.searched)
+        if self._old[column] is None:  # of a type that is not searched
+            only = [place == column for place in range(len(self.columns))]
+            self._old[column] = cut(self._block, len(self.columns), only)[column]
         return self._new[column] or self._old[column] or []
 
     def texts(self, column: int) -> list[bytes]:
@@ -167,6 +178,28 @@ class DataRows(Rows):
             raise ValueError(f"{len(texts)} texts given for a column that holds {at}")
         self._new[column] = cells
         self._replaced = True
+
+    def change(self, column: int, by: Change) -> tuple[int, int]:
+        field = self._layout.fields[column]
+        known: dict[bytes, bytes | None] = {}
+        cells: Cells = []
+        count = size = 0
+        for cell in self._cells(column):
+            if cell is None:
+                cells.append(None)
+                continue
+            if cell in known:
+                new = known[cell]
+            else:
+                new = known[cell] = changed(field.oid, field.format, cell, by)
+            cells.append(new)
+            if new != cell:
+                count += 1
+                size += len(cell)
+        if count:
+            self._new[column] = cells
+            self._replaced = True
+        return count, size
 
     def encode(self) -> bytes:
         return rebuild(self._block, self._old, self._new) if self._replaced else self._block

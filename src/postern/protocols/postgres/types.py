@@ -27,12 +27,15 @@ _OPAQUE = frozenset({
     1186, 1266, 1560, 1562, 2202, 2205, 2206, 2950, 3220, 3904, 3906, 3908, 3910, 3912, 3926, 4089, 5069,
 })  # fmt: skip
 
-# Element type by array type, for the arrays whose elements need more than a search in the raw bytes.
-_ARRAYS: Mapping[int, int] = {
+# Element type by array type.
+ARRAYS: Mapping[int, int] = {
     1001: BYTEA, 1002: 18, 1003: 19, 1009: 25, 1014: 1042, 1015: 1043, 143: 142, 199: JSON, 3807: JSONB, 1016: INT8,
     1231: NUMERIC, 1041: INET, 651: CIDR, 2287: RECORD, 1000: 16, 1005: INT2, 1007: INT4, 1028: 26, 1021: 700,
     1022: 701, 1182: 1082, 1183: 1083, 1115: 1114, 1185: 1184, 1187: 1186, 1270: 1266, 2951: 2950, 791: 790, 1040: 829,
+    3905: 3904, 3907: 3906, 3909: 3908, 3911: 3910, 3913: 3912, 3927: 3926,
 }  # fmt: skip
+
+FIRST_OWN: Final = 16384  # OIDs from here on are of types that somebody made
 
 _INT32 = struct.Struct("!i")
 _MAX_DIMENSIONS = 6  # MAXDIM of the backend
@@ -53,7 +56,7 @@ def describe(field: Field) -> tuple[Column, Codec | None]:
 
 
 def _kind(oid: int, form: int) -> tuple[Kind, Codec | None]:
-    element = _ARRAYS.get(oid)
+    element = ARRAYS.get(oid)
     if element is not None:
         kind, _ = _kind(element, form)
         if kind is Kind.OPAQUE:
@@ -71,7 +74,7 @@ def _kind(oid: int, form: int) -> tuple[Kind, Codec | None]:
         return Kind.ADDRESS, _Inet() if form == BINARY else None
     if oid == BYTEA:
         return Kind.TEXT, _HexBytea() if form == TEXT else None
-    if form == BINARY and (oid == RECORD or oid >= 16384):
+    if form == BINARY and (oid == RECORD or oid >= FIRST_OWN):
         return Kind.TEXT, _Composite()
     return Kind.TEXT, None
 
@@ -99,41 +102,47 @@ class _Int8:
 
 
 class _Numeric:
-    """Int16s: count of base-10000 digits, weight of the first, sign, digits behind the point, digits."""
-
     def leaves(self, cell: bytes) -> list[bytes]:
-        count, weight, sign, scale = struct.unpack_from("!hhHh", cell, 0)
-        if sign not in (0x0000, 0x4000):
-            return []  # NaN and the infinities
-        digits = struct.unpack_from(f"!{count}h", cell, 8)
-        groups = [
-            b"%04d" % (digits[i] if 0 <= i < count else 0) for i in range(min(0, weight + 1), max(count, weight + 1))
-        ]
-        behind = weight + 1 - min(0, weight + 1)  # where the groups behind the point begin
-        whole = b"".join(groups[:behind]).lstrip(b"0") or b"0"
-        after = b"".join(groups[behind:])
-        text = whole + (b"." + after.ljust(scale, b"0")[:scale] if scale > 0 else b"")
-        return [b"-" + text if sign else text]
+        text = decimal_of(cell)
+        return [] if text is None else [text]
 
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
-        if not leaves:
-            return cell
-        whole, _, after = leaves[0].partition(b".")
-        whole, after = _digits(whole), _digits(after) if after else b""
-        scale = len(after)
-        whole = whole.rjust(-(-len(whole) // 4) * 4, b"0")
-        after = after.ljust(-(-len(after) // 4) * 4, b"0")
-        groups = [int((whole + after)[i : i + 4]) for i in range(0, len(whole) + len(after), 4)]
-        weight = len(whole) // 4 - 1
-        while groups and groups[0] == 0:
-            groups.pop(0)
-            weight -= 1
-        while groups and groups[-1] == 0:
-            groups.pop()
-        if not groups:
-            return struct.pack("!hhHh", 0, 0, 0, scale)
-        sign = 0x4000 if leaves[0].startswith(b"-") else 0
-        return struct.pack(f"!hhHh{len(groups)}h", len(groups), weight, sign, scale, *groups)
+        return packed_decimal(leaves[0]) if leaves else cell
+
+
+def decimal_of(cell: bytes) -> bytes | None:
+    """A binary numeric as text; None for NaN and the infinities. Int16s: count of base-10000 digits, weight of the
+    first, sign, digits behind the point, digits."""
+    count, weight, sign, scale = struct.unpack_from("!hhHh", cell, 0)
+    if sign not in (0x0000, 0x4000):
+        return None
+    digits = struct.unpack_from(f"!{count}h", cell, 8)
+    groups = [b"%04d" % (digits[i] if 0 <= i < count else 0) for i in range(min(0, weight + 1), max(count, weight + 1))]
+    behind = weight + 1 - min(0, weight + 1)  # where the groups behind the point begin
+    whole = b"".join(groups[:behind]).lstrip(b"0") or b"0"
+    after = b"".join(groups[behind:])
+    text = whole + (b"." + after.ljust(scale, b"0")[:scale] if scale > 0 else b"")
+    return b"-" + text if sign else text
+
+
+def packed_decimal(text: bytes) -> bytes:
+    """The other way round."""
+    whole, _, after = text.partition(b".")
+    whole, after = _digits(whole), _digits(after) if after else b""
+    scale = len(after)
+    whole = whole.rjust(-(-len(whole) // 4) * 4, b"0")
+    after = after.ljust(-(-len(after) // 4) * 4, b"0")
+    groups = [int((whole + after)[i : i + 4]) for i in range(0, len(whole) + len(after), 4)]
+    weight = len(whole) // 4 - 1
+    while groups and groups[0] == 0:
+        groups.pop(0)
+        weight -= 1
+    while groups and groups[-1] == 0:
+        groups.pop()
+    if not groups:
+        return struct.pack("!hhHh", 0, 0, 0, scale)
+    sign = 0x4000 if text.startswith(b"-") else 0
+    return struct.pack(f"!hhHh{len(groups)}h", len(groups), weight, sign, scale, *groups)
 
 
 class _Inet:
@@ -189,21 +198,21 @@ class _BinaryArray:
     """Int32s: dimensions, has-NULL flag, element OID, two per dimension; then length and bytes by element."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
-        return _texts_of(cell, _array_parts(cell))
+        return _texts_of(cell, array_parts(cell))
 
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
-        return _with_texts(cell, _array_parts(cell), leaves)
+        return _with_texts(cell, array_parts(cell), leaves)
 
 
 class _Composite:
     """A record, or an array of a type that is not known here. Other bytes count as one text."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
-        parts = _any_parts(cell)
+        parts = any_parts(cell)
         return [cell] if parts is None else _texts_of(cell, parts)
 
     def rebuild(self, cell: bytes, leaves: list[bytes]) -> bytes:
-        parts = _any_parts(cell)
+        parts = any_parts(cell)
         return leaves[0] if parts is None else _with_texts(cell, parts, leaves)
 
 
@@ -225,7 +234,7 @@ def _record_parts(cell: bytes) -> list[_Part]:
     return parts
 
 
-def _array_parts(cell: bytes) -> list[_Part]:
+def array_parts(cell: bytes) -> list[_Part]:
     """The elements of a binary array. Raises ProtocolViolation for other bytes."""
     dimensions, has_null, oid = _int32(cell, 0), _int32(cell, 4), _int32(cell, 8) & 0xFFFFFFFF
     if not 0 <= dimensions <= _MAX_DIMENSIONS or has_null not in (0, 1):
@@ -244,13 +253,13 @@ def _array_parts(cell: bytes) -> list[_Part]:
     return parts
 
 
-def _any_parts(cell: bytes) -> list[_Part] | None:
+def any_parts(cell: bytes) -> list[_Part] | None:
     try:
         return _record_parts(cell)
     except ProtocolViolation:
         pass
     try:
-        return _array_parts(cell)
+        return array_parts(cell)
     except ProtocolViolation:
         return None
 
