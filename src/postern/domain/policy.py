@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from postern.domain.guardrail import GuardRail
-from postern.domain.masking import InfoType
+from postern.domain.masking import InfoType, MaskingRule
+from postern.domain.secret import Secret
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`max_duration` is in seconds; None means no limit beyond the gateway's own."""
+    """`max_duration` is in seconds; None means no limit beyond the gateway's own. `masked_types` are replaced besides
+    what the rules of `masking` say; `masking_key` is what they hash by, where one of them does."""
 
     guardrails: tuple[GuardRail, ...] = ()
     masked_types: frozenset[InfoType] = frozenset()
+    masking: tuple[MaskingRule, ...] = ()
+    masking_key: Secret = field(default_factory=lambda: Secret(""))
     max_duration: int | None = None

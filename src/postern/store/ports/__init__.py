@@ -58,6 +58,7 @@ from postern.store.ports.targets import (
     Ended,
     ErrandStore,
     GuardRailStore,
+    MaskingRuleStore,
     NamedRule,
     Piece,
     Recordings,
@@ -100,6 +101,7 @@ __all__ = [
     "FoundingStore",
     "GroupStore",
     "GuardRailStore",
+    "MaskingRuleStore",
     "HoldStore",
     "IdempotencyStore",
     "Journal",
@@ -175,6 +177,8 @@ class Stores(Protocol):
     def groups(self) -> GroupStore: ...
     @property
     def guardrails(self) -> GuardRailStore: ...
+    @property
+    def masking_rules(self) -> MaskingRuleStore: ...
     @property
     def holds(self) -> HoldStore: ...
     @property

@@ -20,10 +20,12 @@ from postern.domain.credential import Credential, Grant, Verifier
 from postern.domain.errand import Errand
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page, Position, Stretch
+from postern.domain.masking import MaskingRule
 from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.recorded import Exchange, Moment, Tail
 from postern.domain.resource import Resource, TagUse
 from postern.domain.results import Result
+from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.words import Search
 from postern.domain.worker import RelayWorker
@@ -83,6 +85,13 @@ class AccessStore(Protocol):
 
     async def guardrails_of(self, connection_id: UUID) -> tuple[GuardRail, ...] | None:
         """None when there is no such connection, which is not the same as one without rules. One statement."""
+
+    async def masking_rules_of(self, connection_id: UUID) -> tuple[MaskingRule, ...] | None:
+        """None when there is no such connection. One statement. Raises ValueError, KeyError or TypeError for a rule that
+        this version does not know."""
+
+    async def masking_key(self, org_id: UUID) -> Secret:
+        """What hashes of masked values are keyed by: hexadecimal, the same at every start and in every process."""
 
     async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> Standing:
         """One statement."""
@@ -284,6 +293,21 @@ class GuardRailStore(Protocol):
         """All fields but id, org_id and created_at. Raises NotFound, Conflict."""
 
     async def remove(self, guardrail_id: UUID) -> None: ...
+
+
+class MaskingRuleStore(Protocol):
+    async def get(self, org_id: UUID, rule_id: UUID) -> MaskingRule | None: ...
+
+    async def find(self, org_id: UUID, page: Page) -> Listed[MaskingRule]:
+        """By name."""
+
+    async def add(self, rule: MaskingRule) -> None:
+        """With its association to connections. Raises Conflict when the name is taken."""
+
+    async def update(self, rule: MaskingRule) -> None:
+        """All fields but id, org_id and created_at. Raises NotFound, Conflict."""
+
+    async def remove(self, rule_id: UUID) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -122,6 +123,31 @@ connection_guardrails = Table(
     metadata,
     Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), primary_key=True),
     Column("guardrail_id", Uuid, ForeignKey("guardrails.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+masking_rules = Table(
+    "masking_rules",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("name", String(128), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("groups", JSON, nullable=False),
+    Column("custom_types", JSON, nullable=False),
+    Column("columns", JSON, nullable=False),
+    Column("threshold", Float, nullable=False),
+    Column("strategy", String(16), nullable=False),
+    Column("strictness", String(16), nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
+
+connection_masking_rules = Table(
+    "connection_masking_rules",
+    metadata,
+    Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), primary_key=True),
+    Column("masking_rule_id", Uuid, ForeignKey("masking_rules.id", ondelete="CASCADE"), primary_key=True, index=True),
 )
 
 # Names, not ids, of groups: a rule follows when its group is renamed, and loses one that is deleted.

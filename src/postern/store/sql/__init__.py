@@ -24,6 +24,7 @@ from postern.store.sql.leases import SqlLeases
 from postern.store.sql.ledger import SqlLedger
 from postern.store.sql.logins import SqlLogins
 from postern.store.sql.machines import SqlMachines
+from postern.store.sql.masking_rules import SqlMaskingRules
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
 from postern.store.sql.purges import SqlPurges
@@ -66,6 +67,7 @@ class SqlStores:
         self.ledger_keys = SqlLedgerKeys(database, encryption)
         self.logins = SqlLogins(database, encryption)
         self.machines = SqlMachines(database)
+        self.masking_rules = SqlMaskingRules(database)
         self.organisations = SqlOrganisations(database)
         self.principals = SqlPrincipals(database)
         self.purges = SqlPurges(database)

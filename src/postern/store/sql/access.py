@@ -9,17 +9,29 @@ from sqlalchemy import and_, bindparam, literal, select
 from postern.domain.connection import Toggle
 from postern.domain.credential import Grant, Verifier
 from postern.domain.guardrail import GuardRail
+from postern.domain.masking import MaskingRule
 from postern.domain.principal import PrincipalStatus, RoleGroups
+from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import Standing
 from postern.store.prepared import Prepared
-from postern.store.schema import connection_guardrails, connections, credentials, guardrails, orgs, users
+from postern.store.schema import (
+    connection_guardrails,
+    connection_masking_rules,
+    connections,
+    credentials,
+    guardrails,
+    masking_rules,
+    orgs,
+    users,
+)
 from postern.store.sql.rows import (
     connection_of,
     groups_column,
     guardrail_ids_column,
     guardrail_of,
+    masking_rule_of,
     prefixed,
     principal_of,
     role_groups_columns,
@@ -51,6 +63,15 @@ _RULES = (
     .outerjoin(guardrails, guardrails.c.id == connection_guardrails.c.guardrail_id)
     .where(connections.c.id == bindparam("connection_id"))
     .order_by(guardrails.c.name)
+)
+
+_MASKING = (
+    select(connections.c.id.label("connection"), *prefixed(masking_rules, "rule_"))
+    .select_from(connections)
+    .outerjoin(connection_masking_rules, connection_masking_rules.c.connection_id == connections.c.id)
+    .outerjoin(masking_rules, masking_rules.c.id == connection_masking_rules.c.masking_rule_id)
+    .where(connections.c.id == bindparam("connection_id"))
+    .order_by(masking_rules.c.name)
 )
 
 
@@ -89,6 +110,17 @@ class SqlAccess:
         if not rows:
             return None
         return tuple(guardrail_of(row, [connection_id], "rule_") for row in rows if row["rule_id"] is not None)
+
+    async def masking_rules_of(self, connection_id: UUID) -> tuple[MaskingRule, ...] | None:
+        async with self._database.statement() as connection:
+            found = await connection.execute(_MASKING, {"connection_id": connection_id})
+            rows = found.mappings().all()
+        if not rows:
+            return None
+        return tuple(masking_rule_of(row, [connection_id], "rule_") for row in rows if row["rule_id"] is not None)
+
+    async def masking_key(self, org_id: UUID) -> Secret:
+        return Secret((await self._encryption.derive(f"masking of organisation {org_id}")).hex())
 
     async def standing(self, principal_id: UUID, connection_id: UUID, credential_id: UUID | None) -> Standing:
         # One row whatever is missing: each table is joined to a row that is always there.

@@ -12,6 +12,7 @@ from sqlalchemy import Connection as DatabaseConnection
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
@@ -170,6 +171,53 @@ def rules_values(rules: Sequence[Rule]) -> list[dict[str, Any]]:
         {"type": rule.type, "words": list(rule.words), "pattern_regex": rule.pattern_regex, "name": rule.name}
         for rule in rules
     ]
+
+
+def masking_rule_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> MaskingRule:
+    """Raises ValueError, TypeError or KeyError for a rule that this version does not know."""
+    rule = MaskingRule(
+        id=row[f"{prefix}id"],
+        org_id=row[f"{prefix}org_id"],
+        name=row[f"{prefix}name"],
+        description=row[f"{prefix}description"],
+        groups=tuple(TypeGroup(one["name"], tuple(one["types"])) for one in row[f"{prefix}groups"]),
+        custom_types=tuple(
+            CustomType(one["name"], one["pattern_regex"], tuple(one["words"]), one["score"])
+            for one in row[f"{prefix}custom_types"]
+        ),
+        columns=tuple(row[f"{prefix}columns"]),
+        threshold=row[f"{prefix}threshold"],
+        strategy=Strategy(row[f"{prefix}strategy"]),
+        strictness=Strictness(row[f"{prefix}strictness"]),
+        connection_ids=tuple(connection_ids),
+        created_at=row[f"{prefix}created_at"],
+        updated_at=row[f"{prefix}updated_at"],
+    )
+    _ = rule.types  # a type that is not known must not be left out
+    return rule
+
+
+def masking_rule_values(rule: MaskingRule) -> dict[str, Any]:
+    """Without what never changes."""
+    return {
+        "name": rule.name,
+        "description": rule.description,
+        "groups": [{"name": group.name, "types": list(group.types)} for group in rule.groups],
+        "custom_types": [
+            {
+                "name": custom.name,
+                "pattern_regex": custom.pattern_regex,
+                "words": list(custom.words),
+                "score": custom.score,
+            }
+            for custom in rule.custom_types
+        ],
+        "columns": list(rule.columns),
+        "threshold": rule.threshold,
+        "strategy": rule.strategy.value,
+        "strictness": rule.strictness.value,
+        "updated_at": rule.updated_at,
+    }
 
 
 SESSION_COLUMNS: list[ColumnElement[Any]] = [column for column in sessions.c if column.name != "script"]
