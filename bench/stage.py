@@ -13,7 +13,7 @@ from bench.gateway import BenchGateway
 from tests.support.postgres import PostgresServer
 
 from bench import data
-from postern.domain.masking import InfoType
+from postern.domain.masking import DEFAULT_TYPES
 
 DATABASE = "bench"
 USER = "bench"
@@ -99,7 +99,7 @@ class Stage:
         target = {"HOST": "127.0.0.1", "PORT": str(self.server.port), "USER": USER, "PASS": PASSWORD, "DB": DATABASE}
         target |= {"SSLMODE": "disable"}
         gateway.connection("plain", target)
-        kinds = [kind.value for kind in InfoType]
+        kinds = [kind.value for kind in sorted(DEFAULT_TYPES)]
         gateway.guardrail(
             gateway.connection("guarded", target),
             gateway.connection("masked", target, redact_enabled=True, redact_types=kinds),

@@ -7,7 +7,7 @@ from uuid import uuid4
 
 import pytest
 
-from postern.domain.masking import InfoType
+from postern.domain.masking import DEFAULT_TYPES
 from postern.inspection.masking.interceptor import Masking
 from postern.interception import events
 from postern.interception.events import Output, Rows
@@ -34,7 +34,7 @@ def test_rows_are_no_output_and_output_is_no_rows_in_whatever_order_one_asks() -
 
 def test_errors_and_rows_are_masked_one_after_the_other() -> None:
     view = SessionView(uuid4(), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
-    link = Link(PostgresWire(), Pipeline([Masking(frozenset(InfoType))], view), lambda: 0)
+    link = Link(PostgresWire(), Pipeline([Masking(DEFAULT_TYPES)], view), lambda: 0)
     field = b"email\0" + bytes(6) + (25).to_bytes(4, "big") + bytes(8)
     cell = b"bob@example.com"
     row = m.message(b"D", b"\0\1", len(cell).to_bytes(4, "big"), cell)

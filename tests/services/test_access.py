@@ -15,7 +15,7 @@ from tests.support.world import World
 from postern.domain.connection import Toggle
 from postern.domain.credential import Grant
 from postern.domain.guardrail import GuardRail, Rule, RuleType
-from postern.domain.masking import InfoType
+from postern.domain.masking import DEFAULT_TYPES, InfoType
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.session import Verb
 from postern.errors import Denied, NotFound, Unavailable
@@ -103,7 +103,7 @@ async def test_a_permit_carries_the_policy(world: World, access: Access, ann: Pr
 
 async def test_redacting_without_types_masks_all(world: World, access: Access) -> None:
     connection = await world.add_connection(redact_enabled=True)
-    assert (await access.policy_for(connection)).masked_types == frozenset(InfoType)
+    assert (await access.policy_for(connection)).masked_types == DEFAULT_TYPES
 
 
 async def test_opening_a_native_session_takes_three_statements(world: World, access: Access, ann: Principal) -> None:
@@ -251,7 +251,7 @@ async def test_a_renewed_permit_has_the_settings_of_now(world: World, access: Ac
     assert permit.policy.masked_types == frozenset()
     await world.stores.connections.update(replace(connection, redact_enabled=True, access_max_duration=60))
     renewed = await access.renewed(permit)
-    assert (renewed.policy.masked_types, renewed.policy.max_duration) == (frozenset(InfoType), 60)
+    assert (renewed.policy.masked_types, renewed.policy.max_duration) == (DEFAULT_TYPES, 60)
     assert (renewed.credential_id, renewed.expires_at) == (permit.credential_id, permit.expires_at)
     await world.stores.connections.remove(connection.id)
     with pytest.raises(Denied, match="deleted"):

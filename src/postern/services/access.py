@@ -17,7 +17,7 @@ from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Grant, Verifier
 from postern.domain.features import Feature
 from postern.domain.guardrail import GuardRail
-from postern.domain.masking import InfoType, MaskingRule, Strategy, info_type
+from postern.domain.masking import DEFAULT_TYPES, InfoType, MaskingRule, Strategy, info_type
 from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
@@ -281,14 +281,14 @@ def _as_now(permit: Permit, standing: Standing) -> Permit:
 
 
 def masked_types(connection: Connection) -> frozenset[InfoType]:
-    """What `redact_enabled` and `redact_types` ask for; no types given means all that are known here.
+    """What `redact_enabled` and `redact_types` ask for; no types given means the default ones.
 
     Raises Unavailable for a type that is not known, since leaving it out would show what must be hidden.
     """
     if not connection.redact_enabled:
         return frozenset()
     if not connection.redact_types:
-        return frozenset(InfoType)
+        return DEFAULT_TYPES
     found = {name: info_type(name) for name in connection.redact_types}
     unknown = [name for name, kind in found.items() if kind is None]
     if unknown:

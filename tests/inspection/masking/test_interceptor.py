@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.masking import InfoType
+from postern.domain.masking import DEFAULT_TYPES
 from postern.inspection.masking.interceptor import Masking
 from postern.interception.events import Channel, Kind, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
@@ -13,7 +13,7 @@ from postern.interception.verdicts import FORWARD, REPLACE
 from ..conftest import ListOutput, ListRows, make_session
 from .values import ANY_TEXT
 
-ALL = frozenset(InfoType)
+ALL = DEFAULT_TYPES
 
 
 def test_rows_are_masked_column_by_column_as_their_kind_needs(session: SessionView) -> None:

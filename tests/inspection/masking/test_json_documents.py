@@ -8,14 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from postern.domain.masking import InfoType
+from postern.domain.masking import DEFAULT_TYPES
 from postern.inspection.masking.detectors import detectors_for
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.texts import Hits, mask_text
 
 from .values import ANY_TEXT, ANY_VALUE, SOUP, cards
 
-ALL = detectors_for(frozenset(InfoType))
+ALL = detectors_for(DEFAULT_TYPES)
 
 
 def masked(document: bytes) -> bytes:

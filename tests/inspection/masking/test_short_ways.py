@@ -10,12 +10,13 @@ from tests.support.examples import examples
 
 from postern.domain.masking import InfoType
 from postern.inspection.masking import card, email, iban, ip, phone, ssn
+from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.detector import Mask, substitute_all, substitute_valid
-from postern.inspection.masking.detectors import ORDER, ROUNDS, detectors_for
+from postern.inspection.masking.detectors import ROUNDS, detectors_for
 from postern.inspection.masking.lines import mask_lines
 from postern.inspection.masking.texts import Hits, mask_texts
 
-from .values import ANY_TEXT, SOUP, TRUE_VALUES
+from .values import ANY_TEXT, QUICK, SOUP, TRUE_VALUES
 
 # The close search of every form, in order, without anything that makes it quick.
 PLAIN: Sequence[tuple[InfoType, Mask]] = (
@@ -29,8 +30,8 @@ PLAIN: Sequence[tuple[InfoType, Mask]] = (
     (InfoType.PHONE_NUMBER, substitute_all(phone._NORTH_AMERICAN, phone.MASK)),
     (InfoType.PHONE_NUMBER, substitute_valid(phone._NATIONAL, phone._judge_national)),
 )
-ALL = frozenset(InfoType)
-KINDS = st.sets(st.sampled_from(InfoType), min_size=1).map(frozenset) | st.just(ALL)
+ALL = QUICK
+KINDS = st.sets(st.sampled_from(sorted(QUICK)), min_size=1).map(frozenset) | st.just(ALL)
 
 
 def plainly(kinds: frozenset[InfoType], cell: bytes, hits: Hits) -> bytes:
@@ -59,7 +60,7 @@ def nearly(draw: st.DrawFn, value: str) -> str:
 @st.composite
 def columns(draw: st.DrawFn) -> list[bytes]:
     """Values of one kind, and among them, now and then, what is not quite one."""
-    true = TRUE_VALUES[draw(st.sampled_from(InfoType))]()
+    true = TRUE_VALUES[draw(st.sampled_from(sorted(QUICK)))]()
     odd = draw(st.sampled_from([true, true | true.flatmap(nearly), true | SOUP | st.just("")]))
     before = draw(st.sampled_from(["", "", "+", "+1 ", "1-", "(", "0"]))
     return [(before + text).encode() for text in draw(st.lists(odd, min_size=1, max_size=5))]
@@ -98,8 +99,8 @@ def test_columns(cells: list[bytes], kinds: frozenset[InfoType]) -> None:
 @given(st.data(), KINDS)
 def test_whole_texts(data: st.DataObject, kinds: frozenset[InfoType]) -> None:
     """What the expression of a whole text matches, it may replace: from the expression, not from our own values."""
-    kind = data.draw(st.sampled_from(ORDER))
-    cells = data.draw(st.lists(st.from_regex(kind.whole.value, fullmatch=True), min_size=1, max_size=3))
+    whole = data.draw(st.sampled_from([detector.whole for detector in ORDER if detector.whole is not None]))
+    cells = data.draw(st.lists(st.from_regex(whole.value, fullmatch=True), min_size=1, max_size=3))
     hits = Hits()
     check(kinds, cells, mask_texts(detectors_for(kinds), cells, hits), hits)
 

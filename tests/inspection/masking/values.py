@@ -118,6 +118,8 @@ TRUE_VALUES: dict[InfoType, Callable[[], st.SearchStrategy[str]]] = {
     InfoType.IP_ADDRESS: addresses,
 }
 
+# The kinds that replace whole columns by short ways.
+QUICK = frozenset(TRUE_VALUES)
 ANY_VALUE = st.one_of([make() for make in TRUE_VALUES.values()])
 # Text of the characters that values are made of, so that edges and overlaps are met often.
 NEAR = st.text("0123456789 4-.+()/:@aex*\\n'\n,", max_size=24)

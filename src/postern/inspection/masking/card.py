@@ -11,11 +11,9 @@ from postern.inspection.masking.detector import (
     EDGE_BEHIND,
     NOT_BEFORE_WORD,
     Detector,
-    Form,
     Whole,
-    narrowed,
+    judged_form,
     starts_with,
-    substitute_valid,
 )
 
 MASK = b"************"
@@ -112,10 +110,10 @@ def _mask_whole(cards: Sequence[bytes]) -> list[bytes] | None:
 CREDIT_CARD = Detector(
     InfoType.CREDIT_CARD,
     (
-        Form(
-            rb"\d{12}|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d|\d{4}[ -]\d{6}[ -]\d{4}",
-            narrowed(_LIKE, substitute_valid(_CANDIDATE, _judge)),
+        judged_form(
+            rb"\d{12}|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d|\d{4}[ -]\d{6}[ -]\d{4}", _CANDIDATE, _judge, 0.8, like=_LIKE
         ),
     ),
     Whole(_WHOLE, _mask_whole),
+    "card, credit card, debit card, card no, card number, cc, ccn, pan, visa, mastercard, amex",
 )

@@ -1,26 +1,49 @@
-"""All detectors, in the one order in which they are applied.
+"""The detectors for a set of kinds: found, or replaced, in a text or in many at once.
 
-Where two kinds overlap the earlier one wins: what is most certain comes first (an address with its `@`, an account
-with check digits of its own country), and telephone numbers, which have no check digit at all, come last.
+A form whose score reaches the threshold by itself is looked for wherever its candidate is found. One that reaches it
+only with a word that speaks for it is looked for where the column's name is such a word, and behind such words in a
+text; there the quick look is for the words, which are rarer than short numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 
-from postern.domain.masking import InfoType
-from postern.inspection.masking.card import CREDIT_CARD
-from postern.inspection.masking.detector import Detector, Masked, Searcher, compile_linear, compile_set
-from postern.inspection.masking.email import EMAIL_ADDRESS
-from postern.inspection.masking.iban import IBAN_CODE
-from postern.inspection.masking.ip import IP_ADDRESS
-from postern.inspection.masking.phone import PHONE_NUMBER
-from postern.inspection.masking.ssn import US_SSN
-
-ORDER: tuple[Detector, ...] = (EMAIL_ADDRESS, IBAN_CODE, CREDIT_CARD, US_SSN, IP_ADDRESS, PHONE_NUMBER)
+from postern.domain.masking import CustomType, InfoType
+from postern.errors import Unavailable
+from postern.inspection.masking.catalogue import ORDER
+from postern.inspection.masking.context import BOOST, DOUBT, Words, names_another_thing, tokens_of
+from postern.inspection.masking.custom import custom_form
+from postern.inspection.masking.detector import (
+    Form,
+    Found,
+    Masked,
+    Searcher,
+    Span,
+    compile_linear,
+    compile_set,
+)
+from postern.inspection.masking.language import MODEL_TYPES, LanguageModel, model_forms
 
 ROUNDS = 3
+THRESHOLD = 0.5
+# Scores from here on speak for themselves: a column's name does not lower them, since whoever writes a statement
+# chooses the names in its answer.
+FIRM = 0.6
+_SEPARATORS = b",;/| &"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A form of a set, and how sure its finds are: `alone`, and `told` where a word speaks for them."""
+
+    kind: str
+    form: Form
+    words: Words | None
+    alone: float
+    told: float
 
 
 def compile_column(value: bytes) -> Searcher:
@@ -28,56 +51,240 @@ def compile_column(value: bytes) -> Searcher:
     return compile_linear(rb"(?:(?:" + value + rb")\x00)*(?:" + value + rb")")
 
 
+class Catalogue:
+    """What is costly to prepare and the same for all columns: the forms, and one quick look for all of them."""
+
+    def __init__(
+        self,
+        types: frozenset[str],
+        custom: tuple[CustomType, ...],
+        threshold: float,
+        language: LanguageModel | None,
+    ) -> None:
+        missing = types & MODEL_TYPES - (language.types if language else frozenset())
+        if missing:
+            raise Unavailable(
+                f"masking of {', '.join(sorted(missing))} needs a language model that knows them, and none "
+                "is configured here; install postern[presidio] and set masking_language_model, or "
+                "take them out of the types"
+            )
+        self.threshold = threshold
+        self.looked: list[Looked] = []
+        for detector in ORDER:
+            if detector.type in types:
+                for form in detector.forms:
+                    self._add(detector.type, form, _WORDS.get(detector.type))
+        for one in custom:
+            self._add(one.name, custom_form(one), None)
+        if language is not None:
+            for kind, form in model_forms(language, types & MODEL_TYPES, threshold):
+                self._add(kind, form, None)
+        candidates = [self._candidate(one) for one in self.looked] or [rb"[^\x00-\xff]"]
+        self.may_hold = compile_linear(b"|".join(sorted(set(candidates))))
+        self.which = compile_set(candidates)
+        # A text that is one value from end to end is replaced as such only where no other kind could be in its way.
+        sure = {one.kind for one in self.looked if one.alone >= threshold}
+        wholes = [(d.type, d.whole) for d in ORDER if d.whole and d.type in sure & types and not custom]
+        self.whole = compile_set([whole.value for _, whole in wholes], whole=True) if wholes else None
+        self.columns = tuple((kind, compile_column(whole.value).fullmatch, whole.mask) for kind, whole in wholes)
+
+    def _add(self, kind: str, form: Form, words: Words | None) -> None:
+        told = min(1.0, form.score + BOOST) if words else form.score
+        if told >= self.threshold:
+            self.looked.append(Looked(kind, form, words, form.score, told))
+
+    def _candidate(self, one: Looked) -> bytes:
+        return one.form.candidate if one.alone >= self.threshold or one.words is None else one.words.candidate
+
+
 class Detectors:
-    """Those for some kinds of information, with one quick look for all of them."""
+    """Those for some kinds of information in one column, or in texts of no column, with one quick look for all."""
 
-    __slots__ = ("_columns", "_forms", "_which", "_whole", "may_hold", "types")
+    __slots__ = ("_catalogue", "_extra", "_looked", "_told", "may_hold", "types")
 
-    def __init__(self, types: frozenset[InfoType]) -> None:
-        forms = [(detector.type, form) for detector in ORDER if detector.type in types for form in detector.forms]
-        candidates = [form.candidate for _, form in forms]
+    def __init__(self, catalogue: Catalogue, types: frozenset[str], told: frozenset[str], doubted: bool) -> None:
         self.types = types
-        self.may_hold: Searcher = compile_linear(b"|".join(candidates))
-        self._which = compile_set(candidates)
-        self._forms = tuple((kind, form.mask) for kind, form in forms)
-        wholes = [(detector.type, detector.whole) for detector in ORDER if detector.type in types]
-        self._whole = compile_set([whole.value for _, whole in wholes], whole=True)
-        self._columns = tuple((kind, compile_column(whole.value).fullmatch, whole.mask) for kind, whole in wholes)
+        self._catalogue = catalogue
+        self._told = told
+        self._looked = [_in_doubt(one, told) if doubted else one for one in catalogue.looked]
+        # What the column's name makes worth a look, although no word stands in the text.
+        self._extra = [
+            (index, compile_candidate(one.form.candidate).search)
+            for index, one in enumerate(catalogue.looked)
+            if one.kind in told and one.alone < catalogue.threshold
+        ]
+        self.may_hold: Searcher | EitherSearcher = catalogue.may_hold
+        if self._extra:
+            self.may_hold = EitherSearcher([catalogue.may_hold.search, *(search for _, search in self._extra)])
 
-    def mask_column(self, texts: Sequence[bytes], joined: bytes) -> tuple[InfoType, list[bytes]] | None:
+    def find(self, text: bytes) -> list[Found]:
+        """Every value of the kinds in the text, by place; no two of them overlap."""
+        if not self.may_hold.search(text):
+            return []
+        found: list[tuple[int, int, float, int]] = []
+        for index in self._worth(text):
+            for span, score in self._spans(index, text):
+                found.append((*span, score, index))
+        return [Found(str(self._looked[index].kind), start, end, score) for start, end, score, index in _apart(found)]
+
+    def mask_column(self, texts: Sequence[bytes], joined: bytes) -> tuple[str, list[bytes]] | None:
         """What replaces each of the texts, when every one is a value of one kind and nothing else.
 
         `joined` is the texts with a zero byte between any two; none of them holds one.
         """
-        like_first = self._whole(texts[0])
+        if self._catalogue.whole is None:
+            return None
+        like_first = self._catalogue.whole(texts[0])
         if like_first is None:
             return None
-        kind, fullmatch, mask = self._columns[like_first[0]]
+        kind, fullmatch, mask = self._catalogue.columns[like_first[0]]
         masked = mask(texts) if fullmatch(joined) else None
         return None if masked is None else (kind, masked)
 
-    def mask(self, text: bytes) -> Iterator[tuple[InfoType, Masked]]:
+    def mask(self, text: bytes) -> Iterator[tuple[str, Masked]]:
         """What each form of each kind did to what the ones before it left; only those that found something.
 
         Where one value stood in the other's way, taking it away shows the other: so it looks again.
         """
         for _ in range(ROUNDS):
             found = False
-            # A set that ran out of memory finds nothing, so where it finds nothing all are asked.
-            for index in sorted(self._which(text) or range(len(self._forms))):
-                kind, mask = self._forms[index]
-                masked = mask(text)
+            for index in self._worth(text):
+                masked = self._mask_form(index, text)
                 if masked.hits:
                     found = True
                     text = masked.text
-                    yield kind, masked
+                    yield self._looked[index].kind, masked
                     if not self.may_hold.search(text):  # most columns hold one kind only
                         return
             if not found:
                 return
 
+    def _worth(self, text: bytes) -> list[int]:
+        """The places of the forms that may find something in the text."""
+        # A set that ran out of memory finds nothing, so where it finds nothing all are asked.
+        known = self._catalogue.which(text)
+        if not self._extra:
+            return sorted(known or range(len(self._looked)))
+        worth = set(known or ())
+        worth.update(index for index, search in self._extra if search(text))
+        return sorted(worth or range(len(self._looked)))
 
-@lru_cache(maxsize=64)
-def detectors_for(types: frozenset[InfoType]) -> Detectors:
-    """Shared by all sessions that mask the same kinds."""
-    return Detectors(types)
+    def _mask_form(self, index: int, text: bytes) -> Masked:
+        one = self._looked[index]
+        threshold = self._catalogue.threshold
+        if one.alone >= threshold or (one.kind in self._told and one.told >= threshold):
+            return one.form.mask(text)
+        spans = [span for span, _ in self._spans(index, text)]
+        if not spans:
+            return Masked(text)
+        return _replaced(text, spans, one.form)
+
+    def _spans(self, index: int, text: bytes) -> Iterator[tuple[Span, float]]:
+        """Where the form's values are whose score reaches the threshold."""
+        one = self._looked[index]
+        threshold = self._catalogue.threshold
+        told_by_name = one.kind in self._told
+        behind = -1  # where the last value that a word spoke for ends: `SSNs 1…, 2…`
+        for start, end in one.form.find(text):
+            told = told_by_name
+            if not told and one.words is not None and one.alone < 1:
+                told = one.words.speak_for(text, start) or (behind >= 0 and _in_a_list(text[behind:start]))
+                behind = end if told else -1
+            score = one.told if told else one.alone
+            if score >= threshold:
+                yield (start, end), score
+
+
+class EitherSearcher:
+    """Whether any of several searches finds something."""
+
+    __slots__ = ("_searches",)
+
+    def __init__(self, searches: Sequence[Callable[[bytes], object | None]]) -> None:
+        self._searches = tuple(searches)
+
+    def search(self, text: bytes) -> object | None:
+        return next((True for search in self._searches if search(text)), None)
+
+
+def _in_a_list(between: bytes) -> bool:
+    return 0 < len(between) <= 3 and not between.strip(_SEPARATORS)
+
+
+def _in_doubt(one: Looked, told: frozenset[str]) -> Looked:
+    if one.alone >= FIRM or one.kind in told:
+        return one
+    return Looked(one.kind, one.form, one.words, one.alone - DOUBT, one.told - DOUBT)
+
+
+def _replaced(text: bytes, spans: list[Span], form: Form) -> Masked:
+    """As the form would replace each value if it stood alone."""
+    parts: list[bytes] = []
+    kept = size = 0
+    for start, end in spans:
+        parts += (text[kept:start], form.mask(text[start:end]).text)
+        kept = end
+        size += end - start
+    parts.append(text[kept:])
+    return Masked(b"".join(parts), len(spans), size)
+
+
+def _apart(found: list[tuple[int, int, float, int]]) -> list[tuple[int, int, float, int]]:
+    """Without overlaps: what holds another stays, of two that hold the same bytes the surer one."""
+    kept: list[tuple[int, int, float, int]] = []
+    for one in sorted(found, key=lambda one: (one[0], -one[1], -one[2], one[3])):
+        if not kept or one[0] >= kept[-1][1]:
+            kept.append(one)
+        elif one[1] > kept[-1][1] and one[2] > kept[-1][2]:
+            kept[-1] = one
+    return kept
+
+
+@lru_cache(maxsize=512)
+def compile_candidate(candidate: bytes) -> Searcher:
+    return compile_linear(candidate)
+
+
+@lru_cache(maxsize=32)
+def _catalogue_for(
+    types: frozenset[str], custom: tuple[CustomType, ...], threshold: float, language: LanguageModel | None
+) -> Catalogue:
+    return Catalogue(types, custom, threshold, language)
+
+
+@lru_cache(maxsize=256)
+def _for_hints(
+    types: frozenset[str],
+    custom: tuple[CustomType, ...],
+    threshold: float,
+    language: LanguageModel | None,
+    told: frozenset[str],
+    doubted: bool,
+) -> Detectors:
+    return Detectors(_catalogue_for(types, custom, threshold, language), types, told, doubted)
+
+
+@lru_cache(maxsize=2048)
+def _hints(types: frozenset[str], tokens: tuple[str, ...]) -> tuple[frozenset[str], bool]:
+    """The kinds that a column's name speaks for, and whether it speaks for something else altogether."""
+    told = frozenset(kind for kind, words in _WORDS.items() if kind in types and words.name(tokens))
+    return told, not told and names_another_thing(tokens)
+
+
+_WORDS = {detector.type: Words(detector.words) for detector in ORDER if detector.words}
+
+
+def detectors_for(
+    types: frozenset[str] | frozenset[InfoType],
+    custom: tuple[CustomType, ...] = (),
+    threshold: float = THRESHOLD,
+    column: str = "",
+    language: LanguageModel | None = None,
+) -> Detectors:
+    """Shared by all sessions that mask the same kinds; `types` are names of InfoType, `column` the column's name.
+
+    Raises Unavailable for kinds that need a language model which `language` is not.
+    """
+    names: frozenset[str] = frozenset(types)
+    told, doubted = _hints(names, tokens_of(column)) if column else (frozenset(), False)
+    return _for_hints(names, custom, threshold, language, told, doubted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from postern.domain.masking import InfoType
-from postern.inspection.masking.detector import Detector, Form, Masked, Whole, replaced_by
+from postern.inspection.masking.detector import Detector, Form, Masked, Span, Whole, replaced_by
 
 MASK = b"****@****"
 
@@ -48,6 +48,18 @@ def _mask_each(pieces: list[bytes], fronts: list[bytes]) -> Masked:
     return Masked(b"".join(parts), hits, size)
 
 
+def _find(text: bytes) -> list[Span]:
+    spans: list[Span] = []
+    at = 0
+    for domain in _AT_DOMAIN.finditer(text):
+        piece = text[at : domain.start()]
+        front = _without_local_part(piece)
+        if len(front) < len(piece):
+            spans.append((at + len(front), domain.end()))
+        at = domain.end()
+    return spans
+
+
 def _without_local_part(piece: bytes) -> bytes:
     front = piece.rstrip(_LOCAL_BYTES)
     # An apostrophe inside belongs to the name (o'brien@…); one in front is a quote.
@@ -60,6 +72,7 @@ _NAME_BYTES = frozenset(bytes((code,)) for code in _LOCAL_BYTES)
 
 EMAIL_ADDRESS = Detector(
     InfoType.EMAIL_ADDRESS,
-    (Form(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask),),
+    (Form(rb"@(?:[0-9A-Za-z\x80-\xff-]+\.)+[A-Za-z\x80-\xff]", _mask, _find, 0.95),),
     Whole(_ADDRESS, replaced_by(MASK)),
+    "email, e mail, mail, mailto",
 )

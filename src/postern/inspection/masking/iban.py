@@ -10,11 +10,9 @@ from postern.domain.masking import InfoType
 from postern.inspection.masking.detector import (
     EDGE,
     Detector,
-    Form,
     Whole,
-    narrowed,
+    judged_form,
     starts_with,
-    substitute_valid,
 )
 
 MASK = b"****"
@@ -87,11 +85,7 @@ def _mask_whole(accounts: Sequence[bytes]) -> list[bytes] | None:
 
 IBAN_CODE = Detector(
     InfoType.IBAN_CODE,
-    (
-        Form(
-            rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}",
-            narrowed(_ACCOUNT, substitute_valid(_CANDIDATE, _judge)),
-        ),
-    ),
+    (judged_form(rb"[A-Za-z]{2}\d\d(?: ?[0-9A-Za-z]){11}", _CANDIDATE, _judge, 0.95, like=_ACCOUNT),),
     Whole(_WHOLE, _mask_whole),
+    "iban, bank account, account",
 )

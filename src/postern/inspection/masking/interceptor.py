@@ -51,7 +51,7 @@ class Masking:
         if not hits.counts:
             return FORWARD
         for kind, count in hits.counts.items():
-            session.metrics.count(kind.value, count)
+            session.metrics.count(str(kind), count)
         session.metrics.transformed_bytes += hits.size
         return REPLACE
 

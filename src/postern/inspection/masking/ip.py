@@ -12,13 +12,11 @@ from postern.inspection.masking.detector import (
     EDGE_BEHIND,
     NOT_BEFORE_WORD,
     Detector,
-    Form,
     Whole,
-    narrowed,
+    judged_form,
+    pattern_form,
     replaced_by,
     starts_with,
-    substitute_all,
-    substitute_valid,
 )
 
 MASK = b"***.***.***.***"
@@ -62,8 +60,9 @@ _V4_LIKE = EDGE + rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}" + EDGE_BEHIND
 IP_ADDRESS = Detector(
     InfoType.IP_ADDRESS,
     (
-        Form(rb"::|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]", substitute_valid(_V6, _judge_v6)),
-        Form(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", narrowed(_V4_LIKE, substitute_all(_V4, MASK))),
+        judged_form(rb"::|(?:[0-9A-Fa-f]{1,4}:){7}[0-9A-Fa-f]", _V6, _judge_v6, 0.9),
+        pattern_form(rb"\d{1,3}\.\d{1,3}\.\d{1,3}\.\d", _V4, MASK, 0.7, like=_V4_LIKE),
     ),
     Whole(_OCTET + (rb"\." + _OCTET) * 3, replaced_by(MASK)),
+    "ip, ip address, ip addr, ipv4, ipv6, host, client ip, remote addr, address",
 )

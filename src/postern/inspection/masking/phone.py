@@ -13,13 +13,11 @@ from postern.inspection.masking.detector import (
     EDGE_BEHIND,
     NOT_BEFORE_WORD,
     Detector,
-    Form,
     Whole,
-    narrowed,
+    judged_form,
+    pattern_form,
     replaced_by,
     starts_with,
-    substitute_all,
-    substitute_valid,
 )
 
 MASK = b"***-***-****"
@@ -71,15 +69,10 @@ _WHOLE = (
 PHONE_NUMBER = Detector(
     InfoType.PHONE_NUMBER,
     (
-        Form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", substitute_all(_INTERNATIONAL, MASK)),
-        Form(
-            rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}",
-            narrowed(_NORTH_AMERICAN_LIKE, substitute_all(_NORTH_AMERICAN, MASK)),
-        ),
-        Form(
-            rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){3}",
-            substitute_valid(_NATIONAL, _judge_national),
-        ),
+        pattern_form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", _INTERNATIONAL, MASK, 0.8),
+        pattern_form(rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}", _NORTH_AMERICAN, MASK, 0.6, like=_NORTH_AMERICAN_LIKE),
+        judged_form(rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){3}", _NATIONAL, _judge_national, 0.6),
     ),
     Whole(_WHOLE, replaced_by(MASK)),
+    "phone, phone number, telephone, tel, mobile, cell, fax, msisdn, call, whatsapp, handy, telefon, telefono",
 )

@@ -10,12 +10,10 @@ from postern.inspection.masking.detector import (
     EDGE_BEHIND,
     NOT_BEFORE_WORD,
     Detector,
-    Form,
     Whole,
-    narrowed,
+    pattern_form,
     replaced_by,
     starts_with,
-    substitute_all,
 )
 
 MASK = b"***-**-****"
@@ -30,6 +28,7 @@ _WHOLE = _AREA + rb"(?: " + _GROUP + rb" |-" + _GROUP + rb"-)" + _SERIAL
 
 US_SSN = Detector(
     InfoType.US_SSN,
-    (Form(_WRITTEN, narrowed(EDGE + _WRITTEN + EDGE_BEHIND, substitute_all(_NUMBER, MASK))),),
+    (pattern_form(_WRITTEN, _NUMBER, MASK, 0.8, like=EDGE + _WRITTEN + EDGE_BEHIND),),
     Whole(_WHOLE, replaced_by(MASK)),
+    "ssn, social security, social security number, soc sec, ss no, taxpayer",
 )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from postern.domain.masking import InfoType
 from postern.inspection.masking.detectors import Detectors
 
 SEPARATOR = b"\x00"  # no value that a detector finds holds it, and all see an edge at it
@@ -15,10 +14,10 @@ SEPARATOR = b"\x00"  # no value that a detector finds holds it, and all see an e
 class Hits:
     """How many values of each kind were replaced, and how many bytes they had."""
 
-    counts: dict[InfoType, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     size: int = 0
 
-    def add(self, kind: InfoType, hits: int, size: int) -> None:
+    def add(self, kind: str, hits: int, size: int) -> None:
         if hits:
             self.counts[kind] = self.counts.get(kind, 0) + hits
             self.size += size
