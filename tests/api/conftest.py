@@ -74,6 +74,13 @@ class Api:
         made: dict[str, Any] = answer.json()
         return made
 
+    async def make_masking_rule(self, name: str = "customer data", **changes: Any) -> dict[str, Any]:
+        body = {"name": name, "columns": ["email"]} | changes
+        answer = await self.as_admin.post("/datamasking-rules", json=body)
+        assert answer.status_code == 201, answer.text
+        made: dict[str, Any] = answer.json()
+        return made
+
 
 async def make_api(
     database: Database,

@@ -43,6 +43,9 @@ PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "disp
 
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
+# Whose `{id}` it is, where it is no guard rail's.
+_IDS = {"/audit": "entry", "/datamasking-rules": "masking_rule"}
+
 BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/agents"): {"name": "new"},
     ("POST", "/access-rules"): {"name": "new", "groups": ["crew"]},
@@ -55,6 +58,9 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("PUT", "/feature-flags/{name}"): {"enabled": True},
     ("POST", "/guardrails"): {"name": "new", "input": RULES},
     ("PUT", "/guardrails/{id}"): {"name": "renamed", "input": RULES},
+    ("POST", "/datamasking-rules"): {"name": "new", "columns": ["email"]},
+    ("POST", "/datamasking-rules/test"): {"rule": {"name": "new", "columns": ["email"]}, "texts": ["x"]},
+    ("PUT", "/datamasking-rules/{id}"): {"name": "renamed", "columns": ["email"]},
     ("POST", "/localauth/login"): {"email": "ann@example.com", "password": PASSWORD},
     ("POST", "/localauth/register"): {"email": "x@example.com", "password": PASSWORD},
     ("POST", "/localauth/second-factor"): {"ticket": "made up", "kind": "totp", "code": "123456"},
@@ -145,6 +151,12 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/connections/{nameOrID}/credentials/{credential_id}/revoke"): "404 204 404 204 404 404 204 404",
     ("GET", "/feature-flags"):                                              "200 200 200 200 200 200 200 200",
     ("PUT", "/feature-flags/{name}"):                                       "403 403 403 200 403 403 200 200",
+    ("GET", "/datamasking-rules"):                                          "403 403 200 200 403 200 200 200",
+    ("POST", "/datamasking-rules"):                                         "403 403 403 201 403 403 201 201",
+    ("POST", "/datamasking-rules/test"):                                    "403 403 200 200 403 200 200 200",
+    ("DELETE", "/datamasking-rules/{id}"):                                  "403 403 403 204 403 403 204 404",
+    ("GET", "/datamasking-rules/{id}"):                                     "403 403 200 200 403 200 200 404",
+    ("PUT", "/datamasking-rules/{id}"):                                     "403 403 403 200 403 403 200 404",
     ("GET", "/guardrails"):                                                 "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails"):                                                "403 403 403 201 403 403 201 201",
     ("DELETE", "/guardrails/{id}"):                                         "403 403 403 204 403 403 204 404",
@@ -336,6 +348,7 @@ async def _things(api: Api) -> dict[str, str]:
     """Something for every path parameter; ann's where it belongs to somebody."""
     await api.make_connection()
     guardrail = await api.make_guardrail()
+    masking_rule = await api.make_masking_rule()
     credential = (await api.as_ann.post("/connections/shop/credentials")).json()
     session = (await api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"})).json()
     for path, body in (
@@ -357,6 +370,7 @@ async def _things(api: Api) -> dict[str, str]:
     return {
         "agent": str(api.agent.id),
         "guardrail": guardrail["id"],
+        "masking_rule": masking_rule["id"],
         "credential_id": credential["id"],
         "session_id": session["session_id"],
         "factor_id": factor["id"],
@@ -441,7 +455,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "nameOrID": name,
         "name": name,
         "connection": "shop",
-        "id": known["entry"] if path.startswith("/audit") else known["guardrail"],
+        "id": known[next((kind for start, kind in _IDS.items() if path.startswith(start)), "guardrail")],
         "subject": "robot",
         "emailOrID": "bob@example.com",
         **known,

@@ -38,6 +38,7 @@ from postern.store.ports import Piece
 from postern.store.signals import LocalSignals
 from postern.store.sql import SqlStores
 from postern.store.sql.data_keys import SqlDataKeys
+from postern.wiring.masking import masks
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
@@ -204,6 +205,7 @@ class World:
             self.recordings,
             self.clock,
             compiles=compiles,
+            masks=masks,
             enforceable=frozenset({"postgres", TERMINAL}),
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),

@@ -34,6 +34,7 @@ _LISTS = {
     "groups": ("/users/groups", ("name",), False),
     "guardrail_ids": ("/guardrails", ("id",), False),
     "guardrails": ("/guardrails", ("name",), False),
+    "masking_rules": ("/datamasking-rules", ("name",), False),
     "machines": ("/machineidentities", ("name",), False),
     "resources": ("/resources", ("name",), False),
     "second_factors": ("/users/self/second-factors", ("id",), False),
@@ -65,6 +66,7 @@ features = _completion("features")
 groups = _completion("groups")
 guardrail_ids = _completion("guardrail_ids")
 guardrails = _completion("guardrails")
+masking_rules = _completion("masking_rules")
 machines = _completion("machines")
 resources = _completion("resources")
 second_factors = _completion("second_factors")

@@ -34,6 +34,7 @@ _LISTED = {
     "connection": "connections",
     "group": "admin groups list",
     "guard rail": "guardrails",
+    "masking rule": "masking",
     "machine identity": "admin machines list",
     "resource": "admin resources list",
     "service account": "admin serviceaccounts list",

@@ -41,6 +41,7 @@ COMMANDS = {
     "recordings": Lazy("postern.cli.commands.recordings:recordings", "Prove that nobody changed the record."),
     "reports": Lazy("postern.cli.commands.reports:reports", "Show what was masked, and what happened over time."),
     "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
+    "masking": Lazy("postern.cli.commands.masking:masking", "List, manage and try masking rules."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
     "admin": Lazy("postern.cli.commands.admin:admin", "Manage users, groups, keys, login and the server."),
     "auth": Lazy("postern.cli.commands.auth:auth", "Get back in, on the gateway's own machine.", profile=False),

@@ -13,6 +13,7 @@ from postern.client.resources import (
     Connections,
     Credentials,
     GuardRails,
+    MaskingRules,
     Reports,
     SecondFactors,
     Sessions,
@@ -32,6 +33,7 @@ class Client:
         self.connections = Connections(http)
         self.credentials = Credentials(http)
         self.guardrails = GuardRails(http)
+        self.masking_rules = MaskingRules(http)
         self.reports = Reports(http)
         self.second_factors = SecondFactors(http)
         self.sessions = Sessions(http)

@@ -18,6 +18,8 @@ from postern.client.shapes import (
     ExecResult,
     GuardRail,
     IssuedCredential,
+    MaskedSamples,
+    MaskingRule,
     Row,
     RowPage,
     Session,
@@ -142,6 +144,29 @@ class GuardRails:
 
     def delete(self, rule_id: str) -> None:
         self._http.call("DELETE", _path("guardrails", rule_id))
+
+
+class MaskingRules:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self) -> list[MaskingRule]:
+        return cast("list[MaskingRule]", self._http.all("/datamasking-rules"))
+
+    def get(self, rule_id: str) -> MaskingRule:
+        return cast(MaskingRule, self._http.call("GET", _path("datamasking-rules", rule_id)))
+
+    def create(self, body: dict[str, Any]) -> MaskingRule:
+        return cast(MaskingRule, self._http.call("POST", "/datamasking-rules", body=body))
+
+    def update(self, rule_id: str, body: dict[str, Any]) -> MaskingRule:
+        return cast(MaskingRule, self._http.call("PUT", _path("datamasking-rules", rule_id), body=body))
+
+    def delete(self, rule_id: str) -> None:
+        self._http.call("DELETE", _path("datamasking-rules", rule_id))
+
+    def test(self, body: dict[str, Any]) -> MaskedSamples:
+        return cast(MaskedSamples, self._http.call("POST", "/datamasking-rules/test", body=body))
 
 
 class Reports:

@@ -60,6 +60,25 @@ class GuardRail(TypedDict):
     output: dict[str, Any] | None
 
 
+class MaskingRule(TypedDict):
+    id: str
+    name: str
+    description: str
+    connection_ids: list[str]
+    supported_entity_types: list[dict[str, Any]]
+    custom_entity_types: list[dict[str, Any]]
+    columns: list[str]
+    score_threshold: float
+    strategy: str
+    strictness: str
+
+
+class MaskedSamples(TypedDict):
+    texts: list[str]
+    rows: list[list[str | None]]
+    info_types: dict[str, int]
+
+
 # (milliseconds since the session's start, "i" | "o" | "e", base64 content)
 EventTriple = tuple[float, str, str]
 

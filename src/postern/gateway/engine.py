@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
+from postern.domain.masking import InfoType
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session, Verb
 from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
@@ -257,7 +258,9 @@ class Engine:
         count("postern_operations_refused", by=metrics.refused)
         count("postern_recorded_bytes", by=opened.recording.size)
         for info_type, hits in metrics.info_types.items():
-            count("postern_values_masked", info_type, by=hits)
+            # What people named is no label: there would be no end of them.
+            count("postern_values_masked", info_type if info_type in InfoType.__members__ else "other", by=hits)
+        count("postern_answers_not_inspected", by=metrics.not_inspected)
         if reason is EndReason.RECORDING_FAILED:
             count("postern_recordings_failed")
 
@@ -294,7 +297,7 @@ def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, 
             "info_types": dict(metrics.info_types),
             "total_redact_count": sum(metrics.info_types.values()),
             "transformed_bytes": metrics.transformed_bytes,
-            "err_count": 0,
+            "err_count": metrics.not_inspected,
         },
         "operations": metrics.operations,
         "refused": metrics.refused,

@@ -104,7 +104,7 @@ class Scalar(Enum):
     BYTES = "bytes"  # raw
     ADDRESS = "address"  # of a network, without a prefix length
     RANGE = "range"  # given as it came; whatever is answered, it becomes the empty range
-    OTHER = "other"  # nothing but NULL can take its place
+    OTHER = "other"  # given as it came: it stays so, or becomes NULL
 
 
 # None is NULL. What cannot be read as one of its kind becomes NULL as well.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
-from postern.interception.events import Event
+from postern.interception.events import Event, Note
 from postern.interception.verdicts import FORWARD, REPLACE, Forward, Hold, Refuse, Replace, Verdict
 
 log = logging.getLogger(__name__)
@@ -16,12 +16,14 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Metrics:
-    """Counters of one session, as `Session.metrics` shows them."""
+    """Counters of one session, as `Session.metrics` shows them. `not_inspected`: answers that could not be, whether
+    they were refused or passed on."""
 
     info_types: dict[str, int] = field(default_factory=dict)
     transformed_bytes: int = 0
     refused: int = 0
     operations: int = 0
+    not_inspected: int = 0
 
     def count(self, info_type: str, hits: int) -> None:
         self.info_types[info_type] = self.info_types.get(info_type, 0) + hits
@@ -29,7 +31,8 @@ class Metrics:
 
 @dataclass(slots=True)
 class SessionView:
-    """What an interceptor may know of the session, and the counters it may raise."""
+    """What an interceptor may know of the session, the counters it may raise, and the markers that it leaves in the
+    recording."""
 
     id: UUID
     user: str
@@ -39,6 +42,7 @@ class SessionView:
     connection_subtype: str
     connection_tags: Mapping[str, str]
     metrics: Metrics = field(default_factory=Metrics)
+    notes: list[Note] = field(default_factory=list)
 
 
 class Interceptor(Protocol):

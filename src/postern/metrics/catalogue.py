@@ -25,7 +25,12 @@ METRICS: dict[str, Metric] = {
     "postern_sessions_open": Metric("gauge", "Sessions that run now."),
     "postern_operations": Metric("counter", "Statements and commands of sessions that have ended."),
     "postern_operations_refused": Metric("counter", "Of these, refused by a guard rail."),
-    "postern_values_masked": Metric("counter", "Values masked in sessions that have ended.", ("info_type",)),
+    "postern_values_masked": Metric(
+        "counter", "Values masked in sessions that have ended; 'other' by custom types and columns.", ("info_type",)
+    ),
+    "postern_answers_not_inspected": Metric(
+        "counter", "Answers that could not be inspected in sessions that have ended, refused or passed on."
+    ),
     "postern_recorded_bytes": Metric("counter", "Bytes of recordings of sessions that have ended."),
     "postern_relayed_bytes": Metric("counter", "Bytes read from clients and from targets.", ("from",)),
     "postern_recordings_failed": Metric("counter", "Recordings that could not be written or finished."),

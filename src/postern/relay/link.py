@@ -329,6 +329,10 @@ class Link:
                     else:
                         shown.append(self._answer(piece, kept))
         finally:
+            notes = self._pipeline.session.notes
+            if notes:
+                kept.extend(notes)
+                notes.clear()
             data = shown[0] if len(shown) == 1 else b"".join(shown)
             if data:
                 kept.insert(0, Shown(data))

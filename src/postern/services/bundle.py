@@ -15,6 +15,7 @@ from postern.services.identity.machines import Machines
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
+from postern.services.masking_rules import Engine
 from postern.services.recordings.bundle import RecordingServices, build_recordings
 from postern.services.server.bundle import ServerServices, build_server
 from postern.services.server.health import Health
@@ -44,6 +45,7 @@ def build_services(
     now: Clock,
     *,
     compiles: Callable[[str], str | None],
+    masks: Engine,
     enforceable: frozenset[str],
     passwords: Passwords | None = None,
     machine: Machine | None = None,
@@ -52,13 +54,21 @@ def build_services(
 ) -> Services:
     """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run.
 
-    `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
+    `compiles`: the check of a pattern, see GuardRails. `masks`: what tries a masking rule. `machine`: what this machine is set up for.
     `openid` and `saml`: the clients for identity providers; without one that way in is refused.
     """
     machine = machine or Machine()
     server = build_server(stores, signals, now, machine)
     targets = build_targets(
-        stores, signals, recordings, now, server.features, server.audit, compiles=compiles, enforceable=enforceable
+        stores,
+        signals,
+        recordings,
+        now,
+        server.features,
+        server.audit,
+        compiles=compiles,
+        masks=masks,
+        enforceable=enforceable,
     )
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     recorded = build_recordings(stores, recordings, now, machine, server, identity, targets.sessions)

@@ -15,6 +15,7 @@ from postern.services.credentials import Credentials
 from postern.services.declarations import Declarations
 from postern.services.errands import Errands
 from postern.services.guardrails import GuardRails
+from postern.services.masking_rules import Engine, MaskingRules
 from postern.services.proxy_managers import ProxyManagers
 from postern.services.relay_workers import RelayWorkers
 from postern.services.resources import Resources
@@ -34,6 +35,7 @@ class TargetServices:
     declarations: Declarations
     errands: Errands
     guardrails: GuardRails
+    masking_rules: MaskingRules
     proxy_managers: ProxyManagers
     relay_workers: RelayWorkers
     resources: Resources
@@ -49,9 +51,10 @@ def build_targets(
     audit: Audit,
     *,
     compiles: Callable[[str], str | None],
+    masks: Engine,
     enforceable: frozenset[str],
 ) -> TargetServices:
-    """`compiles` and `enforceable`: see `build_services`."""
+    """`compiles`, `masks` and `enforceable`: see `build_services`."""
     connections, guardrails = stores.connections, stores.guardrails
     checks = FieldChecks(guardrails, enforceable=enforceable)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
@@ -65,6 +68,16 @@ def build_targets(
         declarations=Declarations(connections, checks, audit, signals, now),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
         guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
+        masking_rules=MaskingRules(
+            stores.masking_rules,
+            stores.access,
+            connections,
+            signals,
+            now,
+            compiles=compiles,
+            engine=masks,
+            enforceable=enforceable,
+        ),
         proxy_managers=ProxyManagers(access, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),

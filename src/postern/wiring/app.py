@@ -35,6 +35,7 @@ from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
 from postern.wiring.auth import default_auth
 from postern.wiring.blobs import stored
+from postern.wiring.masking import masks
 from postern.wiring.metrics import gathered
 from postern.wiring.providers import Providers
 from postern.wiring.recordings import trouble_with_recordings
@@ -80,6 +81,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             recordings,
             now,
             compiles=compiles,
+            masks=masks,
             enforceable=ENFORCEABLE,
             machine=replace(
                 machine_of(settings),

@@ -34,7 +34,6 @@ from postern.gateway.presence import Presence
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails import GuardRails
-from postern.inspection.masking.interceptor import Masking
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
@@ -59,6 +58,7 @@ from postern.store.signals import SocketSignals
 from postern.wiring import paths, tls
 from postern.wiring.app import now, open_app
 from postern.wiring.blobs import rows_from_threads
+from postern.wiring.masking import masking
 from postern.wiring.metrics import telling
 from postern.wiring.tracing import tracing
 
@@ -70,8 +70,8 @@ AGENT_WAIT = 5.0  # seconds that an agent which is not there may take to come ba
 def default_interceptors(policy: Policy) -> list[Interceptor]:
     """The order in which events are judged, and the only one: output rules judge what would be shown."""
     found: list[Interceptor] = []
-    if policy.masked_types:
-        found.append(Masking(policy.masked_types))
+    if policy.masked_types or policy.masking:
+        found.append(masking(policy))
     if policy.guardrails:
         found.append(GuardRails(policy.guardrails))
     return found

@@ -72,9 +72,7 @@ class MaskingTestRequest(Body):
     rows: list[list[str | None]] | None = None
 
     def samples(self) -> Samples:
-        return Samples(
-            tuple(self.texts or ()), tuple(self.columns or ()), tuple(tuple(row) for row in self.rows or ())
-        )
+        return Samples(tuple(self.texts or ()), tuple(self.columns or ()), tuple(tuple(row) for row in self.rows or ()))
 
 
 class EntityGroupAnswer(Answer):

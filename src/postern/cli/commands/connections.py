@@ -12,7 +12,9 @@ from postern.cli.connection_files import MODES, applied, one_object, settings, s
 from postern.cli.output import emit, fields, json_option, span
 from postern.cli.output import table as show_table
 from postern.cli.rows import pairs, told
+from postern.client.client import Client
 from postern.client.shapes import Connection, Row
+from postern.errors import Denied
 
 
 @click.group(invoke_without_command=True)
@@ -81,7 +83,20 @@ def show(name: str, as_json: bool) -> None:
     """Show one connection, by name or id."""
     with client() as api:
         found = api.connections.get(name)
-    emit(found, as_json, lambda one: fields([(key, _shown(key, value)) for key, value in one.items()]))
+        rules = [] if as_json else _masking_rules(api, found["id"])
+    emit(
+        found,
+        as_json,
+        lambda one: fields([*((key, _shown(key, value)) for key, value in one.items()), ("masking_rules", rules)]),
+    )
+
+
+def _masking_rules(api: Client, connection_id: str) -> list[str]:
+    """The names of those that apply, as far as the caller may know."""
+    try:
+        return [one["name"] for one in api.masking_rules.list() if connection_id in one["connection_ids"]]
+    except Denied:
+        return []
 
 
 def _shown(key: str, value: Any) -> Any:

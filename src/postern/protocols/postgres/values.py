@@ -1,6 +1,7 @@
 """Changing what a cell holds, whatever its type: value by value, so that arrays and records keep their shape.
 
-What cannot be read, or has no value of its type to take its place, becomes NULL: nothing passes because it was strange.
+What cannot be read, or has no value of its type to take its place, becomes NULL unless whoever is asked leaves it as it
+is: nothing passes because it was strange.
 """
 
 from __future__ import annotations
@@ -35,21 +36,18 @@ def changed(oid: int, form: int, cell: bytes, by: Change) -> bytes | None:
             if parts is not None:
                 return _parts(cell, parts, by)
     except (ProtocolViolation, struct.error):
-        by(Scalar.OTHER, cell)
-        return None
+        return _other(cell, by)
     return _value(oid, form, cell, by)
 
 
 def _value(oid: int, form: int, cell: bytes, by: Change) -> bytes | None:
     codec = scalar_codec(oid, form)
     if codec is None:
-        by(Scalar.OTHER, cell)
-        return None
+        return _other(cell, by)
     try:
         plain = codec.read(cell)
     except (ValueError, struct.error):
-        by(Scalar.OTHER, cell)
-        return None
+        return _other(cell, by)
     new = by(SCALARS[oid], plain)
     if new is None:
         return None
@@ -59,6 +57,10 @@ def _value(oid: int, form: int, cell: bytes, by: Change) -> bytes | None:
         return codec.write(new)
     except (ValueError, struct.error):
         return None
+
+
+def _other(cell: bytes, by: Change) -> bytes | None:
+    return cell if by(Scalar.OTHER, cell) == cell else None
 
 
 def _array(cell: bytes, by: Change) -> bytes:
@@ -86,8 +88,7 @@ def _literal(cell: bytes, element: int, by: Change) -> bytes | None:
     """An array in the text format: `{1,NULL,"a b"}`, nested, perhaps with bounds in front."""
     bounds, equals, body = cell.partition(b"=") if cell.startswith(b"[") else (b"", b"", cell)
     if not body.startswith(b"{") or element == RECORD:
-        by(Scalar.OTHER, cell)
-        return None
+        return _other(cell, by)
 
     def one(found: re.Match[bytes]) -> bytes:
         quoted, bare = found.groups()

@@ -87,8 +87,8 @@ class AccessStore(Protocol):
         """None when there is no such connection, which is not the same as one without rules. One statement."""
 
     async def masking_rules_of(self, connection_id: UUID) -> tuple[MaskingRule, ...] | None:
-        """None when there is no such connection. One statement. Raises ValueError, KeyError or TypeError for a rule that
-        this version does not know."""
+        """None when there is no such connection. One statement. Raises ValueError, KeyError or TypeError for a rule
+        that this version does not know."""
 
     async def masking_key(self, org_id: UUID) -> Secret:
         """What hashes of masked values are keyed by: hexadecimal, the same at every start and in every process."""

@@ -1,0 +1,74 @@
+"""Events that hold samples, so that a rule can be tried by what masks in sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postern.domain.target_schema import ColumnRef
+from postern.inspection.masking.origins import Sources
+from postern.interception.events import Change, Channel, Column, Kind, Output, Rows, Scalar
+
+
+class SampleTexts(Output):
+    def __init__(self, texts: list[bytes]) -> None:
+        self.exchange = 0
+        self.channel = Channel.STDOUT
+        self.held = texts
+
+    def texts(self) -> list[bytes]:
+        return self.held
+
+    def replace(self, texts: list[bytes]) -> None:
+        self.held = texts
+
+
+class SampleRows(Rows):
+    """Rows of text. A column may be named with its table and schema."""
+
+    def __init__(self, columns: Sequence[str], rows: Sequence[Sequence[str | None]]) -> None:
+        self.exchange = 0
+        self.columns = tuple(Column(name, Kind.TEXT) for name in columns)
+        self.count = len(rows)
+        self._cells = [
+            [None if cell is None else cell.encode("utf-8", "surrogatepass") for cell in column]
+            for column in (zip(*rows, strict=True) if rows else [()] * len(columns))
+        ]
+
+    def texts(self, column: int) -> list[bytes]:
+        return [cell for cell in self._cells[column] if cell is not None]
+
+    def replace(self, column: int, texts: list[bytes]) -> None:
+        new = iter(texts)
+        self._cells[column] = [None if cell is None else next(new) for cell in self._cells[column]]
+
+    def change(self, column: int, by: Change) -> tuple[int, int]:
+        count = size = 0
+        for place, cell in enumerate(self._cells[column]):
+            new = None if cell is None else by(Scalar.TEXT, cell)
+            if cell is not None and new != cell:
+                self._cells[column][place] = new
+                count += 1
+                size += len(cell)
+        return count, size
+
+    def shown(self) -> tuple[tuple[str | None, ...], ...]:
+        return tuple(
+            tuple(None if cell is None else cell.decode("utf-8", "replace") for cell in row)
+            for row in zip(*self._cells, strict=True)
+        )
+
+
+class NamedOrigins:
+    """Origins of columns whose names say them: `schema.table.column`."""
+
+    def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
+        return tuple(frozenset({_ref(column.name)}) for column in columns)
+
+    def tags(self, column: ColumnRef) -> frozenset[str]:
+        return frozenset()
+
+
+def _ref(name: str) -> ColumnRef:
+    *before, column = name.split(".")
+    schema, table = (["", "", *before])[-2:]
+    return ColumnRef(schema, table, column)

@@ -1,0 +1,107 @@
+"""Detectors whose finds are replaced by a strategy instead of by what stands for their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from postern.domain.masking import CustomType, InfoType, MaskingRule, Strategy
+from postern.inspection.masking.card import is_card
+from postern.inspection.masking.detector import Found, Masked
+from postern.inspection.masking.detectors import ROUNDS, Detectors, detectors_for
+from postern.inspection.masking.json_documents import mask_documents
+from postern.inspection.masking.scalars import mask_addresses, mask_numbers
+from postern.inspection.masking.strategies import Substitutes
+from postern.inspection.masking.texts import Hits, mask_texts
+from postern.interception.events import Change, Scalar
+
+_NUMBERS = frozenset({Scalar.SMALLINT, Scalar.INTEGER, Scalar.BIGINT, Scalar.DECIMAL})
+_TEXTS = frozenset({Scalar.TEXT, Scalar.BYTES, Scalar.OTHER})
+
+
+class Substituting(Detectors):
+    """Those of `finder`; used wherever Detectors are."""
+
+    __slots__ = ("_finder", "_substitutes")
+
+    def __init__(self, finder: Detectors, substitutes: Substitutes) -> None:
+        self.types = finder.types
+        self.may_hold = finder.may_hold
+        self._finder = finder
+        self._substitutes = substitutes
+
+    def find(self, text: bytes) -> list[Found]:
+        return self._finder.find(text)
+
+    def mask_column(self, texts: Sequence[bytes], joined: bytes) -> None:
+        return None
+
+    def mask(self, text: bytes) -> Iterator[tuple[str, Masked]]:
+        """As often as that shows another value."""
+        for _ in range(ROUNDS):
+            counts: dict[str, tuple[int, int]] = {}
+            parts: list[bytes] = []
+            kept = 0
+            for found in self.find(text):
+                old = text[found.start : found.end]
+                new = self._substitutes.found(found.type, old)
+                if new == old:
+                    continue
+                parts += (text[kept : found.start], new)
+                kept = found.end
+                hits, size = counts.get(found.type, (0, 0))
+                counts[found.type] = (hits + 1, size + len(old))
+            if not counts:
+                return
+            parts.append(text[kept:])
+            text = b"".join(parts)
+            for kind, (hits, size) in counts.items():
+                yield kind, Masked(text, hits, size)
+
+
+class Search:
+    """What one rule looks for by value, and what takes its place."""
+
+    def __init__(
+        self,
+        types: frozenset[InfoType],
+        custom: tuple[CustomType, ...],
+        threshold: float,
+        substitutes: Substitutes,
+    ) -> None:
+        self._types = types
+        self._custom = custom
+        self._threshold = threshold
+        self.substitutes = substitutes
+        self.strategy = substitutes.strategy
+
+    def detectors(self, column: str = "") -> Detectors:
+        """For a column of that name, or for texts of none."""
+        found = detectors_for(self._types, self._custom, self._threshold, column)
+        return found if self.strategy is Strategy.REPLACE else Substituting(found, self.substitutes)
+
+    def change(self, detectors: Detectors, hits: Hits) -> Change:
+        """For values that become NULL, or others of their type, where something is found in them."""
+
+        def by(scalar: Scalar, value: bytes) -> bytes | None:
+            if scalar in _TEXTS:
+                found = mask_texts(detectors, [value], hits)
+            elif scalar is Scalar.JSON:
+                found = mask_documents(detectors, [value], hits)
+            elif scalar in _NUMBERS:
+                found = mask_numbers(detectors, [value], hits)
+            elif scalar is Scalar.ADDRESS:
+                found = mask_addresses(detectors, [value], hits)
+            else:
+                return value
+            if found is None:
+                return value
+            new = self.substitutes.change(scalar, value)
+            while new is not None and scalar in _NUMBERS and is_card(new):
+                new = self.substitutes.change(scalar, new)
+            return new
+
+        return by
+
+
+def search_of(rule: MaskingRule, substitutes: Substitutes) -> Search:
+    return Search(rule.types, rule.custom_types, rule.threshold, substitutes)

@@ -1,0 +1,35 @@
+"""Masking as sessions have it, and as samples are tried."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+from postern.domain.masking import MaskingRule
+from postern.domain.policy import Policy
+from postern.domain.secret import Secret
+from postern.errors import Denied
+from postern.inspection.masking.interceptor import Masking
+from postern.inspection.masking.samples import NamedOrigins, SampleRows, SampleTexts
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import Refuse
+from postern.services.masking_rules import Masked, Samples
+
+
+def masking(policy: Policy) -> Masking:
+    """The interceptor of a session."""
+    return Masking(policy.masked_types, policy.masking, bytes.fromhex(policy.masking_key.reveal()))
+
+
+def masks(rule: MaskingRule, key: Secret, samples: Samples) -> Masked:
+    """What a rule makes of samples, by the interceptor of sessions. Raises Denied where it would refuse them."""
+    interceptor = Masking(frozenset(), (rule,), bytes.fromhex(key.reveal()), NamedOrigins())
+    view = SessionView(uuid4(), "", frozenset(), "", "", "", {})
+    texts = SampleTexts([text.encode("utf-8", "surrogatepass") for text in samples.texts])
+    rows = SampleRows(samples.columns, samples.rows)
+    for event in (texts, rows):
+        verdict = interceptor.see(event, view)
+        if isinstance(verdict, Refuse):
+            raise Denied(verdict.message)
+    return Masked(
+        tuple(text.decode("utf-8", "replace") for text in texts.held), rows.shown(), dict(view.metrics.info_types)
+    )
