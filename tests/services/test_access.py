@@ -23,7 +23,7 @@ from postern.services.access import Access
 from postern.services.credentials import Credentials
 from postern.services.sessions import Sessions
 from postern.store import schema
-from postern.store.ports import Topic
+from postern.store.ports import Rules, Topic
 
 
 @pytest.fixture
@@ -179,17 +179,17 @@ async def test_a_lost_signal_is_made_good_by_time(world: World, access: Access) 
 
 async def test_a_change_while_loading_is_not_cached_away(world: World, access: Access) -> None:
     connection = await world.add_connection()
-    load = world.stores.access.guardrails_of
+    load = world.stores.access.rules_of
 
-    async def slow(connection_id: UUID) -> tuple[GuardRail, ...] | None:
+    async def slow(connection_id: UUID) -> Rules | None:
         found = await load(connection_id)
         await add_guardrail(world, connection_id)
         await world.signals.publish(Topic.POLICY_CHANGED, connection_id="")
         return found
 
-    world.stores.access.guardrails_of = slow  # type: ignore[method-assign]
+    world.stores.access.rules_of = slow  # type: ignore[method-assign]
     await access.policy_for(connection)
-    world.stores.access.guardrails_of = load  # type: ignore[method-assign]
+    world.stores.access.rules_of = load  # type: ignore[method-assign]
     assert len((await access.policy_for(connection)).guardrails) == 1
 
 

@@ -7,17 +7,15 @@ and the row of the session (services/sessions.py).
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TypeVar
 from uuid import UUID
 
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Grant, Verifier
 from postern.domain.features import Feature
-from postern.domain.guardrail import GuardRail
-from postern.domain.masking import DEFAULT_TYPES, InfoType, MaskingRule, Strategy, info_type
+from postern.domain.masking import DEFAULT_TYPES, InfoType, Strategy, info_type
 from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
@@ -26,7 +24,7 @@ from postern.domain.session import Verb
 from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unavailable
 from postern.services.access_control import AccessControl
 from postern.services.server.features import Features
-from postern.store.ports import AccessStore, Clock, ConnectionStore, Signals, Standing, Topic
+from postern.store.ports import AccessStore, Clock, ConnectionStore, Rules, Signals, Standing, Topic
 
 __all__ = ["REFUSED_LOGIN", "Access", "Grant", "Verifier"]
 
@@ -40,13 +38,9 @@ _AUDITOR = "auditors read what others did, and do not connect themselves"
 _RULES_STAY = timedelta(seconds=30)
 
 
-_Rule = TypeVar("_Rule")
-
-
 @dataclass(frozen=True, slots=True)
 class _Cached:
-    rules: tuple[GuardRail, ...]
-    masking: tuple[MaskingRule, ...]
+    rules: Rules
     key: Secret
     until: datetime
 
@@ -165,15 +159,15 @@ class Access:
             raise hidden
 
     async def policy_for(self, connection: Connection) -> Policy:
-        """The snapshot that holds from now on. At most two statements; none when the rules are cached.
+        """The snapshot that holds from now on. At most one statement; none when the rules are cached.
 
         Raises Unavailable when any rule cannot be loaded: absence of a policy never means allow.
         """
         found = await self._rules_of(connection)
         return Policy(
-            guardrails=found.rules,
+            guardrails=found.rules.guardrails,
             masked_types=masked_types(connection),
-            masking=found.masking,
+            masking=found.rules.masking,
             masking_key=found.key,
             max_duration=connection.access_max_duration,
         )
@@ -183,30 +177,22 @@ class Access:
         if cached is not None and self._now() < cached.until:
             return cached
         generation = self._generation
-        rules = await self._loaded(connection, self._store.guardrails_of, "guard rail")
-        masking = await self._loaded(connection, self._store.masking_rules_of, "masking rule")
-        key = Secret("")
-        if any(rule.strategy is Strategy.HASH for rule in masking):
-            key = await self._store.masking_key(connection.org_id)
-        found = _Cached(rules, masking, key, self._now() + _RULES_STAY)
-        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
-            self._rules[connection.id] = found
-        return found
-
-    async def _loaded(
-        self, connection: Connection, load: Callable[[UUID], Awaitable[tuple[_Rule, ...] | None]], noun: str
-    ) -> tuple[_Rule, ...]:
-        """Raises Unavailable."""
         try:
-            rules = await load(connection.id)
+            rules = await self._store.rules_of(connection.id)
         except (ValueError, KeyError, TypeError) as error:
             raise Unavailable(
-                f"a {noun} of connection {connection.name!r} cannot be read, so it is refused; "
-                f"ask an administrator to save that {noun} again"
+                f"a guard rail or masking rule of connection {connection.name!r} cannot be read, so it is refused; "
+                "ask an administrator to save them again"
             ) from error
         if rules is None:
             raise Unavailable(f"connection {connection.name!r} was deleted")
-        return rules
+        key = Secret("")
+        if any(rule.strategy is Strategy.HASH for rule in rules.masking):
+            key = await self._store.masking_key(connection.org_id)
+        found = _Cached(rules, key, self._now() + _RULES_STAY)
+        if generation == self._generation:  # else something changed while we asked: good for now, not to keep
+            self._rules[connection.id] = found
+        return found
 
     def _forget(self, payload: Mapping[str, str]) -> None:
         self._generation += 1

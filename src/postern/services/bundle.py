@@ -54,7 +54,8 @@ def build_services(
 ) -> Services:
     """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run.
 
-    `compiles`: the check of a pattern, see GuardRails. `masks`: what tries a masking rule. `machine`: what this machine is set up for.
+    `compiles`: the check of a pattern, see GuardRails. `masks`: what tries a masking rule. `machine`: what this
+    machine is set up for.
     `openid` and `saml`: the clients for identity providers; without one that way in is refused.
     """
     machine = machine or Machine()

@@ -10,6 +10,7 @@ from postern.domain.secret import Secret
 from postern.errors import Denied
 from postern.inspection.masking.interceptor import Masking
 from postern.inspection.masking.samples import NamedOrigins, SampleRows, SampleTexts
+from postern.interception.events import Operation
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import Refuse
 from postern.services.masking_rules import Masked, Samples
@@ -26,7 +27,7 @@ def masks(rule: MaskingRule, key: Secret, samples: Samples) -> Masked:
     view = SessionView(uuid4(), "", frozenset(), "", "", "", {})
     texts = SampleTexts([text.encode("utf-8", "surrogatepass") for text in samples.texts])
     rows = SampleRows(samples.columns, samples.rows)
-    for event in (texts, rows):
+    for event in (Operation(0, ""), texts, rows):
         verdict = interceptor.see(event, view)
         if isinstance(verdict, Refuse):
             raise Denied(verdict.message)

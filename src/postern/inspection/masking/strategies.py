@@ -179,9 +179,8 @@ class Substitutes:
             seconds = timedelta(seconds=number % (_DAYS * 86_400))
             return (datetime.combine(_FIRST_DATE, time()) + seconds).isoformat(" ").encode()
         if scalar is Scalar.TIME:
-            return (
-                (datetime.combine(_FIRST_DATE, time()) + timedelta(seconds=number % 86_400)).time().isoformat().encode()
-            )
+            moment = datetime.combine(_FIRST_DATE, time()) + timedelta(seconds=number % 86_400)
+            return moment.time().isoformat().encode()
         if scalar is Scalar.BYTES:
             return mac[:16]
         return self._address(value) if scalar is Scalar.ADDRESS else None

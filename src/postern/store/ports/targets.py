@@ -79,16 +79,21 @@ class Standing:
     connection_tags: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What is attached to a connection, by name."""
+
+    guardrails: tuple[GuardRail, ...] = ()
+    masking: tuple[MaskingRule, ...] = ()
+
+
 class AccessStore(Protocol):
     async def find_grant(self, username: str) -> Grant | None:
         """By the exact user name. One statement."""
 
-    async def guardrails_of(self, connection_id: UUID) -> tuple[GuardRail, ...] | None:
-        """None when there is no such connection, which is not the same as one without rules. One statement."""
-
-    async def masking_rules_of(self, connection_id: UUID) -> tuple[MaskingRule, ...] | None:
-        """None when there is no such connection. One statement. Raises ValueError, KeyError or TypeError for a rule
-        that this version does not know."""
+    async def rules_of(self, connection_id: UUID) -> Rules | None:
+        """None when there is no such connection, which is not the same as one without rules. One statement. Raises
+        ValueError, KeyError or TypeError for a rule that this version does not know."""
 
     async def masking_key(self, org_id: UUID) -> Secret:
         """What hashes of masked values are keyed by: hexadecimal, the same at every start and in every process."""

@@ -8,13 +8,11 @@ from sqlalchemy import and_, bindparam, literal, select
 
 from postern.domain.connection import Toggle
 from postern.domain.credential import Grant, Verifier
-from postern.domain.guardrail import GuardRail
-from postern.domain.masking import MaskingRule
 from postern.domain.principal import PrincipalStatus, RoleGroups
 from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import Standing
+from postern.store.ports import Rules, Standing
 from postern.store.prepared import Prepared
 from postern.store.schema import (
     connection_guardrails,
@@ -56,22 +54,20 @@ _GRANT = Prepared(
     .where(credentials.c.username == bindparam("username"))
 )
 
+# Guard rails times masking rules: there are few of either, and one statement is all that this may cost.
 _RULES = (
-    select(connections.c.id.label("connection"), *prefixed(guardrails, "rule_"))
+    select(
+        connections.c.id.label("connection"),
+        *prefixed(guardrails, "guardrail_"),
+        *prefixed(masking_rules, "masking_"),
+    )
     .select_from(connections)
     .outerjoin(connection_guardrails, connection_guardrails.c.connection_id == connections.c.id)
     .outerjoin(guardrails, guardrails.c.id == connection_guardrails.c.guardrail_id)
-    .where(connections.c.id == bindparam("connection_id"))
-    .order_by(guardrails.c.name)
-)
-
-_MASKING = (
-    select(connections.c.id.label("connection"), *prefixed(masking_rules, "rule_"))
-    .select_from(connections)
     .outerjoin(connection_masking_rules, connection_masking_rules.c.connection_id == connections.c.id)
     .outerjoin(masking_rules, masking_rules.c.id == connection_masking_rules.c.masking_rule_id)
     .where(connections.c.id == bindparam("connection_id"))
-    .order_by(masking_rules.c.name)
+    .order_by(guardrails.c.name, masking_rules.c.name)
 )
 
 
@@ -103,21 +99,18 @@ class SqlAccess:
             revoked_at=row["credential_revoked_at"],
         )
 
-    async def guardrails_of(self, connection_id: UUID) -> tuple[GuardRail, ...] | None:
+    async def rules_of(self, connection_id: UUID) -> Rules | None:
         async with self._database.statement() as connection:
             found = await connection.execute(_RULES, {"connection_id": connection_id})
             rows = found.mappings().all()
         if not rows:
             return None
-        return tuple(guardrail_of(row, [connection_id], "rule_") for row in rows if row["rule_id"] is not None)
-
-    async def masking_rules_of(self, connection_id: UUID) -> tuple[MaskingRule, ...] | None:
-        async with self._database.statement() as connection:
-            found = await connection.execute(_MASKING, {"connection_id": connection_id})
-            rows = found.mappings().all()
-        if not rows:
-            return None
-        return tuple(masking_rule_of(row, [connection_id], "rule_") for row in rows if row["rule_id"] is not None)
+        rails = {row["guardrail_id"]: row for row in rows if row["guardrail_id"] is not None}
+        masks = {row["masking_id"]: row for row in rows if row["masking_id"] is not None}
+        return Rules(
+            tuple(guardrail_of(row, [connection_id], "guardrail_") for row in rails.values()),
+            tuple(masking_rule_of(row, [connection_id], "masking_") for row in masks.values()),
+        )
 
     async def masking_key(self, org_id: UUID) -> Secret:
         return Secret((await self._encryption.derive(f"masking of organisation {org_id}")).hex())
