@@ -32,6 +32,7 @@ from tests.support.world import logged_in
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.domain.lists import Page
+from postern.domain.masking import MaskingRule
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
@@ -42,6 +43,7 @@ from postern.services.bundle import Services
 from postern.services.connection_fields import ConnectionFields
 from postern.services.credentials import Issued
 from postern.services.guardrails import GuardRailFields
+from postern.services.masking_rules import MaskingRuleFields
 from postern.settings import Settings, load
 from postern.store.ports import SessionFilter
 from postern.store.signals import SignalHub, SocketSignals
@@ -250,6 +252,9 @@ class Gateway:
         return self.call(self.services.guardrails.create(self.admin, fields))
 
     # How a client gets in
+
+    def masking_rule(self, given: MaskingRuleFields) -> MaskingRule:
+        return self.call(self.services.masking_rules.create(self.admin, given))
 
     def url(
         self,
