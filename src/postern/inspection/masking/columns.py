@@ -62,6 +62,10 @@ class Columns:
         self._rules = tuple(rules)
         self._origins = origins
 
+    def asked(self, statement: str) -> None:
+        if self._origins is not None:
+            self._origins.asked(statement)
+
     def sources(self, statement: str | None, columns: tuple[Column, ...]) -> Sources | None:
         if self._origins is None or statement is None:
             return None

@@ -83,7 +83,7 @@ class Masking:
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Operation):
-            self._remember(event)
+            self._asked(event)
             return FORWARD
         hits = Hits()
         try:
@@ -103,7 +103,9 @@ class Masking:
         session.metrics.transformed_bytes += hits.size
         return REPLACE
 
-    def _remember(self, operation: Operation) -> None:
+    def _asked(self, operation: Operation) -> None:
+        if self._columns is not None:
+            self._columns.asked(operation.text)
         if operation.phase is RUN:
             if len(self._statements) >= _STATEMENTS:
                 del self._statements[next(iter(self._statements))]

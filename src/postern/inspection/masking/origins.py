@@ -16,7 +16,10 @@ Sources = tuple[frozenset[ColumnRef] | None, ...]
 
 
 class Origins(Protocol):
-    """Lineage over what is known of a target. Never raises."""
+    """Lineage over what is known of a target, in one session. Never raises."""
+
+    def asked(self, statement: str) -> None:
+        """Told of each statement, in the order of asking, before it is let through."""
 
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
         """Of the answer to a statement; without `columns` (a copy has no description) as many as it has. None when

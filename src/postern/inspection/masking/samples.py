@@ -61,6 +61,9 @@ class SampleRows(Rows):
 class NamedOrigins:
     """Origins of columns whose names say them: `schema.table.column`."""
 
+    def asked(self, statement: str) -> None:
+        """There is nothing to remember."""
+
     def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
         return tuple(frozenset({_ref(column.name)}) for column in columns)
 

@@ -1,0 +1,258 @@
+"""Rules about columns: which are meant, and what becomes of those of which that cannot be known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from postern.domain.masking import MaskingRule, Strategy, Strictness, TypeGroup
+from postern.domain.target_schema import ColumnRef
+from postern.inspection.masking.interceptor import _STATEMENTS, NOT_INSPECTED, Masking
+from postern.inspection.masking.origins import ColumnPatterns, Sources
+from postern.inspection.masking.samples import SampleRows
+from postern.interception.events import Change, Channel, Column, Kind, Note, Operation, Phase, Rows
+from postern.interception.pipeline import Pipeline, SessionView
+from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
+
+from ..conftest import ListOutput, make_session
+
+NO_ID = UUID(int=0)
+EMAIL, NAME, TOTAL = (ColumnRef("public", "users", name) for name in ("email", "name", "total"))
+FOUND = (TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),)
+
+
+class Known:
+    """Origins by what is asked: statements that are not here cannot be judged."""
+
+    def __init__(self, sources: dict[str, Sources], tags: dict[ColumnRef, frozenset[str]] | None = None) -> None:
+        self._sources = sources
+        self._tags = tags or {}
+        self.heard: list[str] = []
+
+    def asked(self, statement: str) -> None:
+        self.heard.append(statement)
+
+    def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
+        return self._sources.get(statement)
+
+    def tags(self, column: ColumnRef) -> frozenset[str]:
+        return self._tags.get(column, frozenset())
+
+
+def rule(name: str = "pii", **changes: Any) -> MaskingRule:
+    return MaskingRule(NO_ID, NO_ID, name, **changes)
+
+
+def shown(
+    masking: Masking, statement: str, columns: Sequence[str], *row: str | None, session: SessionView | None = None
+) -> tuple[str | None, ...] | Refuse:
+    view = session or make_session()
+    masking.see(Operation(0, statement), view)
+    rows = SampleRows(columns, [row])
+    verdict = masking.see(rows, view)
+    return verdict if isinstance(verdict, Refuse) else rows.shown()[0]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("email", True),
+        ("EMAIL", True),
+        ("e*l", True),
+        ("*", True),
+        ("mail", False),
+        ("users.email", True),
+        ("*.email", True),
+        ("user*.e*", True),
+        ("orders.email", False),
+        ("public.users.email", True),
+        ("other.users.email", False),
+        ("*.*.*", True),
+        ("tag:secret", True),
+        ("tag:SEC*", True),
+        ("tag:open", False),
+        ("e.*l", False),
+    ],
+)
+def test_patterns(pattern: str, meant: bool) -> None:
+    assert ColumnPatterns([pattern]).match(EMAIL, frozenset({"secret", "x"})) is meant
+
+
+@pytest.mark.parametrize("columns", [("email",), ("users.email",), ("public.*.email",), ("tag:secret",)])
+def test_a_marked_column_stays_marked_under_another_name(columns: tuple[str, ...]) -> None:
+    """Attack: `select email as x`, `upper(email)`, a view."""
+    known = Known({"q": (frozenset(), frozenset({EMAIL, NAME}))}, {EMAIL: frozenset({"secret"})})
+    masking = Masking(frozenset(), (rule(columns=columns),), origins=known)
+    assert shown(masking, "q", ["id", "x"], "1", "ann") == ("1", "****")
+
+
+def test_a_name_in_the_answer_is_enough() -> None:
+    for origins in (None, Known({"q": (frozenset(),)})):
+        masking = Masking(frozenset(), (rule(columns=("email",)),), origins=origins)
+        assert shown(masking, "q", ["Email"], "ann") == ("****",)
+
+
+def test_where_it_cannot_be_known_a_strict_rule_refuses() -> None:
+    known = Known({"half": (frozenset(), None)})
+    for statement in ("half", "all"):
+        session = make_session()
+        masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+        refused = shown(masking, statement, ["id", "x"], "1", "ann", session=session)
+        assert isinstance(refused, Refuse)
+        assert "masking rule 'pii'" in refused.message
+        assert session.metrics.not_inspected == 1
+
+
+def test_a_rule_about_tables_needs_lineage() -> None:
+    masking = Masking(frozenset(), (rule(columns=("users.email",)),))
+    assert isinstance(shown(masking, "q", ["id"], "1"), Refuse)
+
+
+def test_where_it_cannot_be_known_values_are_looked_for() -> None:
+    masking = Masking(frozenset(), (rule(columns=("users.email",), groups=FOUND),), origins=Known({}))
+    assert shown(masking, "q", ["x", "y"], "ann@example.com", "ann") == ("****@****", "ann")
+
+
+def test_best_effort_passes_with_one_marker_for_each_request() -> None:
+    session = make_session()
+    masking = Masking(
+        frozenset(), (rule(columns=("users.email",), strictness=Strictness.BEST_EFFORT),), origins=Known({})
+    )
+    assert shown(masking, "q", ["x"], "ann", session=session) == ("ann",)
+    rows = SampleRows(["x"], [["bob"]])
+    rows.exchange = 7
+    assert masking.see(rows, session) is FORWARD
+    again = SampleRows(["x"], [["bob"]])
+    again.exchange = 7
+    masking.see(again, session)
+    assert session.metrics.not_inspected == 3
+    assert session.notes == [Note(NOT_INSPECTED, {"why": "masking rule 'pii'", "exchange": "7"})]
+
+
+def test_of_two_rules_the_one_that_shows_less_has_the_column() -> None:
+    rules = [
+        rule("part", columns=("email",), strategy=Strategy.PARTIAL),
+        rule("none", columns=("e*",), strategy=Strategy.NULL),
+        rule("hash", columns=("*",), strategy=Strategy.HASH),
+    ]
+    session = make_session()
+    masking = Masking(frozenset(), rules, b"k" * 32)
+    found = shown(masking, "q", ["email", "name"], "ann", "ann", session=session)
+    assert isinstance(found, tuple)
+    assert found[0] is None
+    assert str(found[1]).startswith("h_")
+    assert session.metrics.info_types == {"none": 1, "hash": 1}
+
+
+def test_a_value_becomes_null_where_a_type_is_found_in_it() -> None:
+    masking = Masking(frozenset(), (rule(groups=FOUND, strategy=Strategy.NULL),))
+    assert shown(masking, "q", ["a", "b"], "to ann@example.com", "b") == (None, "b")
+    output = ListOutput([b"Key (x)=(ann@example.com)"])
+    assert masking.see(output, make_session()) is REPLACE
+    assert output.held == [b"Key (x)=()"]
+
+
+def copied(masking: Masking, statement: str, *lines: bytes) -> list[bytes] | Verdict:
+    session = make_session()
+    masking.see(Operation(1, statement), session)
+    output = ListOutput(list(lines), Channel.COPY)
+    verdict = masking.see(output, session)
+    return verdict if isinstance(verdict, Refuse) else output.held
+
+
+COPY = "copy users to stdout"
+
+
+def test_copied_columns_are_masked_by_their_place() -> None:
+    known = Known({COPY: (frozenset(), frozenset({EMAIL}), frozenset({TOTAL}))})
+    masking = Masking(frozenset(), (rule(columns=("email", "total")),), origins=known)
+    assert copied(masking, COPY, b"1\tan\\tn\t12.50\n", b"2\t\\N\t\\N\n") == [b"1\t****\t0\n", b"2\t\\N\t\\N\n"]
+    masking = Masking(frozenset(), (rule(columns=("email",), strategy=Strategy.NULL),), origins=known)
+    assert copied(masking, COPY, b"1\tann\t12.50\n") == [b"1\t\\N\t12.50\n"]
+
+
+@pytest.mark.parametrize(
+    "statement", ["copy users to stdout (format csv)", "copy users to stdout with csv", "copy users to stdout binary"]
+)
+def test_a_copy_in_another_format_is_refused(statement: str) -> None:
+    """Attack: ask for a format in which the fields cannot be told apart."""
+    known = Known({statement: (frozenset(), frozenset({EMAIL}))})
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    assert isinstance(copied(masking, statement, b"1,ann\n"), Refuse)
+
+
+def test_a_copy_without_marked_columns_passes() -> None:
+    known = Known({"copy t to stdout (format csv)": (frozenset({NAME}),)})
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    assert copied(masking, "copy t to stdout (format csv)", b"ann\n") == [b"ann\n"]
+
+
+def test_a_copy_of_which_nothing_is_known_is_refused() -> None:
+    for origins in (None, Known({})):
+        masking = Masking(frozenset(), (rule(columns=("email",)),), origins=origins)
+        assert isinstance(copied(masking, COPY, b"1\tann\n"), Refuse)
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (b"Key (email)=(ann) already exists.", b"Key (email)=(****) already exists."),
+        (b"Failing row contains (1, ann, (x)).", b"Failing row contains (****)."),
+        (b'invalid input syntax for type integer: "ann "x" y"', b'invalid input syntax for type integer: "****"'),
+        ("syntaxe en entrée invalide : « ann »".encode(), "syntaxe en entrée invalide : «****»".encode()),
+        (b'relation "users" does not exist', b'relation "users" does not exist'),
+        (b"function lower(integer) does not exist", b"function lower(integer) does not exist"),
+    ],
+)
+def test_errors_quote_no_values_where_columns_are_marked(said: bytes, told: bytes) -> None:
+    masking = Masking(frozenset(), (rule(columns=("email",)),))
+    output = ListOutput([b"ERROR", said], Channel.ERROR)
+    masking.see(output, make_session())
+    assert output.held == [b"ERROR", told]
+
+
+class Broken(Rows):
+    """Rows that cannot be read."""
+
+    def __init__(self) -> None:
+        self.exchange = 3
+        self.columns = (Column("x", Kind.TEXT),)
+        self.count = 1
+
+    def texts(self, column: int) -> list[bytes]:
+        raise ValueError("unreadable")
+
+    def change(self, column: int, by: Change) -> tuple[int, int]:
+        raise ValueError("unreadable")
+
+
+@pytest.mark.parametrize("strictness", Strictness)
+def test_what_cannot_be_inspected_is_refused_or_marked_and_counted(strictness: Strictness) -> None:
+    session = make_session()
+    masking = Masking(frozenset(), (rule(groups=FOUND, strictness=strictness),))
+    verdict = Pipeline([masking], session).judge(Broken(), Rows)
+    assert session.metrics.not_inspected == 1
+    if strictness is Strictness.STRICT:
+        assert isinstance(verdict, Refuse)
+        assert session.notes == []
+    else:
+        assert not isinstance(verdict, Refuse)
+        assert session.notes == [Note(NOT_INSPECTED, {"why": "ValueError", "exchange": "3"})]
+
+
+def test_one_strict_rule_makes_all_strict() -> None:
+    rules = [rule(groups=FOUND, strictness=Strictness.BEST_EFFORT), rule("b", columns=("y",))]
+    assert isinstance(Pipeline([Masking(frozenset(), rules)], make_session()).judge(Broken(), Rows), Refuse)
+
+
+def test_statements_are_kept_up_to_a_bound() -> None:
+    known = Known({})
+    masking = Masking(frozenset(), (rule(columns=("x",)),), origins=known)
+    for number in range(_STATEMENTS + 5):
+        masking.see(Operation(number, "q"), make_session())
+    masking.see(Operation(1, "p", Phase.PREPARE), make_session())
+    assert len(masking._statements) == _STATEMENTS
+    assert known.heard[-1] == "p"

@@ -1,0 +1,121 @@
+"""What takes the place of values."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.domain.masking import InfoType, Strategy
+from postern.inspection.masking.strategies import _MEMO, Substitutes
+from postern.interception.events import Scalar
+
+KEY = b"k" * 32
+PARTIAL, HASH = Substitutes(Strategy.PARTIAL, b""), Substitutes(Strategy.HASH, KEY)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "shown"),
+    [
+        ("EMAIL_ADDRESS", "ann@example.com", "a***@example.com"),
+        ("CREDIT_CARD", "4111 1111 1111 1111", "************1111"),
+        ("US_SSN", "536-90-4399", "***-**-4399"),
+        ("PHONE_NUMBER", "+1 212-555-0142", "***-***-0142"),
+        ("IBAN_CODE", "DE89 3704 0044 0532 0130 00", "DE****3000"),
+        ("IP_ADDRESS", "203.0.113.77", "203.0.*.*"),
+        ("IP_ADDRESS", "2001:db8::1", "2001:db8:****"),
+        ("BADGE", "B-123456", "****3456"),
+        ("BADGE", "Bo", "B****"),
+        ("BADGE", "B", "****"),
+        ("BADGE", "Zoë", "Z****"),
+    ],
+)
+def test_partly_shown(kind: str, value: str, shown: str) -> None:
+    assert PARTIAL.found(kind, value.encode()) == shown.encode()
+
+
+@given(st.sampled_from([*InfoType, "CUSTOM"]), st.text(min_size=1, max_size=40))
+def test_never_more_than_half_is_shown(kind: str, value: str) -> None:
+    """Of the letters and digits; but for the domain of an address."""
+    shown = PARTIAL.found(kind, value.encode()).decode("utf-8", "replace")
+    if "@" in shown:
+        shown = shown.partition("@")[0]
+    kept = len(re.sub(r"[\W_]", "", shown))
+    assert kept <= max(1, len(value) // 2)
+
+
+def test_hashes_are_keyed_stable_and_of_one_shape() -> None:
+    one = HASH.found("EMAIL_ADDRESS", b"ann@example.com")
+    assert re.fullmatch(rb"h_[a-p]{32}", one)
+    assert one == Substitutes(Strategy.HASH, KEY).found("CUSTOM", b"ann@example.com")
+    assert one == HASH.change(Scalar.TEXT, b"ann@example.com")
+    assert one != Substitutes(Strategy.HASH, b"x" * 32).found("EMAIL_ADDRESS", b"ann@example.com")
+    assert one != HASH.found("EMAIL_ADDRESS", b"bob@example.com")
+    with pytest.raises(ValueError, match="needs a key"):
+        Substitutes(Strategy.HASH, b"")
+
+
+def test_a_made_up_hash_is_hashed() -> None:
+    """Attack: write a secret that looks hashed already."""
+    forged = b"h_" + b"a" * 32
+    assert HASH.change(Scalar.TEXT, forged) != forged
+    made = HASH.change(Scalar.TEXT, b"x")
+    assert made is not None
+    assert HASH.change(Scalar.TEXT, made) == made
+    other = Substitutes(Strategy.HASH, b"x" * 32)
+    assert other.change(Scalar.TEXT, made) != made
+
+
+@pytest.mark.parametrize(("scalar", "bits"), [(Scalar.SMALLINT, 15), (Scalar.INTEGER, 31), (Scalar.BIGINT, 63)])
+@given(value=st.integers(-(2**15), 2**15 - 1))
+def test_hashes_of_numbers_fit_their_type(scalar: Scalar, bits: int, value: int) -> None:
+    made = HASH.change(scalar, b"%d" % value)
+    assert made is not None
+    assert 0 <= int(made) < 2**bits
+
+
+def test_one_number_is_one_hash_however_it_is_written() -> None:
+    whole = HASH.change(Scalar.BIGINT, b"42")
+    assert HASH.change(Scalar.DECIMAL, b"42") == HASH.change(Scalar.DECIMAL, b"42.00") == whole
+    assert HASH.change(Scalar.DECIMAL, b"42.5") != whole
+
+
+_LEAVES = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=9)
+_DOCUMENTS = st.recursive(
+    _LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+)
+
+
+@given(_DOCUMENTS, st.sampled_from([Strategy.REPLACE, Strategy.PARTIAL, Strategy.HASH]))
+def test_documents_keep_their_shape(document: object, strategy: Strategy) -> None:
+    made = Substitutes(strategy, KEY).change(Scalar.JSON, json.dumps(document).encode())
+    assert made is not None
+    assert shape(json.loads(made), strategy) == shape(document, strategy)
+
+
+def shape(node: object, strategy: Strategy) -> object:
+    if isinstance(node, dict):
+        return {name: shape(value, strategy) for name, value in node.items()}
+    if isinstance(node, list):
+        return [shape(value, strategy) for value in node]
+    if isinstance(node, bool):
+        return type(None) if strategy is Strategy.HASH else bool
+    return "number" if isinstance(node, int | float) else type(node)
+
+
+def test_no_document_passes_because_it_cannot_be_read() -> None:
+    """Attack: nest a document so deep that reading it fails."""
+    for document in (b"{", b"[" * 100_000 + b"]" * 100_000, b"\xff"):
+        assert PARTIAL.change(Scalar.JSON, document) is None
+
+
+def test_what_is_remembered_has_a_bound() -> None:
+    one = Substitutes(Strategy.PARTIAL, b"")
+    for number in range(_MEMO + 10):
+        one.change(Scalar.TEXT, b"name %d" % number)
+        one.found("CUSTOM", b"name %d" % number)
+    assert len(one._memo) <= _MEMO
+    assert len(one._found) <= _MEMO

@@ -1,0 +1,105 @@
+"""Masking rules on the wire: however the stream is cut, the client is shown the same, and nothing of it twice."""
+
+from __future__ import annotations
+
+import struct
+from itertools import pairwise
+from uuid import UUID
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.links import links
+
+from postern.domain.masking import CustomType, InfoType, MaskingRule, Strategy, TypeGroup
+from postern.domain.target_schema import ColumnRef
+from postern.inspection.masking.interceptor import Masking
+from postern.inspection.masking.origins import Sources
+from postern.interception.events import Column
+from postern.protocols.base import Side
+from postern.relay.link import Send
+from postern.testing import postgres as pg
+
+NO_ID = UUID(int=0)
+MARKED = frozenset({ColumnRef("public", "users", "secret")})
+
+
+class Third:
+    """The third column of every answer is marked."""
+
+    def asked(self, statement: str) -> None:
+        return None
+
+    def of(self, statement: str, columns: tuple[Column, ...]) -> Sources | None:
+        return (frozenset(), frozenset(), MARKED)
+
+    def tags(self, column: ColumnRef) -> frozenset[str]:
+        return frozenset()
+
+
+def masking(strategy: Strategy) -> Masking:
+    rule = MaskingRule(
+        NO_ID,
+        NO_ID,
+        "pii",
+        groups=(TypeGroup("ALL", (InfoType.EMAIL_ADDRESS, InfoType.CREDIT_CARD, InfoType.PHONE_NUMBER)),),
+        custom_types=(CustomType("BADGE", "B-[0-9]{6}"),),
+        columns=("users.secret",),
+        strategy=strategy,
+    )
+    return Masking(frozenset(), (rule,), b"k" * 32, Third())
+
+
+TEXTS = st.sampled_from(
+    [
+        "ann@example.com",
+        "to ann@example.com, B-123456",
+        "4111 1111 1111 1111",
+        "nothing",
+        "",
+        "call 212-555-0142",
+        "B-1",
+    ]
+)
+NUMBERS = st.sampled_from([4111111111111111, 7, -5])
+ROWS = st.lists(st.tuples(TEXTS | st.none(), NUMBERS, TEXTS | st.none()), min_size=1, max_size=6)
+
+
+def answer(rows: list[tuple[str | None, int, str | None]]) -> bytes:
+    """What the target sends: a notice, rows with a text, a binary number and a marked column, and an error."""
+    described = pg.row_description(("note", 25, 0), ("no", 20, 1), ("x", 25, 0))
+    data = b"".join(pg.data_row(note, struct.pack("!q", no), marked) for note, no, marked in rows)
+    return (
+        pg.notice("about ann@example.com") + described + data + pg.command_complete(f"SELECT {len(rows)}") + pg.ready()
+    )
+
+
+def seen(strategy: Strategy, stream: bytes, cuts: list[int]) -> bytes:
+    link = links(masking(strategy))()
+    link.receive(Side.CLIENT, pg.query("select note, no, x from users"))
+    edges = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
+    out = b""
+    for start, end in pairwise(edges):
+        for effect in link.receive(Side.TARGET, stream[start:end]):
+            if isinstance(effect, Send) and effect.side is Side.CLIENT:
+                out += effect.data
+    return out
+
+
+@given(ROWS, st.sampled_from(Strategy), st.lists(st.integers(0, 4000), max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_splitting_the_stream_changes_nothing(
+    rows: list[tuple[str | None, int, str | None]], strategy: Strategy, cuts: list[int]
+) -> None:
+    stream = answer(rows)
+    whole = seen(strategy, stream, [])
+    assert seen(strategy, stream, cuts) == whole
+    assert [tag for tag, _ in pg.split(whole)] == [tag for tag, _ in pg.split(stream)]
+    for secret in (b"ann@example.com", b"4111 1111", b"555-01", b"B-123456", struct.pack("!q", 4111111111111111)):
+        assert secret not in whole
+
+
+@given(ROWS, st.sampled_from(Strategy))
+@settings(max_examples=60, deadline=None)
+def test_masked_twice_is_masked_once(rows: list[tuple[str | None, int, str | None]], strategy: Strategy) -> None:
+    once = seen(strategy, answer(rows), [])
+    assert seen(strategy, once, []) == once

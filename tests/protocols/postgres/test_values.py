@@ -1,0 +1,184 @@
+"""Changing values of any type: the number of rows and columns stays, and what comes out can be read again."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.domain.masking import Strategy
+from postern.inspection.masking.strategies import Substitutes
+from postern.interception.events import Scalar
+from postern.protocols.postgres.messages import Field
+from postern.protocols.postgres.rows import DataRows, Layout, cut
+from postern.protocols.postgres.scalars import SCALARS, scalar_codec
+from postern.protocols.postgres.types import ARRAYS
+from postern.protocols.postgres.values import changed
+from postern.testing import postgres as pg
+
+TEXT, BINARY = 0, 1
+UNKNOWN = 70_000
+OIDS = sorted({*SCALARS, *ARRAYS, 18, 829, 2249, UNKNOWN})
+KEY = b"k" * 32
+
+
+def substitutes(strategy: Strategy) -> Substitutes:
+    return Substitutes(strategy, KEY)
+
+
+def described(*fields: tuple[int, int]) -> Layout:
+    return Layout(tuple(Field(f"c{place}", oid, form) for place, (oid, form) in enumerate(fields)))
+
+
+def cells_of(rows: DataRows, width: int) -> list[list[bytes | None]]:
+    columns = cut(rows.encode(), width, [True] * width)
+    return [column for column in columns if column is not None]
+
+
+CELLS = st.one_of(
+    st.none(),
+    st.binary(max_size=24),
+    st.text(max_size=12).map(str.encode),
+    st.integers(-(2**63), 2**63 - 1).map(lambda number: b"%d" % number),
+    st.integers(-(2**63), 2**63 - 1).map(lambda number: struct.pack("!q", number)),
+    st.sampled_from([b"{1,2,NULL}", b'{"a b",c}', b"[0:1]={x,y}", b"1987-06-05", b"13:14:15", b"t", b"\\x00ff", b"{}"]),
+)
+
+
+@given(
+    st.lists(st.tuples(CELLS, CELLS), min_size=1, max_size=5),
+    st.sampled_from(OIDS),
+    st.sampled_from([TEXT, BINARY]),
+    st.sampled_from(Strategy),
+)
+def test_rows_and_columns_stay_as_many_whatever_is_in_them(
+    rows: list[tuple[bytes | None, bytes | None]], oid: int, form: int, strategy: Strategy
+) -> None:
+    block = b"".join(pg.data_row(*row) for row in rows)
+    event = DataRows(1, described((oid, form), (25, TEXT)), block, len(rows))
+    count, size = event.change(0, substitutes(strategy).change)
+    first, second = cells_of(event, 2)
+    assert len(first) == len(second) == len(rows)
+    assert second == [row[1] for row in rows]
+    assert [cell is None for cell, row in zip(first, rows, strict=True) if row[0] is None] == [True] * sum(
+        row[0] is None for row in rows
+    )
+    assert count == sum(cell != row[0] for cell, row in zip(first, rows, strict=True))
+    assert size == sum(len(row[0] or b"") for cell, row in zip(first, rows, strict=True) if cell != row[0])
+
+
+@given(st.sampled_from(OIDS), st.sampled_from([TEXT, BINARY]), CELLS.filter(bool), st.sampled_from(Strategy))
+def test_what_comes_out_is_read_as_its_type(oid: int, form: int, cell: bytes, strategy: Strategy) -> None:
+    made = changed(oid, form, cell, substitutes(strategy).change)
+    codec = scalar_codec(oid, form)
+    if made is None or codec is None or made == cell:
+        return
+    codec.read(made)
+
+
+@given(
+    st.sampled_from(OIDS),
+    st.sampled_from([TEXT, BINARY]),
+    CELLS.filter(bool),
+    st.sampled_from([Strategy.REPLACE, Strategy.PARTIAL, Strategy.NULL]),
+)
+def test_masked_twice_is_masked_once(oid: int, form: int, cell: bytes, strategy: Strategy) -> None:
+    change = substitutes(strategy).change
+    once = changed(oid, form, cell, change)
+    if once is not None:
+        assert changed(oid, form, once, change) == once
+
+
+@given(st.sampled_from([25, 1043, 1009, 869]), st.sampled_from([TEXT, BINARY]), CELLS.filter(bool))
+def test_hashed_texts_are_not_hashed_twice(oid: int, form: int, cell: bytes) -> None:
+    change = substitutes(Strategy.HASH).change
+    once = changed(oid, form, cell, change)
+    if once is not None:
+        assert changed(oid, form, once, change) == once
+
+
+def test_what_nobody_changes_stays_byte_for_byte() -> None:
+    def stays(_scalar: Scalar, value: bytes) -> bytes:
+        return value
+
+    for oid, form, cell in (
+        (1114, TEXT, b"infinity"),
+        (1082, TEXT, b"0044-03-15 BC"),
+        (701, TEXT, b"1e+20"),
+        (1007, TEXT, b"[0:1]={1,NULL}"),
+        (UNKNOWN, BINARY, b"happy"),
+        (2950, TEXT, b"123E4567-E89B-42D3-A456-426614174ABC"),
+        (1007, BINARY, struct.pack("!iiIiii", 1, 0, 23, 1, 1, 9)),  # shorter than it says
+    ):
+        assert changed(oid, form, cell, stays) == cell
+
+
+@pytest.mark.parametrize(
+    ("oid", "cell"),
+    [
+        (1114, b"infinity"),
+        (1082, b"0044-03-15 BC"),
+        (1082, b"05/06/1987"),
+        (1184, b"1987-06-05 13:14:15 CEST"),
+        (1700, b"NaN"),
+        (17, b"dead\\000"),
+        (UNKNOWN, b"happy"),
+        (2249, b"(Ada,42)"),
+        (829, b"08:00:2b:01:02:03"),
+        (23, b"not a number"),
+    ],
+)
+@pytest.mark.parametrize("strategy", [Strategy.PARTIAL, Strategy.HASH])
+def test_what_is_strange_becomes_null(oid: int, cell: bytes, strategy: Strategy) -> None:
+    """Attack: write a value in a way that masking does not know."""
+    assert changed(oid, TEXT, cell, substitutes(strategy).change) is None
+
+
+def test_a_null_element_is_told_in_the_head_of_its_array() -> None:
+    def gone(_scalar: Scalar, _value: bytes) -> None:
+        return None
+
+    array = struct.pack("!iiIii", 1, 0, 25, 2, 1) + struct.pack("!i", 1) + b"a" + struct.pack("!i", 1) + b"b"
+    made = changed(1009, BINARY, array, gone)
+    assert made == struct.pack("!iiIii", 1, 1, 25, 2, 1) + b"\xff" * 8
+
+
+@pytest.mark.parametrize(
+    ("oid", "text", "binary"),
+    [
+        (23, b"83412", struct.pack("!i", 83412)),
+        (700, b"0.1", struct.pack("!f", 0.1)),
+        (701, b"1e+20", struct.pack("!d", 1e20)),
+        (1082, b"2000-01-03", struct.pack("!i", 2)),
+        (1083, b"00:00:00.5", struct.pack("!q", 500_000)),
+        (1114, b"2000-01-01 00:00:01.5", struct.pack("!q", 1_500_000)),
+        (1184, b"2000-01-01 02:00:01+02", struct.pack("!q", 1_000_000)),
+        (1184, b"1999-12-31 18:30:01-05:30", struct.pack("!q", 1_000_000)),
+        (2950, b"123e4567-e89b-42d3-a456-426614174abc", bytes.fromhex("123e4567e89b42d3a456426614174abc")),
+        (17, b"\\xdead", b"\xde\xad"),
+        (869, b"10.0.0.1/8", b"\x02\x08\x00\x04\x0a\x00\x00\x01"),
+        (650, b"10.0.0.0/8", b"\x02\x08\x01\x04\x0a\x00\x00\x00"),
+        (3802, b'{"a": 1}', b'\x01{"a": 1}'),
+    ],
+)
+@pytest.mark.parametrize("strategy", [Strategy.PARTIAL, Strategy.HASH, Strategy.REPLACE])
+def test_both_formats_become_the_same_value(oid: int, text: bytes, binary: bytes, strategy: Strategy) -> None:
+    """Else the format that a client asks for would break its joins."""
+    seen: list[bytes | None] = []
+
+    def told(by: Callable[[Scalar, bytes], bytes | None]) -> Callable[[Scalar, bytes], bytes | None]:
+        def change(scalar: Scalar, value: bytes) -> bytes | None:
+            seen.append(value)
+            new = by(scalar, value)
+            seen.append(new)
+            return new
+
+        return change
+
+    by = told(substitutes(strategy).change)
+    assert changed(oid, TEXT, text, by) is not None
+    assert changed(oid, BINARY, binary, by) is not None
+    assert seen[:2] == seen[2:]
