@@ -1,0 +1,61 @@
+"""What the kinds of this folder are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from postern.inspection.masking.detector import (
+    NOT_BEFORE_WORD,
+    Form,
+    Span,
+    found_form,
+    spans_valid,
+    starts_with,
+)
+
+MASK = b"****"
+
+_PUNCTUATION = b" .-/"
+_NUMBER_ENDS = NOT_BEFORE_WORD + rb"(?![./-][0-9A-Za-z])"
+_FIRST = re.compile(rb"\[[^]]*\]|\\d|[0-9A-Z]")
+
+
+def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | None = None) -> Form:
+    """A number, or letters and digits, that stands alone: no part of a longer chain such as a version or a UUID.
+
+    `shape` is an expression without groups that capture or look around; its first piece is a digit or a class of
+    one character. `check` sees the value without blanks, points, hyphens and slashes, letters in upper case.
+    """
+    first = _FIRST.match(shape)
+    if first is None:
+        raise ValueError(f"{shape!r} does not begin with one character")
+    head, rest = first.group(), shape[first.end() :]
+    alone = rb"(?<![0-9A-Za-z][./-]" + head + rb")"
+    pattern = re.compile(starts_with(head) + alone + rest + _NUMBER_ENDS)
+
+    def judge(candidate: bytes) -> tuple[int, bytes] | None:
+        if check is not None and not check(candidate.translate(None, _PUNCTUATION).upper()):
+            return None
+        return len(candidate), MASK
+
+    return found_form(_edged(shape), spans_valid(pattern, judge), score, MASK)
+
+
+def _edged(shape: bytes) -> bytes:
+    """For RE2: what `_` or an escaped control character touches counts, as it does in the close look."""
+    return rb"(?:\b|\\[bfnrtv])(?:" + shape + rb")\b"
+
+
+def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: int | None = None) -> Form:
+    """What its own beginning makes known. Where the pattern has a group, that is the value, if `group` does not say 0.
+
+    `pattern` must not look twice at what it has passed: it is searched for from everywhere.
+    """
+    compiled = re.compile(pattern)
+    value = min(1, compiled.groups) if group is None else group
+
+    def find(text: bytes) -> list[Span]:
+        return [found.span(value) for found in compiled.finditer(text)]
+
+    return found_form(candidate, find, score, MASK)
