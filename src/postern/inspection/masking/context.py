@@ -7,6 +7,7 @@ mask put there is one as well as the digits before, so that masking twice is mas
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 
 # How far before a value, in bytes, a word may stand.
@@ -15,6 +16,7 @@ BOOST = 0.4
 DOUBT = 0.3
 
 _ENDS = re.compile(rb"[0-9*\x00\n\t]")
+_CELL_ENDS = re.compile(rb"[\x00\n\t]")
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LONG_ENOUGH = 5  # letters of a word that tells even where it is glued to others (`passportno`)
 
@@ -44,6 +46,17 @@ class Words:
         """Whether one of them stands before what begins at `start`."""
         before = text[max(0, start - REACH) : start]
         return self._near.search(_behind_last_end(before)) is not None
+
+    def find_near(self, text: bytes, find: Callable[[bytes], list[tuple[int, int]]]) -> list[tuple[int, int]]:
+        """What `find` finds in the cells and lines, from the first word that speaks on, in which one speaks."""
+        found: list[tuple[int, int]] = []
+        at = 0
+        while word := self._near.search(text, at):
+            end = _CELL_ENDS.search(text, word.end())
+            at = end.start() if end is not None else len(text)
+            start = word.start()
+            found += [(start + first, start + last) for first, last in find(text[start:at])]
+        return found
 
     def name(self, tokens: tuple[str, ...]) -> bool:
         """Whether a column's name of these tokens holds one of them."""

@@ -7,8 +7,11 @@ from collections.abc import Callable
 
 from postern.inspection.masking.detector import (
     NOT_BEFORE_WORD,
+    Find,
     Form,
+    Judge,
     Span,
+    compile_re2,
     found_form,
     spans_valid,
     starts_with,
@@ -16,6 +19,8 @@ from postern.inspection.masking.detector import (
 
 MASK = b"****"
 
+_SAMPLE = 2048
+_DENSE = 128  # bytes for each candidate
 _PUNCTUATION = b" .-/"
 _NUMBER_ENDS = NOT_BEFORE_WORD + rb"(?![./-][0-9A-Za-z])"
 _FIRST = re.compile(rb"\[[^]]*\]|\\d|[0-9A-Z]")
@@ -39,7 +44,33 @@ def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | Non
             return None
         return len(candidate), MASK
 
-    return found_form(_edged(shape), spans_valid(pattern, judge), score, MASK)
+    candidate = _edged(shape)
+    return found_form(candidate, _quick_or_dense(candidate, pattern, spans_valid(pattern, judge), judge), score, MASK)
+
+
+def _quick_or_dense(candidate: bytes, pattern: re.Pattern[bytes], dense: Find, judge: Judge) -> Find:
+    """The same finds by two ways: RE2 leaps over what is no candidate, but takes longer for each that is one."""
+    leap = compile_re2(candidate)
+
+    def find(text: bytes) -> list[Span]:
+        sample = text[:_SAMPLE]
+        if len(sample) < _SAMPLE or len(leap.findall(sample)) > _SAMPLE // _DENSE:
+            return dense(text)
+        spans: list[Span] = []
+        at = 0
+        while like := leap.search(text, at):
+            start = like.start()
+            if text[start : start + 1] == b"\\":
+                start += 2
+            close = pattern.match(text, start)
+            verdict = judge(close.group()) if close is not None else None
+            at = start + 1
+            if verdict is not None:
+                at = start + verdict[0]
+                spans.append((start, at))
+        return spans
+
+    return find
 
 
 def _edged(shape: bytes) -> bytes:

@@ -57,7 +57,8 @@ URL = Detector(
 )
 STORAGE_SIGNED_URL = Detector(
     InfoType.STORAGE_SIGNED_URL,
-    (found_form(rb"(?i:[?&](?:X-Amz-Signature|X-Goog-Signature|sig|Signature)=)", _find_signed, 0.95, MASK),),
+    (found_form(rb"(?i:[?&](?:X-Amz-Signature|X-Goog-Signature|sig|Signature)=)", _find_signed, 1.0, MASK),),
+    words="link, url, download",
 )
 HTTP_COOKIE = Detector(
     InfoType.HTTP_COOKIE,
