@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from postern.inspection.masking.detector import compile_re2
+
 # How far before a value, in bytes, a word may stand.
 REACH = 64
 BOOST = 0.4
@@ -31,7 +33,7 @@ _OTHER_THINGS = frozenset(_NAMES.split())
 class Words:
     """The words that speak for one kind; each in lower case, a blank for anything that is no letter."""
 
-    __slots__ = ("_glued", "_near", "_phrases", "candidate")
+    __slots__ = ("_glued", "_leap", "_near", "_phrases", "candidate")
 
     def __init__(self, words: str) -> None:
         phrases = [" ".join(one.split()) for one in words.split(",")]
@@ -40,7 +42,9 @@ class Words:
         self._glued = tuple(one.replace(" ", "") for one in phrases if len(one.replace(" ", "")) >= _LONG_ENOUGH)
         either = "|".join(sorted(spelled, key=len, reverse=True))
         self._near = re.compile(rf"(?<![A-Za-z])(?:{either})(?![A-Za-z])".encode(), re.IGNORECASE)
-        self.candidate = rf"(?i:{either})".encode()  # an RE2 expression found in every text that holds one of them
+        # An RE2 expression found in every text that holds one of them.
+        self.candidate = rf"(?:^|[^A-Za-z])(?i:{either})(?:[^A-Za-z]|$)".encode()
+        self._leap = compile_re2(self.candidate)
 
     def speak_for(self, text: bytes, start: int) -> bool:
         """Whether one of them stands before what begins at `start`."""
@@ -51,8 +55,8 @@ class Words:
         """What `find` finds in the cells and lines, from the first word that speaks on, in which one speaks."""
         found: list[tuple[int, int]] = []
         at = 0
-        while word := self._near.search(text, at):
-            end = _CELL_ENDS.search(text, word.end())
+        while word := self._leap.search(text, at):
+            end = _CELL_ENDS.search(text, word.start() + 2)
             at = end.start() if end is not None else len(text)
             start = word.start()
             found += [(start + first, start + last) for first, last in find(text[start:at])]

@@ -8,9 +8,9 @@ import re
 from postern.domain.masking import InfoType
 from postern.inspection.masking.card import has_check_digit
 from postern.inspection.masking.checksums import all_same, weighted
-from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, Detector, found_form, spans_valid
+from postern.inspection.masking.detector import BEHIND_EDGE, NOT_BEFORE_WORD, Detector, found_form, starts_with
 from postern.inspection.masking.kinds.countries import COUNTRIES
-from postern.inspection.masking.kinds.making import MASK, number_form, token_form
+from postern.inspection.masking.kinds.making import MASK, leaping, number_form, token_form
 
 _BASE58 = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _BASE58_VALUES = {code: value for value, code in enumerate(_BASE58)}
@@ -80,6 +80,9 @@ def is_bank_code(code: bytes) -> bool:
     return code[4:6] in COUNTRIES
 
 
+_BASE58_LIKE = rb"(?:\b|\\[bfnrtv])[13][1-9A-HJ-NP-Za-km-z]{25,34}\b"
+_BECH32_LIKE = rb"(?i:bc1[02-9ac-hj-np-z]{11})"
+
 CREDIT_CARD_TRACK = Detector(
     InfoType.CREDIT_CARD_TRACK,
     (
@@ -109,15 +112,17 @@ CRYPTO = Detector(
     InfoType.CRYPTO,
     (
         found_form(
-            rb"\b[13][1-9A-HJ-NP-Za-km-z]{25,34}\b",
-            spans_valid(
-                re.compile(BEHIND_EDGE + rb"[13][1-9A-HJ-NP-Za-km-z]{25,34}" + NOT_BEFORE_WORD), _judge_base58
+            _BASE58_LIKE,
+            leaping(
+                _BASE58_LIKE,
+                re.compile(starts_with(rb"[13]") + rb"[1-9A-HJ-NP-Za-km-z]{25,34}" + NOT_BEFORE_WORD), _judge_base58
             ),
             0.95, MASK,
         ),
         found_form(
-            rb"(?i:bc1[02-9ac-hj-np-z]{11})",
-            spans_valid(
+            _BECH32_LIKE,
+            leaping(
+                _BECH32_LIKE,
                 re.compile(
                     BEHIND_EDGE + rb"(?:bc1[02-9ac-hj-np-z]{11,87}|BC1[02-9AC-HJ-NP-Z]{11,87})" + NOT_BEFORE_WORD
                 ),

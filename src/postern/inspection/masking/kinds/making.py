@@ -45,12 +45,17 @@ def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | Non
         return len(candidate), MASK
 
     candidate = _edged(shape)
-    return found_form(candidate, _quick_or_dense(candidate, pattern, spans_valid(pattern, judge), judge), score, MASK)
+    return found_form(candidate, leaping(candidate, pattern, judge), score, MASK)
 
 
-def _quick_or_dense(candidate: bytes, pattern: re.Pattern[bytes], dense: Find, judge: Judge) -> Find:
-    """The same finds by two ways: RE2 leaps over what is no candidate, but takes longer for each that is one."""
+def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
+    """`spans_valid`, by two ways: RE2 leaps over what is no candidate, but takes longer for each that is one.
+
+    Where the pattern matches, the candidate does, perhaps behind an escaped control character or earlier; it must not
+    match more than a few hundred bytes.
+    """
     leap = compile_re2(candidate)
+    dense = spans_valid(pattern, judge)
 
     def find(text: bytes) -> list[Span]:
         sample = text[:_SAMPLE]
@@ -81,12 +86,25 @@ def _edged(shape: bytes) -> bytes:
 def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: int | None = None) -> Form:
     """What its own beginning makes known. Where the pattern has a group, that is the value, if `group` does not say 0.
 
-    `pattern` must not look twice at what it has passed: it is searched for from everywhere.
+    `pattern` matches only where `candidate` does, which must match a few hundred bytes at most, and `pattern` must
+    not pass twice over what it has passed: both are tried from everywhere.
     """
     compiled = re.compile(pattern)
     value = min(1, compiled.groups) if group is None else group
+    leap = compile_re2(candidate)
 
     def find(text: bytes) -> list[Span]:
-        return [found.span(value) for found in compiled.finditer(text)]
+        if len(text) < _SAMPLE:
+            return [found.span(value) for found in compiled.finditer(text)]
+        spans: list[Span] = []
+        at = 0
+        while like := leap.search(text, at):
+            start = like.start()
+            found = compiled.match(text, start)
+            at = start + 1
+            if found is not None:
+                at = max(at, found.end())
+                spans.append(found.span(value))
+        return spans
 
     return found_form(candidate, find, score, MASK)

@@ -40,7 +40,7 @@ JSON_WEB_TOKEN = Detector(
     InfoType.JSON_WEB_TOKEN,
     (
         token_form(
-            rb"eyJ[" + _RUN + rb"]+\.eyJ",
+            rb"eyJ[" + _RUN + rb"]{7}",
             _OUTSIDE + rb"eyJ[" + _RUN + rb"]{4,}+\.eyJ[" + _RUN + rb"]{4,}+(?:\.[" + _RUN + rb"]*+){1,3}+",
         ),
     ),
@@ -49,7 +49,7 @@ URL_PASSWORD = Detector(
     InfoType.URL_PASSWORD,
     (
         token_form(
-            rb"://[^\s/?#:@\x00]*:[^\s/?#\x00]+@",
+            rb"://[^\s/?#:@\x00]{0,128}:[^\s/?#\x00]",
             rb"://[^\s/?#:@\"'<>\x00]{0,128}:(?!\*{4}@)([^\s/?#\"'<>\x00]{1,256})@",
         ),
     ),

@@ -64,8 +64,8 @@ HTTP_COOKIE = Detector(
     InfoType.HTTP_COOKIE,
     (
         token_form(
-            rb"(?i:cookie: ?[^\s=;,\"\\]+=)",
-            rb"(?i:(?<![0-9A-Za-z_])(?:set-)?cookie): ?([^\s=;,\"\\*\x00]{1,128}=[^\r\n\t\"\\\x00]*+)",
+            rb"(?i:cookie: ?[^\s=;,\"\\*\x00])",
+            rb"(?i:(?<![0-9A-Za-z_])cookie): ?([^\s=;,\"\\*\x00]{1,128}=[^\r\n\t\"\\\x00]*+)",
         ),
     ),
 )
