@@ -41,7 +41,8 @@ def is_rut(rut: bytes) -> bool:
 
 
 def is_cuit(digits: bytes) -> bool:
-    return weighted(digits, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2, 1)) % 11 == 0 and not all_same(digits)
+    check = 11 - weighted(digits, (5, 4, 3, 2, 7, 6, 5, 4, 3, 2)) % 11
+    return b"012345678990"[check] == digits[10] and not all_same(digits)
 
 
 def is_dea_number(number: bytes) -> bool:

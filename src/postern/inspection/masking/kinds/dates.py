@@ -25,7 +25,7 @@ DATE_TIME = Detector(
         ),
         token_form(
             rb"[0-3]?\d[./-][0-3]?\d[./-](?:19|20)?\d\d",
-            _BEFORE + rb"[0-3]?\d([./-])[0-3]?\d\1(?:19|20)?\d\d" + _TIME + _AFTER, 0.6, group=0,
+            _BEFORE + _DAY + rb"([./-])" + _DAY + rb"\1(?:19|20)?\d\d" + _TIME + _AFTER, 0.6, group=0,
         ),
         token_form(
             rb"[A-Z][a-z]{2,8}\.? [0-3]?\d(?:st|nd|rd|th)?,? (?:19|20)\d\d"
