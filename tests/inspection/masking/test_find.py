@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
-from postern.domain.masking import CustomType, InfoType
+import time
+
+import pytest
+from bench.labelled.maker import Maker
+from bench.labelled.values import MAKERS
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.examples import examples
+
+from postern.domain.masking import MODEL_TYPES, CustomType, InfoType
+from postern.errors import Unavailable
 from postern.inspection.masking.detector import Found
 from postern.inspection.masking.detectors import detectors_for
+from postern.inspection.masking.texts import Hits, mask_text, mask_texts
+
+from .values import SOUP
 
 EMAIL = frozenset({InfoType.EMAIL_ADDRESS})
 
@@ -65,3 +78,130 @@ def test_bytes_that_are_no_text_shift_no_place() -> None:
     detectors = detectors_for(frozenset(), (CustomType("NAME", words=("müller",)),))
     text = b"\xff\xfe " + "müller".encode() + b" \xe4"
     assert [text[one.start : one.end].decode() for one in detectors.find(text)] == ["müller"]
+
+
+def test_a_word_speaks_for_the_values_of_a_list_and_no_further() -> None:
+    detectors = detectors_for(frozenset({"US_PASSPORT"}))
+    text = b"passports: 123456780, 987654321; order 555555550"
+    assert [text[one.start : one.end] for one in detectors.find(text)] == [b"123456780", b"987654321"]
+    assert detectors.find(b"passport\x00123456780") == []
+
+
+def test_a_name_of_another_thing_lowers_what_shape_and_check_digit_leave_in_doubt() -> None:
+    types = frozenset({"MEDICAL_LICENSE", "CREDIT_CARD"})
+    assert len(detectors_for(types).find(b"AB1234563")) == 1
+    assert detectors_for(types, column="order_id").find(b"AB1234563") == []
+    # Whoever writes a statement chooses names: what is sure stays found.
+    assert len(detectors_for(types, column="order_id").find(b"4111111111111111")) == 1
+
+
+def test_weak_values_are_masked_where_the_name_tells_them() -> None:
+    types = frozenset({"US_PASSPORT"})
+    cells = [b"123456780", b"C12345678", b"none"]
+    hits = Hits()
+    assert mask_texts(detectors_for(types), cells, hits) is None
+    assert mask_texts(detectors_for(types, column="passport_no"), cells, hits) == [b"****", b"****", b"none"]
+    assert hits.counts == {"US_PASSPORT": 2}
+    assert mask_texts(detectors_for(types), [b"passport 123456780"], hits) == [b"passport ****"]
+
+
+def test_kinds_of_language_models_are_refused_without_one() -> None:
+    with pytest.raises(Unavailable, match="PERSON needs a language model"):
+        detectors_for(frozenset({"PERSON"}))
+
+
+class Names:
+    """A language model that knows one name."""
+
+    types = frozenset({"PERSON"})
+
+    def find(self, text: str, types: frozenset[str]) -> list[Found]:
+        at = text.find("Zoë")
+        return [Found("PERSON", at, at + 3, 0.85)] if at >= 0 and "PERSON" in types else []
+
+
+def test_a_language_models_finds_are_bytes_of_each_cell() -> None:
+    detectors = detectors_for(frozenset({"PERSON", "EMAIL_ADDRESS"}), language=Names())
+    text = "é Zoë met a@b.co\x00ask Zoë".encode()
+    found = [(one.type, text[one.start : one.end].decode()) for one in detectors.find(text)]
+    assert found == [("PERSON", "Zoë"), ("EMAIL_ADDRESS", "a@b.co"), ("PERSON", "Zoë")]
+
+
+def test_names_of_columns_cost_no_new_search_each() -> None:
+    """An answer names its columns as its statement says: a thousand names must not compile a thousand searches."""
+    types = frozenset({"US_SSN", "US_PASSPORT"})
+    first = detectors_for(types, column="alias0")
+    assert all(detectors_for(types, column=f"alias{number}") is first for number in range(1000))
+
+
+MAKER = Maker(1)
+VALUES = st.sampled_from([MAKERS[kind](MAKER) for kind in sorted(MAKERS) for _ in range(12)])
+WORDS = st.sampled_from(
+    ["passport ", "ssn: ", "card no", "NHS ", " ", ", ", "routing ", "cookie: a=", "x", "\n", "****"]
+)
+TEXTS = st.lists(VALUES | WORDS | SOUP, max_size=6).map("".join).map(str.encode) | st.binary(max_size=80)
+COLUMNS = st.sampled_from(["", "ssn", "passport_no", "order_id", "account_number", "id_number"])
+EVERY = frozenset(InfoType) - MODEL_TYPES
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=6), COLUMNS)
+def test_texts_joined_give_the_finds_of_each(texts: list[bytes], column: str) -> None:
+    detectors = detectors_for(EVERY, column=column)
+    cells = [cell for text in texts for cell in text.split(b"\x00")]
+    apart, at = [], 0
+    for cell in cells:
+        apart += [Found(one.type, at + one.start, at + one.end, one.score) for one in detectors.find(cell)]
+        at += len(cell) + 1
+    assert detectors.find(b"\x00".join(cells)) == apart
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(TEXTS, COLUMNS, st.sampled_from([0.2, 0.5, 0.9]))
+def test_finds_lie_in_the_text_in_order_and_apart(text: bytes, column: str, threshold: float) -> None:
+    end = 0
+    for one in detectors_for(EVERY, threshold=threshold, column=column).find(text):
+        assert end <= one.start < one.end <= len(text)
+        assert threshold <= one.score <= 1
+        assert b"\x00" not in text[one.start : one.end]
+        end = one.end
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(TEXTS, COLUMNS)
+def test_masking_all_kinds_twice_is_masking_once(text: bytes, column: str) -> None:
+    detectors = detectors_for(EVERY, column=column)
+    once = mask_text(detectors, text, Hits()) or text
+    assert mask_text(detectors, once, Hits()) in (None, once)
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(st.lists(TEXTS.map(lambda text: text.replace(b"\x00", b"")), max_size=6), COLUMNS)
+def test_all_kinds_are_masked_the_same_together_and_alone(texts: list[bytes], column: str) -> None:
+    detectors = detectors_for(EVERY, column=column)
+    each = [mask_text(detectors, text, Hits()) or text for text in texts]
+    assert (mask_texts(detectors, texts, Hits()) or texts) == each
+
+
+HOSTILE = [
+    b"eyJaaaaaaa-", b"eyJaaaaaaa.", b"://a:", b"://a:b", b"http://", b"cookie: a=", b"bearer aaaaaaaaaaaaaaaaaaaaaaaa-",
+    b"-----BEGIN PRIVATE KEY-----", b"-----BEGIN RSA PRIVATE KEY----- a", b"passport ", b"passport 1", b"ssn,", b"AB",
+    b"12 345 678 901 ", b"123 456 789 ", b"1.1.1.1-", b"%B4111111111111^", b";4111111111111=1111111",
+    b"bc1qqqqqqqqqqqq",
+    b"1111111111111111111111111A", b"00:00:", b"2024-01-01 ", b"xoxb-1111111111", b"AKIA2222222222222222", b"ghp_",
+    b"0x", b"Jan 1 2020 ", b"1/1/", b"authorization: a a", b"sig=1&sig=2?", b"756.", b"A9",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("piece", HOSTILE)
+def test_a_hostile_text_twice_as_long_takes_about_twice_as_long(piece: bytes) -> None:
+    detectors = detectors_for(EVERY)
+
+    def seconds(length: int) -> float:
+        text = piece * (length // len(piece)) + b" a@example.com"
+        start = time.process_time()
+        assert detectors.find(text)
+        return time.process_time() - start
+
+    seconds(20_000)
+    assert seconds(240_000) < 10 * seconds(60_000) + 0.5  # four times, were it exact; sixteen, were it quadratic

@@ -7,7 +7,10 @@ mask put there is one as well as the digits before, so that masking twice is mas
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
+
+from postern.inspection.masking.detector import compile_re2
 
 # How far before a value, in bytes, a word may stand.
 REACH = 64
@@ -15,6 +18,7 @@ BOOST = 0.4
 DOUBT = 0.3
 
 _ENDS = re.compile(rb"[0-9*\x00\n\t]")
+_CELL_ENDS = re.compile(rb"[\x00\n\t]")
 _TOKENS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _LONG_ENOUGH = 5  # letters of a word that tells even where it is glued to others (`passportno`)
 
@@ -29,7 +33,7 @@ _OTHER_THINGS = frozenset(_NAMES.split())
 class Words:
     """The words that speak for one kind; each in lower case, a blank for anything that is no letter."""
 
-    __slots__ = ("_glued", "_near", "_phrases", "candidate")
+    __slots__ = ("_glued", "_leap", "_near", "_phrases", "candidate")
 
     def __init__(self, words: str) -> None:
         phrases = [" ".join(one.split()) for one in words.split(",")]
@@ -38,12 +42,25 @@ class Words:
         self._glued = tuple(one.replace(" ", "") for one in phrases if len(one.replace(" ", "")) >= _LONG_ENOUGH)
         either = "|".join(sorted(spelled, key=len, reverse=True))
         self._near = re.compile(rf"(?<![A-Za-z])(?:{either})(?![A-Za-z])".encode(), re.IGNORECASE)
-        self.candidate = rf"(?i:{either})".encode()  # an RE2 expression found in every text that holds one of them
+        # An RE2 expression found in every text that holds one of them.
+        self.candidate = rf"(?:^|[^A-Za-z])(?i:{either})(?:[^A-Za-z]|$)".encode()
+        self._leap = compile_re2(self.candidate)
 
     def speak_for(self, text: bytes, start: int) -> bool:
         """Whether one of them stands before what begins at `start`."""
         before = text[max(0, start - REACH) : start]
         return self._near.search(_behind_last_end(before)) is not None
+
+    def find_near(self, text: bytes, find: Callable[[bytes], list[tuple[int, int]]]) -> list[tuple[int, int]]:
+        """What `find` finds in the cells and lines, from the first word that speaks on, in which one speaks."""
+        found: list[tuple[int, int]] = []
+        at = 0
+        while word := self._leap.search(text, at):
+            end = _CELL_ENDS.search(text, word.start() + 2)
+            at = end.start() if end is not None else len(text)
+            start = word.start()
+            found += [(start + first, start + last) for first, last in find(text[start:at])]
+        return found
 
     def name(self, tokens: tuple[str, ...]) -> bool:
         """Whether a column's name of these tokens holds one of them."""

@@ -17,6 +17,8 @@ from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.context import BOOST, DOUBT, Words, names_another_thing, tokens_of
 from postern.inspection.masking.custom import custom_form
 from postern.inspection.masking.detector import (
+    FEW_MEMORY,
+    MANY_MEMORY,
     Form,
     Found,
     Masked,
@@ -32,6 +34,7 @@ THRESHOLD = 0.5
 # Scores from here on speak for themselves: a column's name does not lower them, since whoever writes a statement
 # chooses the names in its answer.
 FIRM = 0.6
+_FEW = 12  # candidates
 _SEPARATORS = b",;/| &"
 
 
@@ -80,7 +83,8 @@ class Catalogue:
             for kind, form in model_forms(language, types & MODEL_TYPES, threshold):
                 self._add(kind, form, None)
         candidates = [self._candidate(one) for one in self.looked] or [rb"[^\x00-\xff]"]
-        self.may_hold = compile_linear(b"|".join(sorted(set(candidates))))
+        either = sorted(set(candidates))
+        self.may_hold = compile_linear(b"|".join(either), MANY_MEMORY if len(either) > _FEW else FEW_MEMORY)
         self.which = compile_set(candidates)
         # A text that is one value from end to end is replaced as such only where no other kind could be in its way.
         sure = {one.kind for one in self.looked if one.alone >= threshold}
@@ -185,7 +189,11 @@ class Detectors:
         threshold = self._catalogue.threshold
         told_by_name = one.kind in self._told
         behind = -1  # where the last value that a word spoke for ends: `SSNs 1…, 2…`
-        for start, end in one.form.find(text):
+        if told_by_name or one.words is None or one.alone >= threshold:
+            values = one.form.find(text)
+        else:
+            values = one.words.find_near(text, one.form.find)
+        for start, end in values:
             told = told_by_name
             if not told and one.words is not None and one.alone < 1:
                 told = one.words.speak_for(text, start) or (behind >= 0 and _in_a_list(text[behind:start]))
@@ -245,7 +253,7 @@ def compile_candidate(candidate: bytes) -> Searcher:
     return compile_linear(candidate)
 
 
-@lru_cache(maxsize=32)
+@lru_cache(maxsize=16)
 def _catalogue_for(
     types: frozenset[str], custom: tuple[CustomType, ...], threshold: float, language: LanguageModel | None
 ) -> Catalogue:

@@ -1,0 +1,61 @@
+"""Check digits of numbers that states and banks give out. Each takes digits (or letters) only, as bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_ZERO = ord("0")
+_VERHOEFF_PRODUCT = (
+    "0123456789", "1234067895", "2340178956", "3401289567", "4012395678",
+    "5987604321", "6598710432", "7659821043", "8765932104", "9876543210",
+)  # fmt: skip
+_VERHOEFF_PLACE = (
+    "0123456789", "1576283094", "5803796142", "8916043527", "9453126870", "4286573901", "2793806415", "7046913258",
+)  # fmt: skip
+
+
+def weighted(digits: bytes, weights: Sequence[int]) -> int:
+    """The sum of each digit times the weight at its place."""
+    return sum((digit - _ZERO) * weight for digit, weight in zip(digits, weights, strict=False))
+
+
+def verhoeff(digits: bytes) -> bool:
+    """The dihedral check digit at the end."""
+    check = 0
+    for place, digit in enumerate(reversed(digits)):
+        moved = int(_VERHOEFF_PLACE[place % 8][digit - _ZERO])
+        check = int(_VERHOEFF_PRODUCT[check][moved])
+    return check == 0
+
+
+def mod_11_10(digits: bytes) -> bool:
+    """ISO 7064, mod 11,10: the hybrid system with one check digit at the end."""
+    product = 10
+    for digit in digits[:-1]:
+        total = (digit - _ZERO + product) % 10 or 10
+        product = total * 2 % 11
+    return (11 - product) % 10 == digits[-1] - _ZERO
+
+
+def two_digits_mod_11(digits: bytes, count: int) -> bool:
+    """Two check digits at the end of `count`, as Brazil makes them: weights rise from the right, from 2 to 9 or on."""
+    highest = 9 if count == 14 else count
+    for length in (count - 2, count - 1):
+        weights = [2 + (length - 1 - place) % (highest - 1) for place in range(length)]
+        rest = weighted(digits[:length], weights) % 11
+        if digits[length] - _ZERO != (0 if rest < 2 else 11 - rest):
+            return False
+    return True
+
+
+def is_day(year: int, month: int, day: int) -> bool:
+    """Whether the month has that day in some year like this one; February has 29 in years that 4 divides."""
+    if not 1 <= month <= 12 or day < 1:
+        return False
+    if month == 2:
+        return day <= (29 if year % 4 == 0 else 28)
+    return day <= (30 if month in (4, 6, 9, 11) else 31)
+
+
+def all_same(digits: bytes) -> bool:
+    return digits.count(digits[:1]) == len(digits)

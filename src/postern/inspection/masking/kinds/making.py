@@ -1,0 +1,110 @@
+"""What the kinds of this folder are made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from postern.inspection.masking.detector import (
+    NOT_BEFORE_WORD,
+    Find,
+    Form,
+    Judge,
+    Span,
+    compile_re2,
+    found_form,
+    spans_valid,
+    starts_with,
+)
+
+MASK = b"****"
+
+_SAMPLE = 2048
+_DENSE = 128  # bytes for each candidate
+_PUNCTUATION = b" .-/"
+_NUMBER_ENDS = NOT_BEFORE_WORD + rb"(?![./-][0-9A-Za-z])"
+_FIRST = re.compile(rb"\[[^]]*\]|\\d|[0-9A-Z]")
+
+
+def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | None = None) -> Form:
+    """A number, or letters and digits, that stands alone: no part of a longer chain such as a version or a UUID.
+
+    `shape` is an expression without groups that capture or look around; its first piece is a digit or a class of
+    one character. `check` sees the value without blanks, points, hyphens and slashes, letters in upper case.
+    """
+    first = _FIRST.match(shape)
+    if first is None:
+        raise ValueError(f"{shape!r} does not begin with one character")
+    head, rest = first.group(), shape[first.end() :]
+    alone = rb"(?<![0-9A-Za-z][./-]" + head + rb")"
+    pattern = re.compile(starts_with(head) + alone + rest + _NUMBER_ENDS)
+
+    def judge(candidate: bytes) -> tuple[int, bytes] | None:
+        if check is not None and not check(candidate.translate(None, _PUNCTUATION).upper()):
+            return None
+        return len(candidate), MASK
+
+    candidate = _edged(shape)
+    return found_form(candidate, leaping(candidate, pattern, judge), score, MASK)
+
+
+def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
+    """`spans_valid`, by two ways: RE2 leaps over what is no candidate, but takes longer for each that is one.
+
+    Where the pattern matches, the candidate does, perhaps behind an escaped control character or earlier; it must not
+    match more than a few hundred bytes.
+    """
+    leap = compile_re2(candidate)
+    dense = spans_valid(pattern, judge)
+
+    def find(text: bytes) -> list[Span]:
+        sample = text[:_SAMPLE]
+        if len(sample) < _SAMPLE or len(leap.findall(sample)) > _SAMPLE // _DENSE:
+            return dense(text)
+        spans: list[Span] = []
+        at = 0
+        while like := leap.search(text, at):
+            start = like.start()
+            if text[start : start + 1] == b"\\":
+                start += 2
+            close = pattern.match(text, start)
+            verdict = judge(close.group()) if close is not None else None
+            at = start + 1
+            if verdict is not None:
+                at = start + verdict[0]
+                spans.append((start, at))
+        return spans
+
+    return find
+
+
+def _edged(shape: bytes) -> bytes:
+    """For RE2: what `_` or an escaped control character touches counts, as it does in the close look."""
+    return rb"(?:\b|\\[bfnrtv])(?:" + shape + rb")\b"
+
+
+def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: int | None = None) -> Form:
+    """What its own beginning makes known. Where the pattern has a group, that is the value, if `group` does not say 0.
+
+    `pattern` matches only where `candidate` does, which must match a few hundred bytes at most, and `pattern` must
+    not pass twice over what it has passed: both are tried from everywhere.
+    """
+    compiled = re.compile(pattern)
+    value = min(1, compiled.groups) if group is None else group
+    leap = compile_re2(candidate)
+
+    def find(text: bytes) -> list[Span]:
+        if len(text) < _SAMPLE:
+            return [found.span(value) for found in compiled.finditer(text)]
+        spans: list[Span] = []
+        at = 0
+        while like := leap.search(text, at):
+            start = like.start()
+            found = compiled.match(text, start)
+            at = start + 1
+            if found is not None:
+                at = max(at, found.end())
+                spans.append(found.span(value))
+        return spans
+
+    return found_form(candidate, find, score, MASK)
