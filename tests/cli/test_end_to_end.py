@@ -273,6 +273,39 @@ def test_guard_rails_are_made_changed_and_deleted(gateway: Gateway) -> None:
     assert "pattern_regex" in wrong.stderr
 
 
+def test_masking_rules_are_made_tried_changed_and_deleted(gateway: Gateway, tmp_path: Path) -> None:
+    file = tmp_path / "rule.json"
+    rule = {
+        "name": "people",
+        "supported_entity_types": [{"name": "CONTACT", "entity_types": ["EMAIL_ADDRESS"]}],
+        "columns": ["secret_*"],
+        "strategy": "partial",
+    }
+    file.write_text(json.dumps(rule))
+    tried = gateway.run("masking", "test", str(file), "to ann@example.com", "--cell", "secret_name=Lovelace")
+    assert tried.returncode == 0, tried.stderr
+    assert tried.stdout.splitlines() == ["to a***@example.com", "secret_name  L****"]
+    assert "EMAIL_ADDRESS: 1" in tried.stderr
+    assert gateway.run("masking", "create", str(file)).returncode == 0
+    assert "people" in gateway.run("masking").stdout
+    assert "secret_*" in gateway.run("masking", "show", "people").stdout
+    again = gateway.run("masking", "test", "people", "nothing", "--json")
+    assert json.loads(again.stdout) == {"texts": ["nothing"], "rows": [], "info_types": {}}
+    shop = json.loads(gateway.run("connections", "show", "shop-demo", "--json").stdout)
+    applied = gateway.run(
+        "masking", "update", "people", "-", stdin=json.dumps({**rule, "connection_ids": [shop["id"]]})
+    )
+    assert applied.returncode == 0, applied.stderr
+    assert "people" in gateway.run("connections", "show", "shop-demo").stdout
+    assert "L****" in gateway.run("exec", "shop-demo", "-i", "select 'Lovelace' as secret_name").stdout
+    assert gateway.run("masking", "delete", "people", "--yes").returncode == 0
+    assert "Lovelace" in gateway.run("exec", "shop-demo", "-i", "select 'Lovelace' as secret_name").stdout
+    assert gateway.run("masking", "test", "people").returncode == 2
+    gone = gateway.run("masking", "show", "people")
+    assert gone.returncode == 5
+    assert "`postern masking` lists them" in gone.stderr
+
+
 def test_login_and_logout(gateway: Gateway, tmp_path: Path) -> None:
     other = Gateway(gateway.folder)
     other.environment = {**gateway.environment, "XDG_CONFIG_HOME": str(tmp_path)}

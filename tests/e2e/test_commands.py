@@ -15,10 +15,12 @@ from tests.support.gateway import Gateway, wait_until
 from postern.agent.ending import processes
 from postern.domain.command import Invocation
 from postern.domain.connection import Connection, ConnectionType, Toggle
+from postern.domain.masking import CustomType, Strategy, TypeGroup
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session
 from postern.protocols.terminal import messages as m
 from postern.services.connection_fields import ConnectionFields
+from postern.services.masking_rules import MaskingRuleFields
 from postern.transport import websocket
 from postern.transport.mux import Mux
 from postern.wiring import tls
@@ -97,6 +99,29 @@ def test_success(gateway: Gateway) -> None:
     session = execute(gateway, "import os; print(len(os.environ['TOKEN']))", "python")
     assert (session.exit_code, session.metadata["end_reason"]) == (0, "completed")
     assert stream(gateway, session, "o") == "14\n"
+
+
+def test_a_masking_rule_holds_for_what_a_program_prints(gateway: Gateway) -> None:
+    ruled = command(gateway, "ruled", "python3", "-u", "-")
+    gateway.masking_rule(
+        MaskingRuleFields(
+            "badges",
+            groups=(TypeGroup("CONTACT", ("EMAIL_ADDRESS",)),),
+            custom_types=(CustomType("BADGE", "B-[0-9]{6}"),),
+            strategy=Strategy.PARTIAL,
+            connection_ids=(str(ruled.id),),
+        )
+    )
+    script = (
+        "import sys, time\n"
+        "sys.stdout.write('badge B-12'); sys.stdout.flush(); time.sleep(0.2); print('3456 of ann@example.com')\n"
+        "print('B-654' + '321', file=sys.stderr)"
+    )
+    session = execute(gateway, script, "ruled")
+    shown = gateway.text(session.id)
+    assert "badge ****3456 of a***@example.com" in shown
+    assert "B-654321" not in shown
+    assert session.metrics["data_masking"]["info_types"] == {"BADGE": 2, "EMAIL_ADDRESS": 1}
 
 
 def test_a_value_split_over_two_writes_is_masked(gateway: Gateway) -> None:
