@@ -18,6 +18,7 @@ HOT = [
     "inspection/guardrails.py",
     "inspection/masking/card.py",
     "inspection/masking/iban.py",
+    "inspection/masking/samples.py",
     "inspection/patterns.py",
     "inspection/sql_comments.py",
     "interception/events.py",
