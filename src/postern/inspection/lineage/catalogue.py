@@ -54,8 +54,8 @@ class Catalogue:
                 self._by_number[relation.number] = relation
             for parent in relation.parents:
                 self._children.setdefault(parent, []).append(key)
-        self._impure = {f.name for f in schema.functions.values() if f.schema != PG_CATALOG and not f.pure}
-        self._pure = {f.name for f in schema.functions.values() if f.schema != PG_CATALOG and f.pure}
+        self._impure = {f.name for f in schema.functions.values() if f.schema not in (PG_CATALOG, "") and not f.pure}
+        self._pure = {f.name for f in schema.functions.values() if f.schema not in (PG_CATALOG, "") and f.pure}
 
     def relation(self, schema: str, name: str, doubts: Doubts) -> Relation | None:
         """None where it cannot be known which one is meant. `schema` is empty where the statement names none."""
