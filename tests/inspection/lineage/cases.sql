@@ -168,7 +168,7 @@ select home_of(u) from users u
 select (u).home_of from users u
 select * from pairs()
 select p.a, p.b from pairs() p
-select upper(name::name) from users
+select initcap(name::name) from users
 select email <?> 'x' from users
 select sound from animals
 select * from animals
@@ -240,7 +240,7 @@ set schema 'hr' ;; select body, n from notes n
 select set_config('search_path', 'hr', false) ;; select upper(body) from notes
 create temp table t (x text) ;; insert into t select email from users returning x
 do $$ begin execute 'create temp table notes as select email as body from users'; end $$ ;; select upper(body) from notes
-create function upper(text) returns text language sql as 'select name from users' ;; select public.upper(note) from orders
+create function upper(text) returns text language sql as 'select name from users' ;; select public.upper(note), upper(note) from orders
 create function lower(varchar) returns text language sql as 'select name from users' ;; select lower(note::varchar) from orders
 create function either(varchar, varchar) returns text language sql as 'select email from public.users' ;; create operator public.|| (leftarg = varchar, rightarg = varchar, function = either) ;; select note::varchar || note::varchar from orders
 select set_config('application_name', email, false) from users ;; show application_name

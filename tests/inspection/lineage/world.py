@@ -47,7 +47,7 @@ create function leak() returns text language sql stable as 'select email from pu
 create function shout(text) returns text language sql immutable as 'select upper($1)';
 create function home_of(users) returns text language sql stable as 'select name from public.users';
 create function pairs() returns table (a text, b text) language sql stable as 'select email, name from public.users';
-create function upper(name) returns text language sql stable as 'select name from public.users';
+create function initcap(name) returns text language sql stable as 'select name from public.users';
 create function either(text, text) returns text language sql stable as 'select email from public.users';
 create operator <?> (leftarg = text, rightarg = text, function = either);
 create view v_leak as select leak() as it, id from users;
@@ -145,7 +145,7 @@ class World:
         ]
 
     @contextmanager
-    def _changed(self, statements: Sequence[sql.Composable]) -> Iterator[None]:
+    def _changed(self, statements: Sequence[sql.Composed]) -> Iterator[None]:
         with self.connection.transaction(force_rollback=True):
             for statement in statements:
                 self.connection.execute(statement)
@@ -196,7 +196,7 @@ def world(server: PostgresServer) -> Iterator[World]:
             statement = sql.SQL("insert into {} ({}) values ({})").format(
                 sql.Identifier(schema, table),
                 sql.SQL(", ").join(map(sql.Identifier, values)),
-                sql.SQL(", ").join(sql.SQL(value) for value in values.values()),  # type: ignore[arg-type]
+                sql.SQL(", ").join(sql.SQL(value) for value in values.values()),
             )
             connection.execute(statement)
         connection.execute("set timezone to 'UTC'")
@@ -204,7 +204,7 @@ def world(server: PostgresServer) -> Iterator[World]:
         yield World(connection)
 
 
-def _variants() -> Iterator[tuple[Group, list[sql.Composable]]]:
+def _variants() -> Iterator[tuple[Group, list[sql.Composed]]]:
     for (schema, table), columns in VALUES.items():
         for name, pair in columns.items():
             yield frozenset({ColumnRef(schema, table, name)}), [_update(schema, table, name, pair[1])]
@@ -214,11 +214,11 @@ def _variants() -> Iterator[tuple[Group, list[sql.Composable]]]:
     )
 
 
-def _update(schema: str, table: str, column: str, value: str) -> sql.Composable:
+def _update(schema: str, table: str, column: str, value: str) -> sql.Composed:
     return sql.SQL("update only {} set {} = {}").format(
         sql.Identifier(schema, table),
         sql.Identifier(column),
-        sql.SQL(value),  # type: ignore[arg-type]
+        sql.SQL(value),
     )
 
 

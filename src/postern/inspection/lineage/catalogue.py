@@ -8,7 +8,7 @@ from typing import Final
 
 from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
 from postern.inspection.lineage.builtins import FUNCTIONS, OPERATORS, QUOTING
-from postern.inspection.lineage.scope import UNKNOWN, Out, Sources, union
+from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, union
 
 PG_CATALOG: Final = "pg_catalog"
 _DEEPEST: Final = 32  # views upon views
@@ -111,8 +111,13 @@ class Catalogue:
         return found
 
     def place(self, relation: Relation, attnum: int) -> Sources:
-        """Of the column with that number, from 1, which dropped ones count in."""
-        if not 0 < attnum <= len(relation.columns) or not (name := relation.columns[attnum - 1]):
+        """Of the column with that number, from 1, which dropped ones count in; 0 is the whole row, and those of
+        the system are below."""
+        if attnum == 0:
+            return union([out.sources for out in self.outs(relation)])
+        if attnum < 0:
+            return NOTHING
+        if not attnum <= len(relation.columns) or not (name := relation.columns[attnum - 1]):
             return None
         return next((out.sources for out in self.outs(relation) if out.name == name), None)
 
