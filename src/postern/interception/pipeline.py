@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
+from postern.domain.target_schema import TargetSchema
 from postern.interception.events import Event
 from postern.interception.verdicts import FORWARD, REPLACE, Forward, Hold, Refuse, Replace, Verdict
 
@@ -29,7 +30,8 @@ class Metrics:
 
 @dataclass(slots=True)
 class SessionView:
-    """What an interceptor may know of the session, and the counters it may raise."""
+    """What an interceptor may know of the session, and the counters it may raise. `schema` is None where nobody asks
+    for what the target's catalogue says, and where it could not be read; another takes its place when it is old."""
 
     id: UUID
     user: str
@@ -39,6 +41,7 @@ class SessionView:
     connection_subtype: str
     connection_tags: Mapping[str, str]
     metrics: Metrics = field(default_factory=Metrics)
+    schema: TargetSchema | None = None
 
 
 class Interceptor(Protocol):

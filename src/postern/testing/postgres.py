@@ -117,7 +117,7 @@ def row_description(
     encoded: list[bytes] = []
     for field in fields:
         given: tuple[str | int, ...] = (field, TEXT_OID) if isinstance(field, str) else field
-        name, oid, form, table, place = (*given, *(0, 0, 0)[len(given) - 2 :])
+        name, oid, form, table, place = [*given, 0, 0, 0][:5]
         encoded.append(m.cstring(str(name)) + struct.pack("!IhIhih", table, place, oid, -1, -1, form))
     return m.message(b"T", m.INT16.pack(len(fields)), *encoded)
 

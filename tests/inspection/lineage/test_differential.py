@@ -46,7 +46,7 @@ def judged(there: World, cases: list[tuple[str, ...]] | tuple[tuple[str, ...], .
     assert not refused, "\n".join(refused)
     for case, truth in zip(cases, truths, strict=True):
         assert not isinstance(truth, str)
-        session = SessionLineage(lineage, there.schema)
+        session = SessionLineage(lineage, lambda: there.schema)
         for statement in case:
             session.asked(statement)
         columns = truth.answer.columns

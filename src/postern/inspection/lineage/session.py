@@ -3,7 +3,7 @@ word in the description of the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,6 +19,7 @@ _NAMES: Final = 256  # of cursors and prepared statements; what is kept beyond i
 _MEANINGS: Final = 32  # of one of them
 _DOUBTED: Final = 256  # names; beyond, everything is in doubt
 
+_EMPTY: Final = TargetSchema()
 _NO_TAGS: Final[frozenset[str]] = frozenset()
 
 _Outs = tuple[Out, ...]
@@ -31,15 +32,19 @@ class SessionLineage:
     earlier one was answered, cannot mislead it. Never raises.
     """
 
-    def __init__(self, lineage: Lineage, schema: TargetSchema | None, *, path_known: bool = True) -> None:
-        """`schema` is None when it could not be read. Unless `path_known`, the session's search_path may be another
-        than the login's from the beginning: its client asked for one."""
+    def __init__(self, lineage: Lineage, schema: Callable[[], TargetSchema | None]) -> None:
+        """`schema` is asked for what is known now, which is None when it could not be read."""
         self._lineage = lineage
-        self._schema = schema or TargetSchema()
-        self._doubts = replace(NO_DOUBTS, path=path_known)
+        self._known = schema
+        self._doubts = NO_DOUBTS
         self._kept: dict[tuple[Kept, str], list[_Outs | None]] = {}
 
+    @property
+    def _schema(self) -> TargetSchema:
+        return self._known() or _EMPTY
+
     def asked(self, statement: str) -> None:
+        """Before it is let through."""
         reads = self._lineage.read(statement, self._schema, self._doubts)
         for read in reads or ():
             doubts = read.doubts
