@@ -91,15 +91,14 @@ def test_what_is_not_one_answer_with_a_known_number_of_columns_is_none(text: str
         "select x from nowhere",
         "select other.users.email from users",
         "select u.nowhere from users u",
-        "select (u).nowhere from users u where leaks is null",
+        "select (u).nowhere from users u",
         "select dblink.email from dblink('…', 'select email from users') as dblink(email text)",
         "select pg_temp.f()",
         "select email from pg_temp.users",
     ],
 )
 def test_attack_what_may_read_more_than_its_arguments_is_unknown(text: str) -> None:
-    found = told(text)
-    assert found in (None, [None]) or text.startswith("select (u).nowhere"), found
+    assert told(text) in (None, [None])
 
 
 def test_attack_a_function_that_hides_behind_the_name_of_the_servers_own() -> None:
@@ -191,6 +190,8 @@ def test_columns_of_the_catalogue_that_quote_tables_are_unknown() -> None:
         + " select * from c39",
         "with recursive " + "a as (select 1 union all (with recursive " * 12 + "b as (select 1)" + " select 1))" * 12,
         "select " + ", ".join(["u.*"] * 3_000) + " from users u" + ", users" * 3_000,
+        "select " + ", ".join(["email"] * 1_600) + " from users" + ", lateral (select users.*) l" * 800,
+        "select 1 from users" + ", lateral (select users.* from users x) l" * 1_500,
         "select email from users -- " + "x" * MOST_TEXT,
         "select 'a\0', email from users",
         "select '\udcff' from users",

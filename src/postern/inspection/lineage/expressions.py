@@ -16,7 +16,7 @@ from postern.inspection.lineage.builtins import FREE_SETTINGS
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
 from postern.inspection.lineage.scope import NOTHING, Ctes, Item, Out, Scope, Sources, merged, union
 
-MOST_WORK: Final = 100_000  # nodes of one text, those of views and of repeated rounds among them
+MOST_WORK: Final = 200_000  # nodes and columns of one text, those of repeated rounds among them
 
 # Made of what is inside of them.
 _PLAIN_WORDS: Final = """
@@ -46,8 +46,8 @@ class Work:
     def __init__(self, left: int = MOST_WORK) -> None:
         self._left = left
 
-    def step(self) -> None:
-        self._left -= 1
+    def step(self, size: int = 1) -> None:
+        self._left -= size
         if self._left < 0:
             raise TooMuch
 
@@ -123,6 +123,7 @@ class Expressions:
 
     def _column(self, ref: pb.ColumnRef, scope: Scope) -> Sources:
         names = strings(ref.fields)
+        self._work.step(len(scope.outs) >> 4)  # what a name means is looked for among them
         if names == ("*",):
             return merged(scope.outs)
         if len(names) == 1:

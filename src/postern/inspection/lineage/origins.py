@@ -10,7 +10,7 @@ from postgast import pg_query_pb2 as pb
 from postern.domain.target_schema import Relation
 from postern.inspection.lineage.builtins import COLUMNS, RECORDS
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
-from postern.inspection.lineage.expressions import Expressions, Query, strings
+from postern.inspection.lineage.expressions import Expressions, Query, Work, strings
 from postern.inspection.lineage.scope import (
     NOTHING,
     UNKNOWN,
@@ -27,9 +27,12 @@ from postern.inspection.lineage.scope import (
 
 
 class Origins:
-    def __init__(self, catalogue: Catalogue, doubts: Doubts, expressions: Expressions, query: Query) -> None:
+    def __init__(
+        self, catalogue: Catalogue, doubts: Doubts, work: Work, expressions: Expressions, query: Query
+    ) -> None:
         self._catalogue = catalogue
         self._doubts = doubts
+        self._work = work
         self._expressions = expressions
         self._query = query
 
@@ -38,7 +41,7 @@ class Origins:
         parts: list[Part] = []
         for node in nodes:
             parts.append(self._part(node, scope, parts, ctes))
-        return scope.with_parts(parts)
+        return self._beside(scope, parts)
 
     def table(self, table: pb.RangeVar) -> Part:
         """A table or view, never a CTE: as what statements change is named."""
@@ -51,6 +54,10 @@ class Origins:
     def relation(self, table: pb.RangeVar) -> Relation | None:
         return self._catalogue.relation(table.schemaname, table.relname, self._doubts)
 
+    def _beside(self, scope: Scope, parts: Sequence[Part]) -> Scope:
+        self._work.step(sum(len(part.outs) for part in parts))
+        return scope.with_parts(parts)
+
     def _part(self, node: pb.Node, scope: Scope, left: list[Part], ctes: Ctes) -> Part:
         """`left` is what stands further left in the same FROM: what is lateral may speak of it."""
         kind = node.WhichOneof("node")
@@ -61,13 +68,13 @@ class Origins:
         if kind == "join_expr":
             return self._join(node.join_expr, scope, left, ctes)
         if kind == "range_function":
-            return self._function(node.range_function, scope.with_parts(left), ctes)
+            return self._function(node.range_function, self._beside(scope, left), ctes)
         if kind == "range_table_sample":
             return self._part(node.range_table_sample.relation, scope, left, ctes)
         if kind == "range_table_func":
-            return self._xml_table(node.range_table_func, scope.with_parts(left), ctes)
+            return self._xml_table(node.range_table_func, self._beside(scope, left), ctes)
         if kind == "json_table":
-            return self._json_table(node.json_table, scope.with_parts(left), ctes)
+            return self._json_table(node.json_table, self._beside(scope, left), ctes)
         return Part((), (UNKNOWN,))
 
     def _named(self, table: pb.RangeVar, ctes: Ctes) -> Part:
@@ -77,7 +84,7 @@ class Origins:
         return _part(table.relname, "", cte.outs(), table.alias, table.HasField("alias"))
 
     def _sub_query(self, element: pb.RangeSubselect, scope: Scope, left: list[Part], ctes: Ctes) -> Part:
-        parent = scope.with_parts(left) if element.lateral else scope.parent
+        parent = self._beside(scope, left) if element.lateral else scope.parent
         outs = self._query(element.subquery, parent, ctes)
         return _part("", "", outs, element.alias, element.HasField("alias"))
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
+from typing import Final
 
 from google.protobuf.message import Message
 from postgast import pg_query_pb2 as pb
 
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
-from postern.inspection.lineage.expressions import Expressions, Work, strings
+from postern.inspection.lineage.expressions import Expressions, TooMuch, Work, strings
 from postern.inspection.lineage.naming import output_name
 from postern.inspection.lineage.origins import Origins
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Cte, Ctes, Out, Scope, merged, renamed, union
+
+_WIDEST: Final = 1664  # columns that the server takes for one list
 
 Change = Callable[[Message, Scope | None, Ctes], list[Out]]
 
@@ -23,7 +26,8 @@ class Queries:
     def __init__(self, catalogue: Catalogue, doubts: Doubts, work: Work, change: Change) -> None:
         self._change = change
         self.expressions = Expressions(catalogue, doubts, work, self.query)
-        self.origins = Origins(catalogue, doubts, self.expressions, self.query)
+        self.origins = Origins(catalogue, doubts, work, self.expressions, self.query)
+        self._work = work
 
     def query(self, message: Message, parent: Scope | None, ctes: Ctes) -> list[Out]:
         """Of a node that holds a query, or of the query itself."""
@@ -52,6 +56,9 @@ class Queries:
         found: list[Out] = []
         for node in nodes:
             found += self._target(node.res_target, scope, ctes)
+            if len(found) > _WIDEST:
+                raise TooMuch
+        self._work.step(len(found))
         return found
 
     def _cte(self, expression: pb.CommonTableExpr, parent: Scope | None, ctes: Ctes) -> Cte:
