@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from postern.domain.guardrail import GuardRail
+from postern.domain.guardrail import GuardRail, RuleType
 from postern.domain.masking import InfoType, MaskingRule
 from postern.domain.secret import Secret
 
@@ -19,3 +19,14 @@ class Policy:
     masking: tuple[MaskingRule, ...] = ()
     masking_key: Secret = field(default_factory=lambda: Secret(""))
     max_duration: int | None = None
+
+
+# Rules about what a statement does, which the target's own views and functions have a part in.
+_ABOUT_EFFECTS = frozenset({RuleType.DENY_STATEMENTS, RuleType.READ_ONLY})
+
+
+def needs_schema(policy: Policy) -> bool:
+    """Whether what the target's catalogue says is of use for it: reading that costs a login of its own."""
+    if any(rule.columns for rule in policy.masking):
+        return True
+    return any(rule.type in _ABOUT_EFFECTS for rail in policy.guardrails for rule in rail.input)

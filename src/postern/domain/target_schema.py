@@ -21,7 +21,12 @@ class ColumnRef:
 @dataclass(frozen=True, slots=True)
 class Relation:
     """A table, or a view with the text of its query. `number` is the target's own (PostgreSQL: the oid, as
-    RowDescription has it); columns are in order, of what `attnum` counts from 1, dropped ones empty."""
+    RowDescription has it); columns are in order, of what `attnum` counts from 1, dropped ones empty.
+
+    `definition` names everything with its schema, but for what the server brings along. `tags` are of the whole
+    relation, `column_tags` of single columns. `parents` are the tables that it is a partition of, or inherits from, by
+    (schema, name). `generated` are the columns that are computed from others, and their expressions.
+    """
 
     schema: str
     name: str
@@ -29,22 +34,36 @@ class Relation:
     number: int = 0
     definition: str = ""
     tags: frozenset[str] = frozenset()
+    column_tags: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    parents: tuple[tuple[str, str], ...] = ()
+    generated: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """All overloads of one name together: `harmless` when every one is declared to change nothing (PostgreSQL: stable
-    or immutable, and not a definer's)."""
+    """All overloads of one name together, of what somebody added to the server: functions, procedures, aggregates, and
+    operators by their symbols. `harmless` when every one is declared to change nothing (PostgreSQL: stable or
+    immutable, and not a definer's); `pure` when what every one answers is made of its arguments alone, and not only
+    because its author says so (PostgreSQL: immutable, and in C)."""
 
     schema: str
     name: str
     harmless: bool
+    pure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class TargetSchema:
-    """By (schema, name). `search_path` is that of the login, the schemas that unqualified names are looked up in."""
+    """By (schema, name). `search_path` is that of the login, the schemas that unqualified names are looked up in.
+
+    A function with the schema "" is one that a rule allows, or does not, wherever it is found. `types` and `operators`
+    are those of the target's own, with whether they are harmless: enumerations, arrays and rows of what is, and
+    domains without checks; operators whose functions all are. Without `relations` nothing is known of tables and views,
+    and they pass for tables.
+    """
 
     relations: Mapping[tuple[str, str], Relation] = field(default_factory=dict)
     functions: Mapping[tuple[str, str], Function] = field(default_factory=dict)
     search_path: tuple[str, ...] = ()
+    types: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    operators: Mapping[tuple[str, str], bool] = field(default_factory=dict)

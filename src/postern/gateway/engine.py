@@ -19,6 +19,7 @@ from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, p
 from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.gateway.opening import EndedEarly, Opening
+from postern.gateway.schemas import TargetSchemas
 from postern.gateway.traces import about, over
 from postern.gateway.unclosed import Ending, Unclosed
 from postern.interception.events import Event, Note
@@ -105,15 +106,23 @@ class Engine:
         self._worker = worker
         self._sessions = sessions
         self._dialer = dialer
+        self._schemas = TargetSchemas(dialer)
         self._parts = parts
         self._max_duration = max_duration
 
     async def dial(self, opening: Opening, permit: Permit, start: Start, *, since: int) -> Target:
-        """Raises what dialling raises, and EndedEarly."""
+        """And what the target's catalogue says, where the permit's policy asks for it. Raises what dialling raises, and
+        EndedEarly."""
         began = time.monotonic()
         with self.links.dialling(opening, permit, since=since), part("session.dial", SpanKind.CLIENT):
             target = await self._dialer.dial(permit, start, opening.session_id)
-        self._parts.observe("postern_target_open_seconds", time.monotonic() - began, str(permit.verb))
+            self._parts.observe("postern_target_open_seconds", time.monotonic() - began, str(permit.verb))
+            try:
+                target.schema = await self._schemas.of(permit, start)
+            except BaseException:
+                target.stream.close()
+                target.release()
+                raise
         return target
 
     def turned_away(self, error: PosternError) -> None:
@@ -216,6 +225,7 @@ class Engine:
 
     def _live(self, opened: Opened, target: Target, cancel_key: bytes) -> LiveLink:
         permit = opened.permit
+        opened.view.schema = target.schema
         wire = self._parts.wire(permit, opened.start, target.parameters)
         clock = clock_since(opened.started)
         link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
@@ -225,7 +235,17 @@ class Engine:
             clock=clock,
             cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
         )
-        return LiveLink(opened.id, permit, opened.view, driver, opened.started, self._max_duration, cancel_key)
+        return LiveLink(
+            opened.id,
+            permit,
+            opened.view,
+            driver,
+            opened.started,
+            self._max_duration,
+            cancel_key,
+            schema=lambda permit: self._schemas.of(permit, opened.start),
+            schema_until=time.monotonic() + self._schemas.age,
+        )
 
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
         """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""

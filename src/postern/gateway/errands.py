@@ -12,11 +12,12 @@ from uuid import UUID, uuid4
 from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, Failure
 from postern.domain.permit import Permit
 from postern.domain.tracing import NO_TRACER, TRACEPARENT, SpanKind, Tracer, parent_of, within
-from postern.errors import PosternError, ProtocolViolation, Unavailable
+from postern.errors import PosternError, Unavailable
+from postern.gateway.asking import answered
 from postern.protocols.postgres.catalogue import QUESTIONS
 from postern.protocols.postgres.login import TargetRefused
 from postern.protocols.postgres.messages import Report
-from postern.protocols.postgres.query import MAX_MESSAGE, Query, Row
+from postern.protocols.postgres.query import Query, Row
 from postern.relay.target import Dialer, Start, Target
 from postern.services.errands import RUN, Errands
 from postern.store.ports import Signals, Topic
@@ -131,20 +132,13 @@ class ErrandRuns:
     async def _question(self, errand: Errand, target: Target) -> ErrandAnswer:
         question = QUESTIONS[errand.kind]
         query = Query(question.statement, [errand.arguments.get(name) for name in question.values])
-        stream = target.stream
-        stream.write(query.start())
         rows: list[Row] = []
         left, truncated = MAX_ANSWER - _ENVELOPE, False
-        while not query.finished:
-            head = await stream.read(5)
-            size = int.from_bytes(head[1:], "big") - 4
-            if not 0 <= size < MAX_MESSAGE:
-                raise ProtocolViolation("the target broke its protocol")
-            for row in query.feed(head + await stream.read(size)):
-                left -= len(json.dumps(row, ensure_ascii=False).encode()) + question.overhead
-                truncated = truncated or left < 0
-                if not truncated:
-                    rows.append(row)
+        async for row in answered(target.stream, query):
+            left -= len(json.dumps(row, ensure_ascii=False).encode()) + question.overhead
+            truncated = truncated or left < 0
+            if not truncated:
+                rows.append(row)
         if query.error is not None:
             return _failed(f"the target says: {_told(query.error)}")
         if not rows and question.missing:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -14,8 +15,10 @@ from uuid import UUID
 
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason
+from postern.domain.target_schema import TargetSchema
 from postern.errors import PosternError
 from postern.gateway.opening import Dialling, Opening
+from postern.gateway.schemas import AGE
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.base import Side
 from postern.relay.driver import Driver
@@ -38,7 +41,8 @@ def _read(driver: Driver, side: Side) -> int:
 @dataclass(slots=True, eq=False)
 class LiveLink:
     """One running link. `started` is on the monotonic clock; `longest` is how many seconds the gateway lets any session
-    last."""
+    last. `schema` reads what the target's catalogue says, where a permit's policy asks for it; it is read again at
+    `schema_until`."""
 
     session_id: UUID
     permit: Permit
@@ -47,6 +51,16 @@ class LiveLink:
     started: float
     longest: float
     cancel_key: bytes = b""
+    schema: Callable[[Permit], Awaitable[TargetSchema | None]] | None = None
+    schema_until: float = math.inf
+
+    async def read_schema(self) -> None:
+        """One that cannot be read again leaves the older one in its place."""
+        if self.schema is not None:
+            self.schema_until = math.inf  # nobody else now
+            found = await self.schema(self.permit)
+            self.view.schema = found or self.view.schema
+            self.schema_until = time.monotonic() + AGE
 
     @property
     def deadline(self) -> float:
@@ -148,6 +162,8 @@ class LiveLinks:
                     link.driver.end(EndReason.EXPIRED, "this session reached its maximum duration")
                 elif expires is not None and wall >= expires:
                     link.driver.end(EndReason.EXPIRED, "this session's access has expired; issue a new credential")
+                elif now >= link.schema_until:
+                    self._start(link.read_schema())
                 elif self._is_idle(link):
                     link.driver.end(EndReason.IDLE, f"this session was idle for {self._idle_timeout:g} seconds")
 
@@ -233,6 +249,8 @@ class LiveLinks:
             elif renew:
                 link.permit = await self._access.renewed(link.permit)
                 link.driver.renew(self._pipeline(link.permit, link.view))
+                if link.view.schema is None:  # the new policy may be the first to ask for it
+                    await link.read_schema()
         except PosternError as error:
             link.driver.end(EndReason.REVOKED, f"this session's policy could not be renewed: {error.message}")
         except Exception:

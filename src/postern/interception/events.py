@@ -74,7 +74,8 @@ class Kind(Enum):
 @dataclass(frozen=True, slots=True)
 class Column:
     """`table` and `place` are the target's own numbers of the table and of the column in it, from 1, where the answer
-    tells that it is one as it stands there (PostgreSQL's RowDescription); otherwise 0."""
+    tells that it is one as it stands there (PostgreSQL's RowDescription); otherwise `table` is 0. A whole row has the
+    place 0, what the system adds to each row one below."""
 
     name: str
     kind: Kind

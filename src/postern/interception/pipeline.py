@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 from uuid import UUID
 
+from postern.domain.target_schema import TargetSchema
 from postern.interception.events import Event, Note
 from postern.interception.verdicts import FORWARD, REPLACE, Forward, Hold, Refuse, Replace, Verdict
 
@@ -32,7 +33,8 @@ class Metrics:
 @dataclass(slots=True)
 class SessionView:
     """What an interceptor may know of the session, the counters it may raise, and the markers that it leaves in the
-    recording."""
+    recording. `schema` is None where nobody asks for what the target's catalogue says, and where it could not be read;
+    another takes its place when it is old."""
 
     id: UUID
     user: str
@@ -43,6 +45,7 @@ class SessionView:
     connection_tags: Mapping[str, str]
     metrics: Metrics = field(default_factory=Metrics)
     notes: list[Note] = field(default_factory=list)
+    schema: TargetSchema | None = None
 
 
 class Interceptor(Protocol):

@@ -8,6 +8,7 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.permit import Permit
+from postern.domain.target_schema import TargetSchema
 from postern.relay.handshake import StreamHandshake
 
 
@@ -39,7 +40,8 @@ class Start:
 class Target:
     """`stream` still holds the transport; `parameters` are what the target tells its clients at login.
 
-    `process` and `key` cancel what runs on it, in the way of its protocol. `release` gives back what the session held
+    `process` and `key` cancel what runs on it, in the way of its protocol. `schema` is what its catalogue says, where
+    the session's rules ask for it and it could be read. `release` gives back what the session held
     at the target's side, such as files with secrets; it is called once, when the stream has been closed.
     """
 
@@ -47,6 +49,7 @@ class Target:
     parameters: dict[str, str] = field(default_factory=dict)
     process: int = 0
     key: bytes = b""
+    schema: TargetSchema | None = None
     release: Callable[[], None] = lambda: None
 
 

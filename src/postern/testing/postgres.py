@@ -109,12 +109,16 @@ def copy_done() -> bytes:
 # What a target sends
 
 
-def row_description(*fields: str | tuple[str, int] | tuple[str, int, int]) -> bytes:
-    """Each field is a name, or (name, type OID), or (name, type OID, format)."""
+def row_description(
+    *fields: str | tuple[str, int] | tuple[str, int, int] | tuple[str, int, int, int, int],
+) -> bytes:
+    """Each field is a name, or (name, type OID), and behind these the format, and the table's OID and the number of its
+    column."""
     encoded: list[bytes] = []
     for field in fields:
-        name, oid, form = ((field, TEXT_OID, 0) if isinstance(field, str) else (*field, 0))[:3]
-        encoded.append(m.cstring(str(name)) + struct.pack("!IhIhih", 0, 0, oid, -1, -1, form))
+        given: tuple[str | int, ...] = (field, TEXT_OID) if isinstance(field, str) else field
+        name, oid, form, table, place = [*given, 0, 0, 0][:5]
+        encoded.append(m.cstring(str(name)) + struct.pack("!IhIhih", table, place, oid, -1, -1, form))
     return m.message(b"T", m.INT16.pack(len(fields)), *encoded)
 
 

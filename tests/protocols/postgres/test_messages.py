@@ -72,8 +72,11 @@ def test_function_calls_read_back(oid: int, arguments: list[bytes | None]) -> No
         m.parse_function_call(raw, 5, len(raw) - 1)
 
 
-@given(st.lists(st.tuples(TEXTS, st.integers(0, 2**32 - 1), st.integers(0, 1)), max_size=5))
-def test_descriptions_read_back(fields: list[tuple[str, int, int]]) -> None:
+OIDS = st.integers(0, 2**32 - 1)
+
+
+@given(st.lists(st.tuples(TEXTS, OIDS, st.integers(0, 1), OIDS, st.integers(-(2**15), 2**15 - 1)), max_size=5))
+def test_descriptions_read_back(fields: list[tuple[str, int, int, int, int]]) -> None:
     body = pg.row_description(*fields)[5:]
     assert m.parse_row_description(body) == tuple(m.Field(*field) for field in fields)
     with pytest.raises(ProtocolViolation):

@@ -215,3 +215,8 @@ def test_bind_values_are_kept_readable() -> None:
 @given(st.binary(max_size=40), st.sampled_from([0, 16, 20, 21, 23, 25, 700, 701, 869, 1700, 2950, 3802]))
 def test_a_value_is_readable_whatever_it_is(value: bytes, oid: int) -> None:
     assert isinstance(readable(value, oid), bytes)
+
+
+def test_a_column_keeps_where_it_stands_in_its_table() -> None:
+    column, _ = describe(Field("c", 25, 0, table=16_400, place=3))
+    assert (column.table, column.place) == (16_400, 3)

@@ -221,11 +221,17 @@ def parse_report(body: bytes) -> Report:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One column of a RowDescription; `format` is 0 for text, 1 for binary."""
+    """One column of a RowDescription; `format` is 0 for text, 1 for binary.
+
+    `table` is the OID of the table whose column number `place` it is, as it stands there: from 1, 0 for the whole row,
+    below for columns of the system. It is 0 for anything else.
+    """
 
     name: str
     oid: int
     format: int
+    table: int = 0
+    place: int = 0
 
 
 _FIELD = struct.Struct("!IhIhih")
@@ -240,8 +246,8 @@ def parse_row_description(body: bytes) -> tuple[Field, ...]:
         name, pos = read_cstring(body, pos, end)
         if end - pos < _FIELD.size:
             raise ProtocolViolation("a RowDescription is shorter than it says")
-        _, _, oid, _, _, code = _FIELD.unpack_from(body, pos)
-        fields.append(Field(name.decode("utf-8", "replace"), oid, code))
+        table, place, oid, _, _, code = _FIELD.unpack_from(body, pos)
+        fields.append(Field(name.decode("utf-8", "replace"), oid, code, table, place))
         pos += _FIELD.size
     if pos != end:
         raise ProtocolViolation("a RowDescription is longer than it says")

@@ -52,7 +52,7 @@ class Codec(Protocol):
 def describe(field: Field) -> tuple[Column, Codec | None]:
     """The column as inspection sees it, and the codec of its cells; None where the cell is the text."""
     kind, codec = _kind(field.oid, field.format)
-    return Column(field.name, kind), codec
+    return Column(field.name, kind, field.table, field.place), codec
 
 
 def _kind(oid: int, form: int) -> tuple[Kind, Codec | None]:

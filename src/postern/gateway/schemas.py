@@ -1,0 +1,152 @@
+"""What targets' own catalogues say, read by a login of its own, for the sessions whose rules ask for it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Coroutine
+from dataclasses import dataclass, replace
+from datetime import datetime
+from uuid import UUID, uuid4
+
+from postern.domain.permit import Permit
+from postern.domain.policy import needs_schema
+from postern.domain.target_schema import TargetSchema
+from postern.errors import PosternError, Unavailable
+from postern.gateway.asking import answered
+from postern.protocols.postgres.login import TargetRefused
+from postern.protocols.postgres.query import Query, Row
+from postern.protocols.postgres.schema import QUESTIONS, target_schema
+from postern.relay.target import Dialer, Start, Target
+
+log = logging.getLogger(__name__)
+
+SUBTYPE = "postgres"
+AGE = 300.0  # seconds
+SECONDS = 5.0  # that a session waits for a reading, all of it
+_AGAIN = 30.0  # seconds after a failure; until then nobody waits for another
+_SIZE = 32 << 20  # characters of one target's answer
+_ALL = 64 << 20  # of all that is kept
+_MOST = 64  # targets
+
+_Key = tuple[UUID, datetime | None, str | None]
+
+
+@dataclass(slots=True)
+class _Kept:
+    """`schema` is None after a failure. `pathless` is the same without a search_path: for sessions whose client asked
+    for one of its own."""
+
+    schema: TargetSchema | None
+    pathless: TargetSchema | None
+    until: float
+    size: int
+
+
+class TargetSchemas:
+    """By connection and database; sessions that begin at the same time share one reading. `age` is how many seconds a
+    reading is good for; `seconds` bounds how long a session waits for one."""
+
+    def __init__(self, dialer: Dialer, *, age: float = AGE, seconds: float = SECONDS) -> None:
+        self.age = age
+        self._dialer = dialer
+        self._seconds = seconds
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
+        self._readings: dict[_Key, asyncio.Task[_Kept]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def of(self, permit: Permit, start: Start) -> TargetSchema | None:
+        """None when the permit's policy does not ask for it, and when it cannot be read: the log says why. Never
+        raises, but for being cancelled."""
+        connection = permit.connection
+        if connection.protocol != SUBTYPE or not needs_schema(permit.policy):
+            return None
+        key = (connection.id, connection.updated_at, start.database)
+        kept = self._kept.get(key)
+        if kept is None or time.monotonic() >= kept.until:
+            kept = await self._shared(key, permit, start)
+        else:
+            self._kept.move_to_end(key)
+        return kept.pathless if asks_for_path(start) else kept.schema
+
+    async def _shared(self, key: _Key, permit: Permit, start: Start) -> _Kept:
+        reading = self._readings.get(key)
+        if reading is None:
+            reading = self._readings[key] = asyncio.get_running_loop().create_task(self._read(permit, start))
+            reading.add_done_callback(lambda done: self._keep(key, done))
+        return await asyncio.shield(reading)
+
+    def _keep(self, key: _Key, reading: asyncio.Task[_Kept]) -> None:
+        self._readings.pop(key, None)
+        if reading.cancelled():
+            return
+        self._kept[key] = reading.result()
+        self._kept.move_to_end(key)
+        while len(self._kept) > _MOST or sum(kept.size for kept in self._kept.values()) > _ALL:
+            self._kept.popitem(last=False)
+
+    async def _read(self, permit: Permit, start: Start) -> _Kept:
+        reason = ""
+        try:
+            async with asyncio.timeout(self._seconds):
+                schema, size = await self._ask(permit, start)
+            return _Kept(schema, replace(schema, search_path=()), time.monotonic() + self.age, size)
+        except TimeoutError:
+            reason = f"it did not answer within {self._seconds:g} seconds"
+        except TargetRefused as refused:
+            reason = f"it refused the login: {refused.report.text}"
+        except PosternError as error:
+            reason = error.message
+        except ConnectionError:
+            reason = "it closed the connection"
+        except Exception:
+            log.exception("the catalogue of the target of %r could not be read", permit.connection.name)
+            reason = "of an error of the gateway"
+        log.warning(
+            "the catalogue of the target of %r could not be read, so nothing is known of its views and functions: %s",
+            permit.connection.name,
+            reason,
+        )
+        return _Kept(None, None, time.monotonic() + _AGAIN, 0)
+
+    async def _ask(self, permit: Permit, start: Start) -> tuple[TargetSchema, int]:
+        parameters = {"application_name": "postern schema", "client_encoding": "UTF8"}
+        target = await self._dialer.dial(permit, Start(start.database, parameters), uuid4())
+        finished = False
+        try:
+            answers: list[list[Row]] = []
+            size = 0
+            for question in QUESTIONS:
+                query = Query(question)
+                rows: list[Row] = []
+                async for row in answered(target.stream, query):
+                    size += sum(len(cell) for cell in row if cell is not None)
+                    if size > _SIZE:
+                        raise Unavailable(f"it is larger than {_SIZE >> 20} MiB")
+                    rows.append(row)
+                if query.error is not None:
+                    raise Unavailable(f"it says: {query.error.text} ({query.error.code})")
+                answers.append(rows)
+            finished = True
+        finally:
+            if not finished:  # else the target would go on with what nobody waits for
+                self._background(self._dialer.cancel(permit, target))
+            _close(target)
+        return await asyncio.to_thread(target_schema, answers), size
+
+    def _background(self, work: Coroutine[None, None, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+def asks_for_path(start: Start) -> bool:
+    """Whether the client asks for a search_path, or for options that may hold one."""
+    return not {"search_path", "options"}.isdisjoint(name.lower() for name in start.parameters)
+
+
+def _close(target: Target) -> None:
+    target.stream.close()
+    target.release()

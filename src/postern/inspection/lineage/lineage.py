@@ -1,0 +1,121 @@
+"""Lineage of statements, cached by text and snapshot."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Final
+
+from google.protobuf.message import DecodeError
+from postgast import PgQueryError, parse
+
+from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
+from postern.inspection.lineage.catalogue import NO_DOUBTS, Catalogue, Doubts
+from postern.inspection.lineage.expressions import TooMuch
+from postern.inspection.lineage.scope import UNKNOWN, Out
+from postern.inspection.lineage.statements import Read, Statements
+
+log = logging.getLogger(__name__)
+
+MOST_TEXT: Final = 64 * 1024  # characters; longer texts are not read
+
+_SNAPSHOTS: Final = 64
+_TEXTS: Final = 1024  # for each snapshot
+_TEXT_SIZE: Final = 16 * 1024  # characters; longer ones are read each time
+_SIZE: Final = 1024 * 1024  # characters of all texts, for each snapshot
+
+
+class _Readings:
+    """What was found for the texts of one snapshot that were read last. Bounded in number and in size."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.catalogue = catalogue
+        self._found: OrderedDict[tuple[str, Doubts], tuple[Read, ...] | None] = OrderedDict()
+        self._size = 0
+
+    def of(self, text: str, doubts: Doubts, read: Callable[[], tuple[Read, ...] | None]) -> tuple[Read, ...] | None:
+        key = (text, doubts)
+        if key in self._found:
+            self._found.move_to_end(key)
+            return self._found[key]
+        found = read()
+        if len(text) <= _TEXT_SIZE:
+            self._found[key] = found
+            self._size += len(text)
+            while len(self._found) > _TEXTS or self._size > _SIZE:
+                (oldest, _), _ = self._found.popitem(last=False)
+                self._size -= len(oldest)
+        return found
+
+
+class Lineage:
+    """Of PostgreSQL. Nothing of it raises; for one thread at a time. Sessions share one, and so its caches."""
+
+    def __init__(self) -> None:
+        self._snapshots: OrderedDict[int, _Readings] = OrderedDict()
+
+    def sources(self, text: str, schema: TargetSchema) -> tuple[frozenset[ColumnRef] | None, ...] | None:
+        """For each column of the answer the columns of tables that it is made of (and those of views on the way), or
+        None where that cannot be known. None for what is not one statement that answers with rows, or a COPY to the
+        client, or whose number of columns cannot be known."""
+        reads = self.read(text, schema)
+        if reads is None or len(reads) != 1 or reads[0].keeps is not None:
+            return None
+        outs = reads[0].outs
+        if outs is None or any(out.many for out in outs):
+            return None
+        return tuple(out.sources for out in outs)
+
+    def read(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> tuple[Read, ...] | None:
+        """Each statement of the text; None when it cannot be parsed, or is too large or too deep."""
+        if len(text) > MOST_TEXT or "\0" in text:
+            return None
+        readings = self._readings(schema)
+        return readings.of(text, doubts, lambda: _read(text, readings.catalogue, doubts))
+
+    def catalogue(self, schema: TargetSchema) -> Catalogue:
+        return self._readings(schema).catalogue
+
+    def _readings(self, schema: TargetSchema) -> _Readings:
+        """By the identity of the snapshot, which the catalogue keeps alive as long as it is here."""
+        found = self._snapshots.get(id(schema))
+        if found is None:
+            found = self._snapshots[id(schema)] = _Readings(_catalogue(schema))
+            if len(self._snapshots) > _SNAPSHOTS:
+                self._snapshots.popitem(last=False)
+        self._snapshots.move_to_end(id(schema))
+        return found
+
+
+def _catalogue(schema: TargetSchema) -> Catalogue:
+    def define(relation: Relation, column: str) -> list[Out]:
+        text = f"select {relation.generated[column]}" if column else relation.definition
+        try:
+            statements = parse(text).stmts
+            if len(statements) != 1:
+                return [UNKNOWN]
+            reader = Statements(catalogue, NO_DOUBTS)
+            if not column:
+                return list(reader.read(statements[0].stmt).outs or [UNKNOWN])
+            own = [Out(name, catalogue.family(relation, name)) for name in relation.columns if name]
+            return reader.expression(statements[0].stmt.select_stmt.target_list[0], own)
+        except (PgQueryError, DecodeError, TooMuch, RecursionError):
+            return [UNKNOWN]
+
+    catalogue = Catalogue(schema, define)
+    return catalogue
+
+
+def _read(text: str, catalogue: Catalogue, doubts: Doubts) -> tuple[Read, ...] | None:
+    folded = text.lower()
+    sets = "set_config" in folded or "u&" in folded  # the second spells names in other characters
+    try:
+        statements = parse(text).stmts
+        reader = Statements(catalogue, doubts, sets=sets)
+        return tuple([reader.read(statement.stmt) for statement in statements])
+    except (PgQueryError, DecodeError, TooMuch, RecursionError, UnicodeEncodeError):
+        return None
+    except Exception:
+        log.exception("the lineage of a statement could not be found; its columns are unknown")
+        return None

@@ -1,0 +1,192 @@
+"""What names mean inside of a query: the columns that its FROM gives, those of the queries around it, and its CTEs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from google.protobuf.message import Message
+
+from postern.domain.target_schema import ColumnRef
+from postern.inspection.lineage.builtins import SYSTEM_COLUMNS
+
+Sources = frozenset[ColumnRef] | None
+"""The columns that a value is made of; None where that cannot be known."""
+
+NOTHING: Final[frozenset[ColumnRef]] = frozenset()
+
+
+def union(parts: Iterable[Sources]) -> Sources:
+    found = NOTHING
+    for part in parts:
+        if part is None:
+            return None
+        if not part <= found:
+            found = found | part if found else part
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Out:
+    """A column of a query. Its `name` is None where it cannot be known; `many` stands for any number of columns, of
+    any names, that are each made of no more than `sources`."""
+
+    name: str | None
+    sources: Sources
+    many: bool = False
+
+
+UNKNOWN: Final = Out(None, None, many=True)
+
+
+def merged(outs: Iterable[Out]) -> Sources:
+    return union([out.sources for out in outs])
+
+
+def renamed(outs: Sequence[Out], names: Sequence[str]) -> list[Out]:
+    """The first columns under other names, as an alias with a list of names gives them."""
+    found: list[Out] = []
+    left = list(names)
+    for out in outs:
+        if out.many:
+            found += [Out(name, out.sources) for name in left]
+            left = []
+            found.append(out)
+        elif left:
+            found.append(Out(left.pop(0), out.sources))
+        else:
+            found.append(out)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """What stands in a FROM under one name. `schema` is that of a table which has no alias. A table has system columns,
+    which are in no list."""
+
+    name: str
+    outs: tuple[Out, ...]
+    schema: str = ""
+    system: bool = False
+
+    def column(self, name: str) -> Sources:
+        return self._column(name, [out for out in self.outs if out.name == name])
+
+    def _column(self, name: str, found: list[Out]) -> Sources:
+        if found:
+            return merged(found)
+        if self.system and name in SYSTEM_COLUMNS:
+            return NOTHING
+        fuzzy = [out for out in self.outs if out.name is None]
+        # Without any, it is a function in the form of a column, or a column that is too new.
+        return merged(fuzzy) if fuzzy else None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What an element of a FROM adds: the names that it can be spoken of by, and the columns of its own."""
+
+    items: tuple[Item, ...]
+    outs: tuple[Out, ...]
+
+
+@dataclass(slots=True)
+class Scope:
+    """One level of names. `outs` are what a bare name may mean and `*` stands for."""
+
+    parent: Scope | None = None
+    items: list[Item] = field(default_factory=list)
+    outs: list[Out] = field(default_factory=list)
+    windows: dict[str, Message] = field(default_factory=dict)
+
+    def add(self, part: Part) -> None:
+        self.items += part.items
+        self.outs += part.outs
+
+    def with_parts(self, parts: Iterable[Part]) -> Scope:
+        """The same, and beside it what stands further left in the same FROM."""
+        found = replace(self, items=list(self.items), outs=list(self.outs))
+        for part in parts:
+            found.add(part)
+        return found
+
+    def item(self, name: str, schema: str = "") -> Item | None:
+        scope: Scope | None = self
+        while scope is not None:
+            for item in scope.items:
+                if item.name == name and (not schema or item.schema == schema):
+                    return item
+            scope = scope.parent
+        return None
+
+    def named(self, name: str) -> Sources:
+        """What a bare name means: a column of the innermost level that has it, else a whole row."""
+        fuzzy: list[Out] = []
+        scope: Scope | None = self
+        while scope is not None:
+            found = [out for out in scope.outs if out.name == name]
+            if found:
+                return merged(found + fuzzy)
+            if name in SYSTEM_COLUMNS and any(item.system for item in scope.items):
+                return merged(fuzzy)
+            fuzzy += [out for out in scope.outs if out.name is None]
+            scope = scope.parent
+        item = self.item(name)
+        if item is not None:
+            return merged([*item.outs, *fuzzy])
+        return merged(fuzzy) if fuzzy else None
+
+
+class Cte:
+    """Read when it is first spoken of. One that speaks of itself is read again until nothing is added."""
+
+    _MOST: Final = 20  # rounds; each adds a column to one of its own at least
+
+    def __init__(self, read: Callable[[], list[Out]], seed: Callable[[], list[Out]]) -> None:
+        """`seed` reads the part that does not speak of itself."""
+        self._read = read
+        self._seed = seed
+        self._outs: list[Out] | None = None
+        self._guess: list[Out] | None = None
+        self._reading = False
+        self._asked = False
+
+    def outs(self) -> list[Out]:
+        if self._outs is not None:
+            return self._outs
+        if self._reading:
+            self._asked = True
+            return [UNKNOWN] if self._guess is None else self._guess
+        self._reading = True
+        try:
+            self._outs = self._settled()
+        finally:
+            self._reading = False
+        return self._outs
+
+    def _settled(self) -> list[Out]:
+        outs = self._guess = self._seed()
+        for _ in range(self._MOST):
+            self._asked = False
+            outs = self._read()
+            if not self._asked or outs == self._guess:
+                return outs
+            self._guess = outs
+        return [Out(out.name, None, out.many) for out in outs]
+
+
+@dataclass(frozen=True, slots=True)
+class Ctes:
+    """The CTEs that can be spoken of here, the nearest first."""
+
+    of: dict[str, Cte] = field(default_factory=dict)
+    parent: Ctes | None = None
+
+    def find(self, name: str) -> Cte | None:
+        here: Ctes | None = self
+        while here is not None:
+            if name in here.of:
+                return here.of[name]
+            here = here.parent
+        return None

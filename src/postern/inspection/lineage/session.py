@@ -1,0 +1,146 @@
+"""Where the columns of a session's answers come from: the statement, what the session did before, and the target's own
+word in the description of the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from postern.domain.target_schema import ColumnRef, TargetSchema
+from postern.inspection.lineage.catalogue import NO_DOUBTS
+from postern.inspection.lineage.lineage import Lineage
+from postern.inspection.lineage.naming import cut
+from postern.inspection.lineage.scope import Out, Sources, merged, union
+from postern.inspection.lineage.statements import Kept, Read
+from postern.interception.events import Column
+
+_NAMES: Final = 256  # of cursors and prepared statements; what is kept beyond is unknown
+_MEANINGS: Final = 32  # of one of them
+_DOUBTED: Final = 256  # names; beyond, everything is in doubt
+
+_EMPTY: Final = TargetSchema()
+_NO_TAGS: Final[frozenset[str]] = frozenset()
+
+_Outs = tuple[Out, ...]
+
+
+class SessionLineage:
+    """Of one session. Tell it each statement in the order of asking by `asked`, then ask `of` for its answers.
+
+    What it learns only ever adds to what a name may mean, so that statements which failed, or were asked before an
+    earlier one was answered, cannot mislead it. Never raises.
+    """
+
+    def __init__(self, lineage: Lineage, schema: Callable[[], TargetSchema | None]) -> None:
+        """`schema` is asked for what is known now, which is None when it could not be read."""
+        self._lineage = lineage
+        self._known = schema
+        self._doubts = NO_DOUBTS
+        self._kept: dict[tuple[Kept, str], list[_Outs | None]] = {}
+
+    @property
+    def _schema(self) -> TargetSchema:
+        return self._known() or _EMPTY
+
+    def asked(self, statement: str) -> None:
+        """Before it is let through."""
+        reads = self._lineage.read(statement, self._schema, self._doubts)
+        for read in reads or ():
+            doubts = read.doubts
+            names = self._doubts.names | doubts.names
+            full = len(names) > _DOUBTED
+            self._doubts = replace(
+                self._doubts,
+                names=frozenset() if full else names,
+                everything=self._doubts.everything or doubts.everything or full,
+                path=self._doubts.path and doubts.path,
+                settings=self._doubts.settings and doubts.settings,
+            )
+            if read.keeps is not None:
+                self._keep(read.keeps, read.outs)
+
+    def of(self, statement: str, columns: Sequence[Column]) -> tuple[Sources, ...] | None:
+        """Of the answer to a statement; without `columns` (a copy has no description) as many as it has. None when
+        nothing can be said of any of them."""
+        outs = self._answered(statement, columns)
+        if not columns:
+            return None if outs is None or any(out.many for out in outs) else tuple(out.sources for out in outs)
+        found = None if outs is None else _spread(outs, len(columns))
+        return tuple(
+            self._both(column, None if found is None else found[place], parsed=found is not None)
+            for place, column in enumerate(columns)
+        )
+
+    def tags(self, column: ColumnRef) -> frozenset[str]:
+        relation = self._schema.relations.get((column.schema, column.table))
+        return frozenset() if relation is None else relation.tags | relation.column_tags.get(column.column, _NO_TAGS)
+
+    def _keep(self, name: tuple[Kept, str], outs: _Outs | None) -> None:
+        if name not in self._kept and len(self._kept) >= _NAMES:
+            return
+        meanings = self._kept.setdefault(name, [])
+        if outs not in meanings:
+            meanings.append(None if len(meanings) >= _MEANINGS else outs)
+
+    def _answered(self, statement: str, columns: Sequence[Column]) -> _Outs | None:
+        reads = self._lineage.read(statement, self._schema, self._doubts)
+        if reads is None:
+            return None
+        meant: list[_Outs | None] = []
+        for read in reads:
+            meant += self._meanings(read)
+        if len(meant) > 1 and columns:
+            meant = [outs for outs in meant if outs is None or _fits(outs, columns)]
+        if not meant or None in meant:
+            return None
+        first, *others = [outs for outs in meant if outs is not None]
+        for other in others:
+            if first == other:
+                continue
+            if len(first) != len(other) or any(out.many for out in (*first, *other)):
+                return (Out(None, merged([*first, *other]), many=True),)
+            first = tuple(Out(a.name, union([a.sources, b.sources])) for a, b in zip(first, other, strict=True))
+        return first
+
+    def _meanings(self, read: Read) -> Sequence[_Outs | None]:
+        if read.shows is not None:
+            return self._kept.get(read.shows, [None])
+        return [] if read.outs is None or read.keeps is not None else [read.outs]
+
+    def _both(self, column: Column, sources: Sources, *, parsed: bool) -> Sources:
+        """The target's word counts beside the statement's, and alone where that says nothing."""
+        if not column.table:
+            return sources
+        catalogue = self._lineage.catalogue(self._schema)
+        relation = catalogue.numbered(column.table)
+        if relation is None:
+            return None
+        in_doubt = self._doubts.everything or relation.name in self._doubts.names
+        told = None if relation.definition and in_doubt else catalogue.place(relation, column.place)
+        if not parsed or sources is None or told is None:
+            return told
+        return union([told, sources])
+
+
+def _fits(outs: _Outs, columns: Sequence[Column]) -> bool:
+    """Whether an answer with these columns may be of that: by their number, and by the names that are certain."""
+    if any(out.many for out in outs):
+        return True
+    return len(outs) == len(columns) and all(
+        out.name is None or cut(out.name) == column.name for out, column in zip(outs, columns, strict=True)
+    )
+
+
+def _spread(outs: _Outs, width: int) -> list[Sources] | None:
+    """One for each column of an answer, where some of `outs` may stand for several. None when they do not fit."""
+    many = [place for place, out in enumerate(outs) if out.many]
+    if not many:
+        return [out.sources for out in outs] if len(outs) == width else None
+    first, last = many[0], many[-1]
+    head, tail = outs[:first], outs[last + 1 :]
+    between = width - len(head) - len(tail)
+    if between < 0:
+        return None
+    middle = merged(outs[first : last + 1])
+    return [out.sources for out in head] + [middle] * between + [out.sources for out in tail]

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.inspection.lineage.cases import CASES
+
+from postern.domain.target_schema import ColumnRef, Function, Relation, TargetSchema
+from postern.inspection.lineage.lineage import MOST_TEXT, Lineage
+
+
+def relation(name: str, columns: str, schema: str = "public", **more: object) -> Relation:
+    return Relation(schema, name, tuple(columns.split()), **more)  # type: ignore[arg-type]
+
+
+def target(
+    *relations: Relation, functions: tuple[Function, ...] = (), path: tuple[str, ...] = ("public",)
+) -> TargetSchema:
+    return TargetSchema(
+        {(one.schema, one.name): one for one in relations}, {(one.schema, one.name): one for one in functions}, path
+    )
+
+
+USERS = relation("users", "id email name")
+ORDERS = relation("orders", "id user_id note")
+SHOP = target(USERS, ORDERS)
+
+
+def told(text: str, schema: TargetSchema = SHOP) -> list[str | None] | None:
+    """The sources of each column, as one text."""
+    found = Lineage().sources(text, schema)
+    if found is None:
+        return None
+    return [None if one is None else " ".join(sorted(f"{ref.table}.{ref.column}" for ref in one)) for one in found]
+
+
+@pytest.mark.parametrize(
+    ("text", "sources"),
+    [
+        ("select email as x, upper(name), 1 from users", ["users.email", "users.name", ""]),
+        ("select count(*) from users where email = 'x'", [""]),
+        ("select note from orders order by user_id", ["orders.note"]),
+        ("select o.note from orders o join users u on u.email = o.note", ["orders.note"]),
+        ("select exists (select from users where email = 'x')", [""]),
+        ("select ctid, tableoid, xmin from users", ["", "", ""]),
+        ("select $1, $2 || email from users", ["", "users.email"]),
+        ("explain select * from users", [""]),
+        ("show server_version", [""]),
+    ],
+)
+def test_what_is_shown_counts_and_what_filters_does_not(text: str, sources: list[str]) -> None:
+    assert told(text) == sources
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "update users set email = 'x'",
+        "select email into copies from users",
+        "create table copies as select * from users",
+        "select 1; select email from users",
+        "select from where",
+        "declare c cursor for select email from users",
+        "copy users from stdin",
+        "",
+        "select (row(1, email)).* from users",
+        "select * from nowhere",
+    ],
+)
+def test_what_is_not_one_answer_with_a_known_number_of_columns_is_none(text: str) -> None:
+    assert told(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select query_to_xml('select * from users', true, true, '')",
+        "select table_to_xml('users', true, true, '')",
+        "select database_to_xml(true, true, '')",
+        "select ts_stat('select to_tsvector(email) from users')",
+        "select pg_read_file('base/1/1')",
+        "select lo_get(1)",
+        "select pg_catalog.query_to_xml('select 1', true, true, '')",
+        "select nobody_knows(1)",
+        "select my.upper('x')",
+        "select 'a' <+++> 'b'",
+        "select current_setting('my.own')",
+        "select current_setting('my.' || 'own')",
+        "select x from nowhere",
+        "select other.users.email from users",
+        "select u.nowhere from users u",
+        "select (u).nowhere from users u",
+        "select dblink.email from dblink('…', 'select email from users') as dblink(email text)",
+        "select pg_temp.f()",
+        "select email from pg_temp.users",
+    ],
+)
+def test_attack_what_may_read_more_than_its_arguments_is_unknown(text: str) -> None:
+    assert told(text) in (None, [None])
+
+
+def test_attack_a_function_that_hides_behind_the_name_of_the_servers_own() -> None:
+    schema = target(
+        USERS, functions=(Function("public", "upper", harmless=True), Function("public", "+", harmless=True))
+    )
+    assert told("select upper(email), lower(email), 1 + 1 from users", schema) == [None, "users.email", None]
+    assert told("select pg_catalog.upper(email) from users", schema) == ["users.email"]
+
+
+def test_functions_in_c_that_answer_from_their_arguments_are_trusted() -> None:
+    schema = target(USERS, functions=(Function("ext", "unaccent", harmless=True, pure=True),))
+    assert told("select unaccent(email), ext.unaccent(name) from users", schema) == ["users.email", "users.name"]
+
+
+def test_attack_a_table_that_another_schema_of_the_path_shadows() -> None:
+    mine = relation("users", "id email", schema="mine")
+    schema = target(USERS, mine, path=("mine", "public"))
+    found = Lineage().sources("select email, id from users", schema)
+    assert found is not None
+    assert found[0] == {ColumnRef("mine", "users", "email")}
+    # Without a path, either may be meant.
+    assert told("select upper(email) from users", target(USERS, mine, path=())) == [None]
+
+
+def test_views_are_followed_and_their_own_columns_counted() -> None:
+    view = relation("v", "a b", definition="select public.users.email as x, upper(public.users.name) from public.users")
+    nested = relation("w", "c", definition="select v.a || v.b from public.v")
+    assert told("select * from w", target(USERS, view, nested)) == ["users.email users.name v.a v.b w.c"]
+
+
+def test_attack_views_that_speak_of_each_other_end() -> None:
+    first = relation("v", "a", definition="select a from public.w")
+    second = relation("w", "a", definition="select a from public.v")
+    assert told("select a from v", target(first, second)) == [None]
+
+
+def test_attack_many_views_upon_views() -> None:
+    views = [
+        relation(f"v{n}", "a", definition=f"select x.a || y.a from public.v{n - 1} x, public.v{n - 1} y")
+        for n in range(1, 200)
+    ]
+    schema = target(relation("v0", "a"), *views)
+    began = time.monotonic()
+    assert told("select a from v20", schema) is not None
+    assert told("select a from v199", schema) == [None]
+    assert time.monotonic() - began < 5
+
+
+def test_a_definition_that_does_not_fit_is_unknown() -> None:
+    assert told("select a, b from v", target(relation("v", "a b", definition="select 1"))) == [None, None]
+    assert told("select a from v", target(relation("v", "a", definition="no query"))) == [None]
+
+
+def test_partitions_and_heirs_show_each_other() -> None:
+    part = relation("users_1", "id email name", parents=(("public", "users"),))
+    schema = target(USERS, part)
+    assert told("select email from users_1", schema) == ["users.email users_1.email"]
+    assert told("select email from users", schema) == ["users.email users_1.email"]
+
+
+def test_generated_columns_are_made_of_others() -> None:
+    people = relation("people", "first loud", generated={"loud": "(upper(first) || '!'::text)"})
+    assert told("select loud from people", target(people)) == ["people.first people.loud"]
+    assert told("copy people to stdout", target(people)) == ["people.first"]
+
+
+def test_columns_of_the_catalogue_that_quote_tables_are_unknown() -> None:
+    stats = relation("pg_stats", "tablename most_common_vals", schema="pg_catalog")
+    activity = relation("pg_stat_activity", "pid query", schema="pg_catalog")
+    schema = target(stats, activity)
+    assert told("select tablename, most_common_vals from pg_stats", schema) == [None, None]
+    assert told("select pid, query from pg_stat_activity", schema) == ["pg_stat_activity.pid", None]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select " + "(" * 5_000 + "email" + ")" * 5_000 + " from users",
+        "select " + "upper(" * 5_000 + "email" + ")" * 5_000 + " from users",
+        "select " + " || ".join(["email"] * 5_000) + " from users",
+        "select " + "case when true then " * 1_500 + "email" + " end" * 1_500 + " from users",
+        "select " + "not " * 15_000 + "true",
+        "select " + "- " * 30_000 + "1",
+        " union all ".join(["select email from users"] * 2_500),
+        "select * from " + "(select * from " * 1_500 + "users" + ") x" * 1_500,
+        "with "
+        + ", ".join(f"c{n} as (select * from c{n - 1}, c{n - 1} x)" for n in range(1, 40))
+        + " select * from c39",
+        "with recursive " + "a as (select 1 union all (with recursive " * 12 + "b as (select 1)" + " select 1))" * 12,
+        "select " + ", ".join(["u.*"] * 3_000) + " from users u" + ", users" * 3_000,
+        "select " + ", ".join(["email"] * 1_600) + " from users" + ", lateral (select users.*) l" * 800,
+        "select 1 from users" + ", lateral (select users.* from users x) l" * 1_500,
+        "select email from users -- " + "x" * MOST_TEXT,
+        "select 'a\0', email from users",
+        "select '\udcff' from users",
+    ],
+)
+def test_attack_texts_that_are_deep_or_wide_neither_raise_nor_take_long(text: str) -> None:
+    began = time.monotonic()
+    Lineage().sources(text, SHOP)
+    assert time.monotonic() - began < 5
+
+
+@given(
+    st.text(max_size=200)
+    | st.sampled_from([case[-1] for case in CASES]).flatmap(lambda text: st.permutations(text.split()).map(" ".join))
+)
+def test_nothing_raises(text: str) -> None:
+    Lineage().sources(text, SHOP)
+
+
+def test_what_was_found_is_kept_by_text_and_snapshot() -> None:
+    lineage = Lineage()
+    text = "select email from users"
+    assert lineage.read(text, SHOP) is lineage.read(text, SHOP)
+    other = target(relation("users", "email", schema="hr"), path=("hr",))
+    assert lineage.sources(text, other) == (frozenset({ColumnRef("hr", "users", "email")}),)
+    for n in range(3_000):
+        lineage.read(f"select {n}", SHOP)
+    assert lineage.read(text, SHOP) is not None
