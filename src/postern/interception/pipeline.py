@@ -34,7 +34,8 @@ class Metrics:
 class SessionView:
     """What an interceptor may know of the session, the counters it may raise, and the markers that it leaves in the
     recording. `schema` is None where nobody asks for what the target's catalogue says, and where it could not be read;
-    another takes its place when it is old."""
+    another takes its place when it is old. `kept` is what interceptors leave for those that take their place when the
+    policy is renewed, by name."""
 
     id: UUID
     user: str
@@ -46,6 +47,7 @@ class SessionView:
     metrics: Metrics = field(default_factory=Metrics)
     notes: list[Note] = field(default_factory=list)
     schema: TargetSchema | None = None
+    kept: dict[str, object] = field(default_factory=dict)
 
 
 class Interceptor(Protocol):

@@ -8,6 +8,8 @@ from postern.domain.masking import MaskingRule
 from postern.domain.policy import Policy
 from postern.domain.secret import Secret
 from postern.errors import Denied
+from postern.inspection.lineage.lineage import Lineage
+from postern.inspection.lineage.session import SessionLineage
 from postern.inspection.masking.interceptor import Masking
 from postern.inspection.masking.samples import NamedOrigins, SampleRows, SampleTexts
 from postern.interception.events import Operation
@@ -15,10 +17,27 @@ from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import Refuse
 from postern.services.masking_rules import Masked, Samples
 
+_LINEAGE = Lineage()
+_KEPT = "lineage"
 
-def masking(policy: Policy) -> Masking:
-    """The interceptor of a session."""
-    return Masking(policy.masked_types, policy.masking, bytes.fromhex(policy.masking_key.reveal()))
+
+def masking(policy: Policy, view: SessionView) -> Masking:
+    """The interceptor of a session, under this policy from here on."""
+    key = bytes.fromhex(policy.masking_key.reveal())
+    return Masking(policy.masked_types, policy.masking, key, _origins(policy, view))
+
+
+def _origins(policy: Policy, view: SessionView) -> SessionLineage | None:
+    """One that stays as long as policies need it: it must hear of every statement."""
+    if view.connection_subtype != "postgres" or not any(rule.columns for rule in policy.masking):
+        view.kept.pop(_KEPT, None)
+        return None
+    found = view.kept.get(_KEPT)
+    if not isinstance(found, SessionLineage):
+        found = view.kept[_KEPT] = SessionLineage(_LINEAGE, lambda: view.schema)
+        if view.metrics.operations:
+            found.missed()
+    return found
 
 
 def masks(rule: MaskingRule, key: Secret, samples: Samples) -> Masked:

@@ -67,18 +67,18 @@ log = logging.getLogger(__name__)
 AGENT_WAIT = 5.0  # seconds that an agent which is not there may take to come back, while a client waits
 
 
-def default_interceptors(policy: Policy) -> list[Interceptor]:
+def default_interceptors(policy: Policy, view: SessionView) -> list[Interceptor]:
     """The order in which events are judged, and the only one: output rules judge what would be shown."""
     found: list[Interceptor] = []
     if policy.masked_types or policy.masking:
-        found.append(masking(policy))
+        found.append(masking(policy, view))
     if policy.guardrails:
         found.append(GuardRails(policy.guardrails))
     return found
 
 
 def pipeline(permit: Permit, view: SessionView) -> Pipeline:
-    return Pipeline(default_interceptors(permit.policy), view)
+    return Pipeline(default_interceptors(permit.policy, view), view)
 
 
 def wire(settings: Settings, permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:

@@ -43,6 +43,11 @@ class SessionLineage:
     def _schema(self) -> TargetSchema:
         return self._known() or _EMPTY
 
+    def missed(self) -> None:
+        """Statements were let through that this was not told of: they may have done anything."""
+        self._doubts = replace(self._doubts, everything=True, path=False, settings=False)
+        self._kept.clear()
+
     def asked(self, statement: str) -> None:
         """Before it is let through."""
         reads = self._lineage.read(statement, self._schema, self._doubts)
