@@ -119,7 +119,7 @@ def test_attack_a_table_that_another_schema_of_the_path_shadows() -> None:
     schema = target(USERS, mine, path=("mine", "public"))
     found = Lineage().sources("select email, id from users", schema)
     assert found is not None
-    assert found[0] == {ColumnRef("mine", "users", "email")}
+    assert found[0] == frozenset({ColumnRef("mine", "users", "email")})
     # Without a path, either may be meant.
     assert told("select upper(email) from users", target(USERS, mine, path=())) == [None]
 

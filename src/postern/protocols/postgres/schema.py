@@ -74,7 +74,7 @@ where t.oid >= 16384"""
 QUESTIONS = (_PATH, _EMPTY_PATH, _RELATIONS, _FUNCTIONS, _OPERATORS, _TYPES)
 """Asked one after the other on one connection, which is good for nothing else afterwards."""
 
-_TAG = re.compile(r"#([\w:.-]{1,100})")
+_TAG = re.compile(r"#(\w(?:[\w:.-]{0,98}\w)?)")
 
 
 def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
@@ -90,7 +90,7 @@ def target_schema(answers: Sequence[Sequence[Row]]) -> TargetSchema:
             types=_types(types),
             operators={(text(schema), text(name)): harmless == "t" for schema, name, harmless, _ in operators},
         )
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise ProtocolViolation(f"the target's answer about its catalogue cannot be read: {error}") from None
 
 

@@ -1,0 +1,229 @@
+"""What targets' catalogues say, read from a real PostgreSQL by the gateway's own agent."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from tests.support.postgres import PostgresServer
+
+from postern.domain.connection import Connection, ConnectionType
+from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.masking import MaskingRule
+from postern.domain.permit import Permit, seal
+from postern.domain.policy import Policy, needs_schema
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.domain.session import Verb
+from postern.domain.target_schema import Function, Relation
+from postern.errors import Unavailable
+from postern.gateway.schemas import TargetSchemas
+from postern.relay.target import Dialer, Start, Target
+from postern.settings import load
+from postern.wiring.worker import embedded_agent
+
+DATABASE = "schemas"
+ORG = UUID(int=7)
+COLUMNS = Policy(masking=(MaskingRule(uuid4(), ORG, "mail", columns=("*.email",)),))
+START = Start(database=DATABASE)
+
+DEFINITIONS = """
+create schema hr;
+create table users (id int, gone int, email text);
+alter table users drop column gone;
+comment on table users is 'Who may log in. #staff';
+comment on column users.email is 'Where to write to #pii #contact:mail';
+comment on column users.id is 'no. 1';
+create view hr.mails as select email as mail from users;
+create table parts (id int, twice int generated always as (id * 2) stored) partition by list (id);
+create table parts_1 partition of parts default;
+create function twice(int) returns int immutable language sql as 'select $1 * 2';
+create function twice(text) returns text volatile language sql as 'select $1 || $1';
+create function owners() returns int stable security definer language sql as 'select 1';
+create operator @+@ (leftarg = int, rightarg = int, function = int4pl);
+create operator @!@ (rightarg = int, function = twice);
+create type mood as enum ('glad');
+create domain any_mood as mood;
+create domain checked as text check (value <> 'x');
+create type pair as (mood mood, text checked);
+create role reader login;
+grant usage on schema hr to reader;
+alter role reader set search_path to closed, hr, public;
+create schema closed;
+"""
+
+
+@pytest.fixture(scope="module")
+def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
+    with psycopg.connect(postgres_server.dsn(), autocommit=True) as admin:
+        admin.execute(f"create database {DATABASE}")
+        with psycopg.connect(postgres_server.dsn(DATABASE), autocommit=True) as inside:
+            inside.execute(DEFINITIONS)
+        yield postgres_server
+        admin.execute(f"drop database {DATABASE} with (force)")
+        admin.execute("drop role reader")
+
+
+class Counting:
+    """The gateway's own agent, which counts how often it is sent. `delay` in seconds; `refusal` in its place."""
+
+    def __init__(self, dialer: Dialer) -> None:
+        self._dialer = dialer
+        self.dialled = 0
+        self.cancelled = asyncio.Event()
+        self.delay = 0.0
+        self.refusal: Exception | None = None
+
+    async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
+        self.dialled += 1
+        await asyncio.sleep(self.delay)
+        if self.refusal is not None:
+            raise self.refusal
+        return await self._dialer.dial(permit, start, session_id)
+
+    async def cancel(self, permit: Permit, target: Target) -> None:
+        await self._dialer.cancel(permit, target)
+        self.cancelled.set()
+
+
+@pytest.fixture
+async def dialer() -> Counting:
+    return Counting(embedded_agent(load({}, dial_timeout=5), {}, ORG))
+
+
+def permit(server: PostgresServer, policy: Policy = COLUMNS, user: str = "reader") -> Permit:
+    texts = {"HOST": "127.0.0.1", "PORT": str(server.port), "USER": user, "SSLMODE": "disable"}
+    secret = {f"envvar:{name}": Secret(base64.b64encode(text.encode()).decode()) for name, text in texts.items()}
+    number = UUID(int=server.port)
+    connection = Connection(number, ORG, "shop", ConnectionType.DATABASE, "postgres", uuid4(), secret=secret)
+    ann = Principal(uuid4(), ORG, "ann", "ann@example.com", "Ann")
+    return Permit(ann, connection, policy, Verb.CONNECT, "192.0.2.1", None, None, seal())
+
+
+async def test_what_a_catalogue_says(server: PostgresServer, dialer: Counting) -> None:
+    schema = await TargetSchemas(dialer).of(permit(server), START)
+    assert schema is not None
+    assert schema.search_path == ("pg_catalog", "hr", "public")
+    users = schema.relations["public", "users"]
+    assert users.columns == ("id", "", "email")
+    assert users.number >= 16_384
+    assert users.tags == {"staff"}
+    assert users.column_tags == {"email": frozenset({"pii", "contact:mail"})}
+    mails = schema.relations["hr", "mails"]
+    assert "public.users" in mails.definition
+    part = schema.relations["public", "parts_1"]
+    assert part.parents == (("public", "parts"),)
+    assert part.generated == {"twice": "(id * 2)"}
+    assert schema.functions["public", "twice"] == Function("public", "twice", harmless=False, pure=False)
+    assert not schema.functions["public", "owners"].harmless
+    assert schema.functions["public", "@+@"].pure
+    assert schema.operators == {("public", "@+@"): True, ("public", "@!@"): True}
+    assert not schema.functions["public", "@!@"].pure
+    harmless = {name for (place, name), is_harmless in schema.types.items() if place == "public" and is_harmless}
+    assert {"mood", "any_mood", "_mood", "users"} <= harmless
+    assert harmless.isdisjoint({"checked", "pair", "_checked"})
+    assert schema.relations["pg_catalog", "pg_class"].columns[1] == "relname"
+
+
+async def test_nobody_dials_for_a_policy_that_does_not_ask(server: PostgresServer, dialer: Counting) -> None:
+    assert await TargetSchemas(dialer).of(permit(server, Policy()), START) is None
+    assert dialer.dialled == 0
+
+
+async def test_sessions_that_begin_together_share_one_reading(server: PostgresServer, dialer: Counting) -> None:
+    schemas = TargetSchemas(dialer)
+    found = await asyncio.gather(*(schemas.of(permit(server), START) for _ in range(20)))
+    assert dialer.dialled == 1
+    assert found[0] is not None
+    assert all(one is found[0] for one in found)
+    assert await schemas.of(permit(server), START) is found[0]
+    assert await schemas.of(permit(server), Start(database="postgres")) is not found[0]
+    assert dialer.dialled == 2
+
+
+async def test_one_who_goes_away_takes_nothing_from_the_others(server: PostgresServer, dialer: Counting) -> None:
+    schemas = TargetSchemas(dialer)
+    dialer.delay = 0.2
+    first = asyncio.ensure_future(schemas.of(permit(server), START))
+    second = asyncio.ensure_future(schemas.of(permit(server), START))
+    await asyncio.sleep(0.05)
+    first.cancel()
+    assert await second is not None
+    assert dialer.dialled == 1
+
+
+async def test_an_old_reading_is_read_again(server: PostgresServer, dialer: Counting) -> None:
+    schemas = TargetSchemas(dialer, age=0)
+    first = await schemas.of(permit(server), START)
+    assert await schemas.of(permit(server), START) is not first
+    assert dialer.dialled == 2
+
+
+async def test_a_client_with_a_path_of_its_own_gets_none(server: PostgresServer, dialer: Counting) -> None:
+    schemas = TargetSchemas(dialer)
+    for parameters in ({"options": "-c search_path=hr"}, {"Search_Path": "hr"}):
+        schema = await schemas.of(permit(server), replace(START, parameters=parameters))
+        assert schema is not None
+        assert schema.search_path == ()
+        assert ("public", "users") in schema.relations
+    assert dialer.dialled == 1
+
+
+async def test_a_target_that_cannot_be_asked_is_unknown_and_not_asked_by_everybody(
+    server: PostgresServer, dialer: Counting, caplog: pytest.LogCaptureFixture
+) -> None:
+    schemas = TargetSchemas(dialer)
+    dialer.refusal = Unavailable("the agent is offline")
+    with caplog.at_level(logging.WARNING):
+        assert await schemas.of(permit(server), START) is None
+        assert await schemas.of(permit(server), START) is None
+    assert dialer.dialled == 1
+    assert "'shop' could not be read" in caplog.text
+    assert "the agent is offline" in caplog.text
+
+
+async def test_a_slow_target_does_not_keep_a_login_waiting(server: PostgresServer, dialer: Counting) -> None:
+    dialer.delay = 5
+    began = asyncio.get_running_loop().time()
+    assert await TargetSchemas(dialer, seconds=0.1).of(permit(server), START) is None
+    assert asyncio.get_running_loop().time() - began < 2
+
+
+async def test_a_target_that_is_slow_to_answer_is_told_to_stop(
+    server: PostgresServer, dialer: Counting, caplog: pytest.LogCaptureFixture
+) -> None:
+    with psycopg.connect(server.dsn(DATABASE)) as blocking:
+        blocking.execute("lock table users in access exclusive mode")  # which the text of a view waits for
+        with caplog.at_level(logging.WARNING):
+            assert await TargetSchemas(dialer, seconds=0.5).of(permit(server), START) is None
+        assert "did not answer within 0.5 seconds" in caplog.text
+        await asyncio.wait_for(dialer.cancelled.wait(), 5)
+
+
+async def test_a_login_that_is_refused_is_told_in_the_log(
+    server: PostgresServer, dialer: Counting, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert await TargetSchemas(dialer).of(permit(server, user="nobody"), START) is None
+    assert 'role "nobody" does not exist' in caplog.text
+
+
+def test_who_asks() -> None:
+    def rails(kind: RuleType) -> Policy:
+        return Policy(guardrails=(GuardRail(uuid4(), ORG, "rail", input=(Rule(kind),)),))
+
+    assert needs_schema(COLUMNS)
+    assert needs_schema(rails(RuleType.READ_ONLY))
+    assert needs_schema(rails(RuleType.DENY_STATEMENTS))
+    assert not needs_schema(rails(RuleType.PATTERN_MATCH))
+    assert not needs_schema(Policy(masking=(MaskingRule(uuid4(), ORG, "types", types=("EMAIL_ADDRESS",)),)))
+
+
+def test_relations_without_columns_can_be_read() -> None:
+    assert Relation("public", "empty", ()).columns == ()
