@@ -15,7 +15,7 @@ from tests.support.postgres import PostgresServer
 
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.guardrail import GuardRail, Rule, RuleType
-from postern.domain.masking import MaskingRule
+from postern.domain.masking import MaskingRule, TypeGroup
 from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy, needs_schema
 from postern.domain.principal import Principal
@@ -222,7 +222,9 @@ def test_who_asks() -> None:
     assert needs_schema(rails(RuleType.READ_ONLY))
     assert needs_schema(rails(RuleType.DENY_STATEMENTS))
     assert not needs_schema(rails(RuleType.PATTERN_MATCH))
-    assert not needs_schema(Policy(masking=(MaskingRule(uuid4(), ORG, "types", types=("EMAIL_ADDRESS",)),)))
+    assert not needs_schema(
+        Policy(masking=(MaskingRule(uuid4(), ORG, "types", groups=(TypeGroup("ALL", ("EMAIL_ADDRESS",)),)),))
+    )
 
 
 def test_relations_without_columns_can_be_read() -> None:
