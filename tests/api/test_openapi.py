@@ -97,6 +97,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "Reports",
         "Agents",
         "Guard Rails",
+        "Masking",
         "Proxy Manager",
         "Sessions",
         "SCIM",
