@@ -81,6 +81,7 @@ def judged(there: World, cases: list[tuple[str, ...]] | tuple[tuple[str, ...], .
         found = session.of(case[-1], () if is_copy else columns) or (None,) * len(columns)
         assert len(found) == len(columns), case
         alone = lineage.sources(case[-1], there.schema) if len(case) == 1 else None
+        assert alone is None or len(alone) == len(columns), case
         told.statements += 1
         for place, groups in enumerate(truth.influences):
             for sources in [found[place]] if alone is None else [found[place], alone[place]]:
