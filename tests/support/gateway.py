@@ -179,6 +179,7 @@ class Gateway:
         self._stack.push_async_callback(signals.stop)
         app = await self._stack.enter_async_context(open_app(self.settings, signals, migrate=True))
         self.services: Services = app.services
+        self.stores = app.stores
         first = await self.services.accounts.ensure_first_admin()
         assert first is not None
         self.token = (await logged_in(self.services, *first)).token

@@ -131,6 +131,11 @@ class PostgresServer:
         assert self._process is not None
         return self._process.pid
 
+    def log(self) -> str:
+        """What the server wrote so far."""
+        assert self._folder is not None
+        return (self._folder / "log").read_text(errors="replace")
+
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGQUIT)  # immediate: the data is thrown away

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from tests.inspection.lineage.cases import CASES
+from tests.inspection.lineage.generated import queries
 from tests.inspection.lineage.world import World, world
+from tests.support.examples import examples
 from tests.support.postgres import PostgresServer
 
 from postern.inspection.lineage.lineage import Lineage
@@ -23,11 +27,34 @@ def test_there_is_no_leak_in_what_is_told_of_statements(postgres_server: Postgre
     assert told.beyond <= 0.25 * told.named
 
 
+def test_there_is_no_leak_in_what_is_told_of_queries_that_nobody_thought_of(postgres_server: PostgresServer) -> None:
+    tolds: list[Told] = []
+    with world(postgres_server) as there:
+
+        @settings(max_examples=examples(30), suppress_health_check=list(HealthCheck))
+        @given(st.lists(queries(), min_size=5, max_size=5))
+        def holds(texts: list[str]) -> None:
+            leaks, told = judged(there, [(text,) for text in texts])
+            tolds.append(told)
+            assert not leaks, "\n".join(leaks)
+
+        holds()
+    total = Told()
+    for told in tolds:
+        total.add(told)
+    print(f"\nlineage of generated queries: {total}")
+    assert total.unknown < 0.5 * total.columns
+
+
 class Told:
     """How precise what is told is. `beyond` counts the sources that do not show, of `named` in all."""
 
     def __init__(self) -> None:
         self.statements = self.columns = self.unknown = self.named = self.beyond = 0
+
+    def add(self, other: Told) -> None:
+        for name, count in vars(other).items():
+            setattr(self, name, getattr(self, name) + count)
 
     def __str__(self) -> str:
         return (
@@ -54,6 +81,7 @@ def judged(there: World, cases: list[tuple[str, ...]] | tuple[tuple[str, ...], .
         found = session.of(case[-1], () if is_copy else columns) or (None,) * len(columns)
         assert len(found) == len(columns), case
         alone = lineage.sources(case[-1], there.schema) if len(case) == 1 else None
+        assert alone is None or len(alone) == len(columns), case
         told.statements += 1
         for place, groups in enumerate(truth.influences):
             for sources in [found[place]] if alone is None else [found[place], alone[place]]:

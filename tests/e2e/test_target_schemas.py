@@ -1,0 +1,83 @@
+"""The catalogue of a real target, read by a worker in a process of its own when rules of a session ask for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.support.gateway import Gateway, running, wait_until
+from tests.support.postgres import PostgresServer
+
+from postern.domain.connection import Connection
+from postern.domain.guardrail import GuardRail, Rule, RuleType
+
+pytestmark = pytest.mark.slow
+
+APPLICATION = "postern schema"
+
+
+@pytest.fixture(scope="module")
+def talkative(target: PostgresServer, direct: psycopg.Connection) -> Iterator[PostgresServer]:
+    """The target, with a line in its log for each login."""
+    direct.execute("alter system set log_connections = on")
+    direct.execute("select pg_reload_conf()")
+    direct.execute("create view viewed as select datname as name from pg_database")
+    wait_until(lambda: psycopg.connect(target.dsn()).execute("show log_connections").fetchone() == ("on",))
+    yield target
+    direct.execute("drop view viewed")
+    direct.execute("alter system reset log_connections")
+    direct.execute("select pg_reload_conf()")
+
+
+@pytest.fixture(scope="module")
+def judged(gateway: Gateway, talkative: PostgresServer) -> Connection:
+    """A connection with a rule about what statements do, which hits none."""
+    connection = gateway.connection("judged", talkative)
+    rule = Rule(RuleType.DENY_STATEMENTS, pattern_regex=r"[^\s\S]", objects=("nothing_has_this_name",))
+    now = datetime.now(UTC)
+    rail = GuardRail(uuid4(), connection.org_id, "nothing", "", (rule,), (), (connection.id,), now, now)
+    gateway.call(gateway.stores.guardrails.add(rail))
+    return connection
+
+
+def logins(server: PostgresServer) -> int:
+    """How often somebody came to read the catalogue."""
+    lines = server.log().splitlines()
+    return sum("connection authorized" in line and f"application_name={APPLICATION}" in line for line in lines)
+
+
+def test_sessions_without_such_rules_read_nothing(gateway: Gateway, talkative: PostgresServer) -> None:
+    before = logins(talkative)
+    with psycopg.connect(gateway.url("target")) as client:
+        assert client.execute("select 1").fetchone() == (1,)
+    assert logins(talkative) == before
+
+
+def test_the_first_session_reads_it_and_the_next_ones_share_it(
+    gateway: Gateway, talkative: PostgresServer, judged: Connection
+) -> None:
+    before = logins(talkative)
+    for _ in range(4):
+        with psycopg.connect(gateway.url("judged")) as client:
+            assert client.execute("select count(*) > 0 from viewed").fetchone() == (True,)
+    assert logins(talkative) == before + 1
+    gateway.all_closed()
+
+
+def test_a_target_that_does_not_answer_in_time_is_used_all_the_same(
+    gateway: Gateway, talkative: PostgresServer, direct: psycopg.Connection, judged: Connection
+) -> None:
+    direct.execute("create database blocked")
+    with psycopg.connect(talkative.dsn("blocked")) as blocking:
+        blocking.execute("create view viewed as select 1 as one")
+        blocking.commit()
+        blocking.execute("lock table viewed in access exclusive mode")  # which reading its definition waits for
+        with psycopg.connect(gateway.url("judged", database="blocked")) as client:
+            assert client.execute("select 1").fetchone() == (1,)
+    assert "the catalogue of the target of 'judged' could not be read" in gateway.worker.log()
+    gateway.all_closed()
+    wait_until(lambda: not running(direct, "pg_get_viewdef"))
+    direct.execute("drop database blocked with (force)")
