@@ -35,6 +35,7 @@ create view app.trap_behind as select * from app.trap;
 create domain watched as int check (app.checks(value));
 create operator app.<+> (leftarg = int, rightarg = int, function = app.joins);
 select lo_from_bytea(4242, 'large');
+grant select on large object 4242 to public;
 create function app.run(words text) returns void language plpgsql as $$ begin execute words; end $$;
 grant usage, create on schema public, app to public;
 grant all on all tables in schema public, app to public;
