@@ -55,9 +55,9 @@ class PostgresObserver:
     _before: str = ""
 
     def __post_init__(self) -> None:
-        with psycopg.connect(self.server.dsn("template1"), autocommit=True) as admin:
-            admin.execute("create role clerk login")
-            admin.execute("create database world")
+        self._admin = psycopg.connect(self.server.dsn("postgres"), autocommit=True)
+        self._admin.execute("create role clerk login")
+        self._admin.execute("create database world")
         with psycopg.connect(self.server.dsn("world"), autocommit=True) as world:
             world.execute(SETUP)
         self._renew()
@@ -81,23 +81,26 @@ class PostgresObserver:
             error="connection lost" if writing.lost else last,
         )
 
+    def close(self) -> None:
+        self._admin.close()
+
     def _renew(self) -> None:
-        with psycopg.connect(self.server.dsn("template1"), autocommit=True) as admin:
-            for gid, database in admin.execute("select gid, database from pg_prepared_xacts").fetchall():
-                with psycopg.connect(self.server.dsn(database), autocommit=True) as owner:
-                    owner.execute(f"rollback prepared '{gid}'".encode())
-            admin.execute("select pg_drop_replication_slot(slot_name) from pg_replication_slots")
-            admin.execute("alter system reset all")
-            for name in ("scratch", "x"):
-                admin.execute(f"drop database if exists {name} with (force)".encode())
-            for (role,) in admin.execute("select rolname from pg_roles where rolname in ('x', 'y')").fetchall():
-                admin.execute(f"drop role {role}".encode())
-            admin.execute("revoke pg_read_all_data from pg_monitor")
-            admin.execute("alter role all reset all")
-            admin.execute("alter role postgres reset all")
-            admin.execute("alter role postgres password null")
-            admin.execute("alter database postgres reset all")
-            admin.execute("create database scratch template world")
+        admin = self._admin
+        if admin.closed or admin.broken:  # a case that ends sessions ended this one
+            self._admin = admin = psycopg.connect(self.server.dsn("postgres"), autocommit=True)
+        for gid, database in admin.execute("select gid, database from pg_prepared_xacts").fetchall():
+            with psycopg.connect(self.server.dsn(database), autocommit=True) as owner:
+                owner.execute(f"rollback prepared '{gid}'".encode())
+        admin.execute("select pg_drop_replication_slot(slot_name) from pg_replication_slots")
+        admin.execute("alter system reset all")
+        for name in ("scratch", "x"):
+            admin.execute(f"drop database if exists {name} with (force)".encode())
+        admin.execute("drop role if exists x")
+        admin.execute("revoke pg_read_all_data from pg_monitor")
+        admin.execute("alter role postgres reset all")
+        admin.execute("alter role postgres password null")
+        admin.execute("alter database postgres reset all")
+        admin.execute("create database scratch template world")
         self._before = self._sum()
 
     def _run(self, case: Case, user: str, options: str) -> _Run:
@@ -155,9 +158,10 @@ class PostgresObserver:
     def _gone(self, pid: int) -> None:
         """What a session leaves (temporary tables) goes with its process, a moment later than its connection."""
         deadline = time.monotonic() + 10
-        with psycopg.connect(self.server.dsn("template1"), autocommit=True) as admin:
-            while admin.execute("select 1 from pg_stat_activity where pid = %s", [pid]).fetchone():
-                if time.monotonic() > deadline:
-                    admin.execute("select pg_terminate_backend(%s, 5000)", [pid])
-                    return
-                time.sleep(0.005)
+        if self._admin.closed or self._admin.broken:
+            self._admin = psycopg.connect(self.server.dsn("postgres"), autocommit=True)
+        while self._admin.execute("select 1 from pg_stat_activity where pid = %s", [pid]).fetchone():
+            if time.monotonic() > deadline:
+                self._admin.execute("select pg_terminate_backend(%s, 5000)", [pid])
+                return
+            time.sleep(0.005)

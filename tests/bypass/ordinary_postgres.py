@@ -168,6 +168,7 @@ _LISTED: dict[str, list[tuple[str, str]]] = {
         ("r", "select $$it's$$, $x$drop table y$x$"),
         ("r", "select calm(2)"),
         ("r", "select 'happy'::mood"),
+        ("r", "select '{1,2}'::_int4, 'a'::information_schema.sql_identifier, date('2026-01-01'), tsquery('a')"),
         ("r", "select now() at time zone 'utc' - interval '1 day'"),
         ("r", "select id % 2, -id, +id, id ^ 2, |/ 4, @ -5, 5 # 3, ~1, 1 << 2 from customers"),
         ("r", "select point '(1,2)' <-> point '(3,4)', box '((0,0),(1,1))' && box '((0,0),(2,2))'"),

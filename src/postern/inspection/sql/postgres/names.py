@@ -15,6 +15,8 @@ OWN: Final = "pg_catalog"
 _CALM_EFFECTS: Final[frozenset[Effect]] = frozenset({Effect.READ})
 # What drivers call there; only the server's owner could put others in their place.
 _INFORMATION: Final = frozenset({"_pg_char_max_length", "_pg_expandarray", "_pg_truetypid", "_pg_truetypmod"})
+_DOMAINS: Final = ("cardinal_number", "character_data", "sql_identifier", "time_stamp", "yes_or_no")
+_OWN_TYPES: Final = {("information_schema", name) for name in _DOMAINS} | {(OWN, name) for name in TYPES}
 _SYSTEM_SCHEMAS: Final = frozenset({OWN, "information_schema", "pg_toast"})
 
 
@@ -41,7 +43,7 @@ class Names:
     def function(self, parts: list[str]) -> frozenset[Effect] | None:
         """What calling it does; None where nobody knows. `parts`: the name, with or without its schema."""
         name = parts[-1]
-        own = VOLATILE.get(name) or (_CALM_EFFECTS if name in CALM else None)
+        own = VOLATILE.get(name) or (_CALM_EFFECTS if name in CALM or name in TYPES else None)  # or a cast
         if len(parts) > 1 and parts[-2] == OWN:
             return own
         if len(parts) > 1 and parts[-2] == "information_schema" and name in _INFORMATION:
@@ -63,8 +65,10 @@ class Names:
 
     def type_known(self, parts: list[str]) -> bool:
         """A type that a value may be cast to without the target's own code being run."""
-        if len(parts) == 1 and parts[0] in TYPES and not self._shadowed:
-            return True  # types have no overloads
+        if len(parts) == 1 and parts[0].removeprefix("_") in TYPES and not self._shadowed:
+            return True  # types have no overloads; _int4 is an array
+        if len(parts) > 1 and (parts[-2], parts[-1].removeprefix("_")) in _OWN_TYPES:
+            return True
         return self._known(parts, TYPES, self.schema.types, self._types_anywhere) or bool(self.relations(parts))
 
     def _known(

@@ -68,7 +68,8 @@ def tag_of(kind: str, message: Message) -> str:
     }
     if kind in of:
         verb, field = of[kind]
-        return f"{verb} {message[field].removeprefix('OBJECT_').replace('_', ' ')}"
+        sort = message[field].removeprefix("OBJECT_").replace("_", " ")
+        return f"{verb} {'MATERIALIZED VIEW' if sort == 'MATVIEW' else sort}"
     if kind == "AlterOwnerStmt":
         return f"ALTER {message['objectType'].removeprefix('OBJECT_').replace('_', ' ')}"
     return _TAGS.get(kind) or " ".join(re.findall("[A-Z]+(?![a-z])|[A-Z][a-z]+", kind.removesuffix("Stmt"))).upper()
@@ -139,6 +140,7 @@ def _do(walk: Walk, message: Message, scope: Scope) -> None:
 
 def _call(walk: Walk, message: Message, scope: Scope) -> None:
     call = message.get("funccall", {})
+    walk.found.effects.add(Effect.READ)
     walk.calls(names(call.get("funcname")), call)
     walk.inside("FuncCall", call, scope, leave=("funcname",))
 
