@@ -33,6 +33,11 @@ create view app.calls as select nextval('counter') as number;
 create view app.mails_of_mails as select * from mails;
 create view app.trap_behind as select * from app.trap;
 create domain watched as int check (app.checks(value));
+create table rung (step watched);
+create type same as enum ('a', 'b');
+create function app.equal(a same, b same) returns bool language plpgsql volatile as
+    $$ begin delete from app.notes; return true; end $$;
+create operator app.= (leftarg = same, rightarg = same, function = app.equal);
 create operator app.<+> (leftarg = int, rightarg = int, function = app.joins);
 select lo_from_bytea(4242, 'large');
 grant select on large object 4242 to public;
@@ -54,6 +59,7 @@ _RELATIONS = (
     _relation("public", "orders", ("id", "customer", "total", "status")),
     _relation("public", "orders_id_seq", ()),
     _relation("public", "counter", ()),
+    _relation("public", "rung", ("step",)),
     _relation("app", "notes", ("id", "body")),
     _relation("public", "mails", ("id", "mail"), " SELECT id,\n    mail\n   FROM customers;"),
     _relation("app", "trap", ("burnt",), " SELECT app.burn() AS burnt;"),
@@ -62,7 +68,10 @@ _RELATIONS = (
     _relation("app", "trap_behind", ("burnt",), " SELECT burnt\n   FROM app.trap;"),
 )
 _FUNCTIONS = (
-    *(Function("app", name, harmless=False) for name in ("burn", "initcap", "checks", "joins", "clean", "run")),
+    *(
+        Function("app", name, harmless=False)
+        for name in ("burn", "initcap", "checks", "joins", "clean", "run", "equal")
+    ),
     Function("public", "nickname", harmless=False),
     Function("public", "calm", harmless=True),
 )

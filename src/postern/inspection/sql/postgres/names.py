@@ -69,7 +69,7 @@ class Names:
             return True  # types have no overloads; _int4 is an array
         if len(parts) > 1 and (parts[-2], parts[-1].removeprefix("_")) in _OWN_TYPES:
             return True
-        return self._known(parts, TYPES, self.schema.types, self._types_anywhere) or bool(self.relations(parts))
+        return self._known(parts, TYPES, self.schema.types, self._types_anywhere)
 
     def _known(
         self,

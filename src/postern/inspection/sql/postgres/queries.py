@@ -116,14 +116,29 @@ def _may_call(walk: Walk, column: str) -> None:
 
 
 def _expression(walk: Walk, message: Message, scope: Scope) -> None:
-    if message.get("kind") in ("AEXPR_OP", "AEXPR_OP_ANY", "AEXPR_OP_ALL"):
+    if "BETWEEN" in message.get("kind", ""):
+        walk.operates([">="])
+        walk.operates(["<="])
+    else:
         walk.operates(names(message.get("name")))
     walk.inside("A_Expr", message, scope, leave=("name",))
 
 
 def _sub_link(walk: Walk, message: Message, scope: Scope) -> None:
-    walk.operates(names(message.get("operName")))
+    walk.operates(names(message.get("operName")) or ["="])  # IN is an equality
     walk.inside("SubLink", message, scope, leave=("operName",))
+
+
+def _case(walk: Walk, message: Message, scope: Scope) -> None:
+    if message.get("arg"):
+        walk.operates(["="])
+    walk.inside("CaseExpr", message, scope)
+
+
+def _join(walk: Walk, message: Message, scope: Scope) -> None:
+    if message.get("usingClause") or message.get("isNatural"):
+        walk.operates(["="])
+    walk.inside("JoinExpr", message, scope)
 
 
 def _sort_by(walk: Walk, message: Message, scope: Scope) -> None:
@@ -156,11 +171,13 @@ def _common_table(walk: Walk, message: Message, scope: Scope) -> None:
 QUERIES: Final[dict[str, Handler]] = {
     "A_Expr": _expression,
     "A_Indirection": _indirection,
+    "CaseExpr": _case,
     "ColumnRef": _column_ref,
     "CommonTableExpr": _common_table,
     "DeleteStmt": _delete,
     "FuncCall": _function,
     "InsertStmt": _insert,
+    "JoinExpr": _join,
     "JsonOutput": _cast("JsonOutput"),
     "JsonTableColumn": _cast("JsonTableColumn"),
     "MergeStmt": _merge,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from postern.domain.statement import Effect, ObjectKind
+from postern.inspection.sql.postgres.catalogue import KEPT_RELATIONS
 from postern.inspection.sql.postgres.findings import Findings
 from postern.inspection.sql.postgres.names import Names, is_of_system
 from postern.inspection.sql.postgres.settings import change_setting
@@ -18,8 +19,8 @@ Handler = Callable[["Walk", Message, Scope], None]
 
 _PLAIN: Final = """
 A_ArrayExpr A_Const A_Indices A_Star Alias BitString BoolExpr Boolean BooleanTest CTECycleClause CTESearchClause
-CaseExpr CaseWhen CoalesceExpr CollateClause CurrentOfExpr DefElem Float GroupingFunc GroupingSet IndexElem InferClause
-Integer JoinExpr JsonAggConstructor JsonArgument JsonArrayAgg JsonArrayConstructor JsonArrayQueryConstructor
+CaseWhen CoalesceExpr CollateClause CurrentOfExpr DefElem Float GroupingFunc GroupingSet IndexElem InferClause
+Integer JsonAggConstructor JsonArgument JsonArrayAgg JsonArrayConstructor JsonArrayQueryConstructor
 JsonBehavior JsonFormat JsonFuncExpr JsonIsPredicate JsonKeyValue JsonObjectAgg JsonObjectConstructor JsonParseExpr
 JsonReturning JsonScalarExpr JsonSerializeExpr JsonTable JsonTablePathSpec JsonValueExpr List MergeSupportFunc
 MinMaxExpr MultiAssignRef NamedArgExpr NullTest OnConflictClause ParamRef RangeSubselect RangeTableFunc ResTarget
@@ -89,6 +90,8 @@ class Walk:
         self.found.touches(ObjectKind.TABLE, parts)
         if scope is None:
             return
+        if is_of_system(parts) and parts[-1] in KEPT_RELATIONS:
+            self.found.effects.add(Effect.ADMIN)
         if not self.known.relation_known(parts):
             self.found.unknown(f"nobody knows what {'.'.join(parts)} is")
         for one in self.known.relations(parts):
