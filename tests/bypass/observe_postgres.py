@@ -16,24 +16,22 @@ from tests.bypass.cases import Case, Observed
 from tests.bypass.world_postgres import SETUP
 from tests.support.postgres import PostgresServer
 
-_SUMMED = (
-    *("pg_proc", "pg_type", "pg_namespace", "pg_attrdef", "pg_constraint", "pg_trigger", "pg_rewrite", "pg_policy"),
-    *("pg_authid", "pg_auth_members", "pg_db_role_setting", "pg_default_acl", "pg_description", "pg_enum", "pg_cast"),
-    *(
-        "pg_extension",
-        "pg_event_trigger",
-        "pg_publication",
-        "pg_foreign_data_wrapper",
-        "pg_foreign_server",
-        "pg_operator",
-    ),
+# Of the larger ones, what the server did not bring along.
+_OWN = ("pg_proc", "pg_type", "pg_constraint", "pg_rewrite", "pg_operator", "pg_cast", "pg_namespace")
+_WHOLE = (
+    *("pg_attrdef", "pg_trigger", "pg_policy", "pg_authid", "pg_auth_members", "pg_db_role_setting", "pg_default_acl"),
+    *("pg_enum", "pg_extension", "pg_event_trigger", "pg_publication", "pg_foreign_data_wrapper", "pg_foreign_server"),
     *("pg_largeobject", "pg_largeobject_metadata", "pg_prepared_xacts", "pg_tablespace", "pg_seclabels", "pg_inherits"),
-    *("pg_file_settings", "pg_language", "pg_statistic_ext", "pg_index"),
+    *("pg_file_settings", "pg_language", "pg_statistic_ext"),
 )
-_OF_OTHERS = (
-    "select attrelid, attname, atttypid, attnum, attisdropped, attacl from pg_attribute",
+_SUMMED = (
+    *(f"select * from {name} where oid >= 16384" for name in _OWN),
+    *(f"select * from {name}" for name in _WHOLE),
+    "select * from pg_description where objoid >= 16384",
+    "select * from pg_index where indexrelid >= 16384",
+    "select attrelid, attname, atttypid, attnum, attisdropped, attacl from pg_attribute where attrelid >= 16384",
     "select relname, relnamespace, relkind, relowner, relacl, relrowsecurity, reloptions, relfilenode from pg_class"
-    " where relpersistence <> 't' and relkind <> 't' and relname not like 'pg\\_toast%'",
+    " where oid >= 16384 and relpersistence <> 't' and relkind <> 't' and relname not like 'pg\\_toast%'",
     "select datname, datacl, datconnlimit from pg_database",
     "select slot_name from pg_replication_slots",
 )
@@ -148,10 +146,10 @@ class PostgresObserver:
                 "select format('%I.%I', nspname, relname) from pg_class join pg_namespace n on n.oid = relnamespace"
                 " where relkind in ('r', 'm', 'S', 'p') and nspname in ('public', 'app') order by 1"
             ).fetchall()
-            queries = [f"select * from {name}" for name in (*_SUMMED, *(row[0] for row in listed))]
+            queries = [*_SUMMED, *(f"select * from {row[0]}" for row in listed)]
             parts = [
                 f"select md5(coalesce(string_agg(t::text, '|' order by t::text), '')) from ({query}) t"
-                for query in (*queries, *_OF_OTHERS)
+                for query in queries
             ]
             return str(connection.execute(" union all ".join(f"({part})" for part in parts).encode()).fetchall())
 

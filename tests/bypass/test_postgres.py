@@ -16,6 +16,8 @@ from tests.support.postgres import PostgresServer, binaries
 
 from postern.inspection.sql.postgres.parser import PostgresParser
 
+_NOT_BUILT_IN = "0A000"
+
 
 @pytest.fixture(scope="module")
 def parser() -> PostgresParser:
@@ -55,12 +57,15 @@ def test_no_attack_gets_through_and_no_ordinary_statement_is_stopped(parser: Pos
 
 @pytest.mark.slow
 def test_the_server_does_what_the_cases_say(observer: PostgresObserver) -> None:
-    wrong = []
+    wrong, cannot = [], []
     for case in cases_postgres.CASES:
         seen = observer.observe(case)
-        if case.truth is not Truth.UNDECIDABLE and seen.truth is not case.truth:
+        if seen.error == _NOT_BUILT_IN:
+            cannot.append(case.name)
+        elif case.truth is not Truth.UNDECIDABLE and seen.truth is not case.truth:
             wrong.append(f"{case.name}: said to be {case.truth}, seen to be {seen.truth} ({seen})")
     assert not wrong, "\n".join(wrong)
+    assert len(cannot) <= 2, cannot  # what needs XML, in a server without
 
 
 @pytest.mark.slow
