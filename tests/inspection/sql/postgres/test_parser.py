@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import pytest
+
+from postern.domain.statement import Effect, ObjectKind, ObjectName
+from postern.domain.target_schema import Function, Relation, TargetSchema
+from postern.inspection.sql.parser import Parser
+from postern.inspection.sql.postgres import parser as module
+from postern.inspection.sql.postgres.parser import PostgresParser
+
+
+@pytest.fixture(scope="module")
+def parser() -> PostgresParser:
+    return PostgresParser()
+
+
+def effects(parser: PostgresParser, text: str, schema: TargetSchema | None = None) -> list[set[str]]:
+    return [{effect.value for effect in statement.effects} for statement in parser.parse(text, schema)]
+
+
+def test_it_is_a_parser_of_the_port(parser: PostgresParser) -> None:
+    port: Parser = parser
+    assert port.dialect == "postgres"
+
+
+@pytest.mark.parametrize(
+    ("text", "tag"),
+    [
+        ("select 1", "SELECT"),
+        ("select 1 into a", "SELECT INTO"),
+        ("delete from a", "DELETE"),
+        ("create table a ()", "CREATE TABLE"),
+        ("create table a as select 1", "CREATE TABLE AS"),
+        ("drop materialized view a", "DROP MATERIALIZED VIEW"),
+        ("alter table a rename to b", "ALTER TABLE"),
+        ("create unique index on a (b)", "CREATE INDEX"),
+        ("begin", "BEGIN"),
+        ("rollback to savepoint a", "ROLLBACK"),
+        ("reset all", "RESET"),
+        ("set a.b = 1", "SET"),
+        ("analyze a", "ANALYZE"),
+        ("grant a to b", "GRANT ROLE"),
+        ("revoke select on a from b", "REVOKE"),
+        ("create policy a on b", "CREATE POLICY"),
+        ("import foreign schema a from server b into c", "IMPORT FOREIGN SCHEMA"),
+    ],
+)
+def test_tags_are_the_servers(parser: PostgresParser, text: str, tag: str) -> None:
+    assert [statement.tag for statement in parser.parse(text)] == [tag]
+
+
+def test_each_statement_of_a_text_is_judged_by_itself(parser: PostgresParser) -> None:
+    assert effects(parser, "select 1; delete from a; -- no more") == [{"read"}, {"write"}]
+
+
+@pytest.mark.parametrize("text", ["", " \n", "-- nothing", "/* */;;"])
+def test_a_text_without_statements_has_none(parser: PostgresParser, text: str) -> None:
+    assert parser.parse(text) == ()
+
+
+def test_objects_are_folded_as_the_server_folds_them(parser: PostgresParser) -> None:
+    (statement,) = parser.parse('select App.F(1), g(2) from "App".Users join Orders on true')
+    assert statement.objects == {
+        ObjectName(ObjectKind.FUNCTION, "f", "app"),
+        ObjectName(ObjectKind.FUNCTION, "g"),
+        ObjectName(ObjectKind.TABLE, "users", "App"),
+        ObjectName(ObjectKind.TABLE, "orders"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        ("with a as (select 1) select * from a", set()),
+        ("with a as (select * from a) select * from a", {"a"}),  # the one inside is the table
+        ("with recursive a as (select * from a) select * from a", set()),
+        ("with a as (select 1), b as (select * from a) select * from b", set()),
+        ("select * from (with a as (select 1) select * from a) x, a", {"a"}),
+        ("with a as (select 1) select * from public.a", {"a"}),
+        ("with a as (select 1) select (select 1 from a)", set()),
+        ("with a as (select 1) select 1 union select * from a", set()),
+        ("with a as (select 1) delete from b using a", {"b"}),
+        ("with a as (select 1) insert into b select * from a", {"b"}),
+        ("drop table a, b.c", {"a", "c"}),
+        ("truncate a", {"a"}),
+        ("alter table a add b int references c", {"a", "c"}),
+        ("drop trigger x on a.b", {"b"}),
+        ("comment on column a.b.c is 'x'", {"b"}),
+        ("copy a to stdout", {"a"}),
+        ("lock a", {"a"}),
+    ],
+)
+def test_a_name_of_with_is_no_table_where_it_is_in_sight(parser: PostgresParser, text: str, tables: set[str]) -> None:
+    (statement,) = parser.parse(text)
+    assert {one.name for one in statement.objects if one.kind is ObjectKind.TABLE} == tables
+
+
+def test_schemas_are_objects_where_they_are_named_themselves(parser: PostgresParser) -> None:
+    (statement,) = parser.parse("drop schema a cascade")
+    assert statement.objects == {ObjectName(ObjectKind.SCHEMA, "a")}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("select '\0'; drop table a", "NUL"),
+        ("select '\udc80'", "not text"),
+        ("selct 1", "cannot be parsed"),
+        ("select '" + "x" * (1 << 20) + "'", "larger than 1 MiB"),
+        ("select " + "+1" * 100_000, "nested too deeply"),  # libpg_query would overflow its stack
+        ("select " + "(" * 9_000 + "1" + ")" * 9_000, "nested too deeply"),
+        ("select 1" + " union select 1" * 20_000, "nested too deeply"),
+        ("select '\\', '" + "+1" * 100_000 + "'", "too large to be read both ways"),  # deep by the other reading
+        ("do $$ begin null; end $$", "block of code"),
+        ("select f()", "nobody knows what the function f() does"),
+    ],
+)
+def test_what_cannot_be_judged_is_unknown_and_says_why(parser: PostgresParser, text: str, says: str) -> None:
+    (statement,) = parser.parse(text)
+    assert Effect.UNKNOWN in statement.effects
+    assert says in statement.reason
+
+
+def test_a_large_statement_that_does_not_nest_is_judged(parser: PostgresParser) -> None:
+    rows = ", ".join(f"({number}, 'C:\\temp', now(), 1 + 2)" for number in range(2_000))
+    assert effects(parser, f"insert into a values {rows}") == [{"write"}]
+    conditions = " or ".join(f"(id = {number} and name = 'x{number}')" for number in range(1_500))
+    assert effects(parser, f"select * from a where {conditions}") == [{"read"}]
+
+
+def test_what_has_the_same_effects_by_both_readings_of_a_backslash_is_known(parser: PostgresParser) -> None:
+    assert effects(parser, "select 'C:\\temp', 'a\\'") == [{"read"}]
+    assert effects(parser, "delete from a where b = 'x\\y'") == [{"write"}]
+
+
+class TestTargetSchema:
+    SCHEMA = TargetSchema(
+        relations={
+            ("public", "users"): Relation("public", "users", ("id",)),
+            ("app", "seen"): Relation("app", "seen", ("id",), definition="select id from users"),
+            ("app", "bad"): Relation("app", "bad", ("id",), definition="select nextval('s')"),
+            ("other", "seen"): Relation("other", "seen", ("id",), definition="select other.f()"),
+            ("app", "loop"): Relation("app", "loop", ("id",), definition="select * from app.loop"),
+        },
+        functions={
+            ("app", "calm"): Function("app", "calm", harmless=True),
+            ("app", "loud"): Function("app", "loud", harmless=False),
+            ("app", "lower"): Function("app", "lower", harmless=False),
+            ("", "loud_but_allowed"): Function("", "loud_but_allowed", harmless=True),
+            ("app", "loud_but_allowed"): Function("app", "loud_but_allowed", harmless=False),
+        },
+        search_path=("public", "app"),
+        types={("app", "mood"): True, ("app", "watched"): False},
+        operators={("app", "<=>"): True, ("app", "+"): False},
+    )
+
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("call calm()", {"read"}),
+            ("call loud()", {"read", "unknown"}),
+            ("select * from users", {"read"}),
+            ("select * from created_since", {"read", "unknown"}),
+            ("select * from pg_class, information_schema.tables", {"read"}),
+            ("select * from app.seen", {"read"}),
+            ("select * from app.bad", {"read", "write"}),
+            ("select * from seen", {"read", "unknown"}),  # a search_path may lead to either of them
+            ("select * from app.loop", {"read", "unknown"}),
+            ("insert into app.bad values (1)", {"write", "read"}),
+            ("select calm()", {"read"}),
+            ("select app.calm()", {"read"}),
+            ("select other.calm()", {"read", "unknown"}),
+            ("select loud()", {"read", "unknown"}),
+            ("select lower('x')", {"read", "unknown"}),  # it may be app.lower
+            ("select pg_catalog.lower('x')", {"read"}),
+            ("select loud_but_allowed()", {"read"}),
+            ("select users.loud from users", {"read", "unknown"}),
+            ("select users.id from users", {"read"}),
+            ("select 1::app.mood, 'x'::mood", {"read"}),
+            ("select 1::watched", {"read", "unknown"}),
+            ("select null::users", {"read", "unknown"}),  # a column of it may be of a domain
+            ("select null::_watched", {"read", "unknown"}),
+            ("select 1::nobody_knows", {"read", "unknown"}),
+            ("select 1 <=> 2", {"read"}),
+            ("select 1 + 2", {"read", "unknown"}),
+            ("select 1 between 2 and 3", {"read"}),
+            ("select 1 operator(pg_catalog.+) 2", {"read"}),
+            ("create table new (a int)", {"ddl"}),
+        ],
+    )
+    def test_it_tells_what_names_stand_for(self, parser: PostgresParser, text: str, expected: set[str]) -> None:
+        assert effects(parser, text, self.SCHEMA) == [expected]
+
+    def test_a_login_that_searches_pg_catalog_last_may_mean_other_functions(self, parser: PostgresParser) -> None:
+        schema = TargetSchema(search_path=("public", "pg_catalog"))
+        assert effects(parser, "select upper('x')", schema) == [{"read", "unknown"}]
+        assert effects(parser, "select pg_catalog.upper('x')", schema) == [{"read"}]
+
+    def test_the_tables_of_a_view_are_objects_of_what_reads_it(self, parser: PostgresParser) -> None:
+        (statement,) = parser.parse("select * from app.seen", self.SCHEMA)
+        assert ObjectName(ObjectKind.TABLE, "users") in statement.objects
+
+    def test_another_schema_is_another_answer(self, parser: PostgresParser) -> None:
+        assert effects(parser, "select calm()") == [{"read", "unknown"}]
+        assert effects(parser, "select calm()", self.SCHEMA) == [{"read"}]
+        assert effects(parser, "select calm()", TargetSchema()) == [{"read", "unknown"}]
+
+
+class TestCache:
+    def test_it_keeps_what_was_asked_last_and_no_more(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "CACHED_TEXTS", 3)
+        parser = PostgresParser()
+        for number in range(10):
+            parser.parse(f"select {number}")
+        assert len(parser._cache) == 3
+
+    def test_it_is_bounded_by_length_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(module, "CACHED_LENGTH", 1_000)
+        parser = PostgresParser()
+        for number in range(10):
+            parser.parse(f"select {number}, '{'x' * 300}'")
+        assert len(parser._cache) == 3
+
+    def test_long_texts_are_not_kept(self) -> None:
+        parser = PostgresParser()
+        parser.parse(f"select '{'x' * module.CACHED_TEXT_LENGTH}'")
+        assert len(parser._cache) == 0
+
+    def test_what_is_found_again_is_the_same(self) -> None:
+        parser = PostgresParser()
+        assert parser.parse("delete from a") is not None
+        assert parser.judge("delete from a") is parser.judge("delete from a")

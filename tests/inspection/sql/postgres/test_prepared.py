@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+from postern.inspection.sql.postgres import prepared as module
+from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.inspection.sql.postgres.prepared import PreparedStatements
+
+
+def session() -> PreparedStatements:
+    return PreparedStatements(PostgresParser())
+
+
+def effects(one: PreparedStatements, text: str) -> list[set[str]]:
+    return [{effect.value for effect in statement.effects} for statement in one.parse(text)]
+
+
+def test_execute_of_a_name_that_nobody_saw_prepared_is_unknown() -> None:
+    assert effects(session(), "execute p") == [{"unknown"}]
+
+
+def test_execute_does_what_was_prepared() -> None:
+    one = session()
+    one.passed("prepare p as delete from t")
+    (statement,) = one.parse("execute p")
+    assert {effect.value for effect in statement.effects} == {"session", "write"}
+    assert statement.without_where
+    assert statement.tag == "EXECUTE"
+    assert {name.name for name in statement.objects} == {"t"}
+
+
+def test_what_was_judged_but_never_passed_is_not_known() -> None:
+    one = session()
+    one.parse("prepare p as select 1")
+    assert effects(one, "execute p") == [{"unknown"}]
+
+
+def test_within_one_text_the_order_counts() -> None:
+    assert effects(session(), "prepare p as select 1; execute p") == [{"session", "read"}] * 2
+    assert effects(session(), "execute p; prepare p as select 1")[0] == {"unknown"}
+
+
+def test_attack_prepared_harmlessly_under_a_name_that_holds_a_write() -> None:
+    """The second PREPARE fails on the server, since the name is taken; the EXECUTE runs the first."""
+    one = session()
+    one.passed("prepare p as delete from t")
+    one.passed("prepare p as select 1")
+    assert "write" in effects(one, "execute p")[0]
+
+
+def test_attack_dropped_in_a_text_that_fails() -> None:
+    one = session()
+    one.passed("prepare p as delete from t")
+    one.passed("select 1/0; deallocate p")
+    assert "write" in effects(one, "execute p")[0]
+
+
+def test_attack_arguments_that_write() -> None:
+    one = session()
+    one.passed("prepare p(int) as select $1")
+    assert effects(one, "execute p(nextval('s'))") == [{"session", "read", "write"}]
+
+
+def test_attack_execute_inside_of_another_statement() -> None:
+    one = session()
+    one.passed("prepare p as select 1")
+    assert "unknown" in effects(one, "explain analyze execute p")[0]
+    assert "unknown" in effects(one, "create table t as execute p")[0]
+
+
+def test_names_are_folded_as_the_server_folds_them() -> None:
+    one = session()
+    one.passed("prepare P as select 1")
+    assert effects(one, "execute p") == [{"session", "read"}]
+    assert effects(one, 'execute "P"') == [{"unknown"}]
+
+
+def test_statements_that_the_protocol_prepares_have_names_too() -> None:
+    one = session()
+    one.passed("delete from t", name="s1")
+    assert effects(one, "execute s1") == [{"write"}]
+
+
+def test_more_names_than_are_kept_stay_unknown() -> None:
+    one = session()
+    for number in range(module.MOST_PREPARED + 1):
+        one.passed(f"prepare p{number} as select 1")
+    assert effects(one, f"execute p{module.MOST_PREPARED - 1}") == [{"session", "read"}]
+    assert effects(one, f"execute p{module.MOST_PREPARED}") == [{"unknown"}]

@@ -1,0 +1,94 @@
+"""What holds for every text."""
+
+from __future__ import annotations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from tests.bypass.cases import Truth, effects_of
+from tests.bypass.cases_postgres import CASES, SCHEMA
+from tests.bypass.ordinary_postgres import ORDINARY
+
+from postern.domain.statement import Statement
+from postern.inspection.sql.postgres.lexing import depth
+from postern.inspection.sql.postgres.parser import PostgresParser
+
+PARSER = PostgresParser()
+TEXTS = sorted({case.text for case in CASES if case.truth is not Truth.REJECTED} | {one.text for one in ORDINARY})
+# A second reading of a backslash may go on into whatever follows, a comment to the end of its line.
+JOINABLE = [text for text in TEXTS if "\\" not in text and "--" not in text and text.strip("; ")]
+SPACES = st.sampled_from([" ", "\n", "\t", "\r\n", "\f", "/* x */", "/* /* ; drop */ */", "-- '\n", " /**/ "])
+PIECES = st.sampled_from(
+    [
+        *"'\"$;()[]\\,.*/-+:=!@#%&|~^<>? \n\tx1\0\udc80",
+        *("--", "/*", "*/", "$$", "$a$", "E'", "U&'", "::", "select ", "delete from ", "with a as (", ") ", "where "),
+        *("explain analyze ", "set ", "copy ", "do ", "create table ", "grant ", "drop ", "merge into "),
+    ]
+)
+
+
+def told(statements: tuple[Statement, ...]) -> tuple[object, ...]:
+    return (
+        effects_of(statements),
+        {name for statement in statements for name in statement.objects},
+        any(statement.without_where for statement in statements),
+    )
+
+
+@given(st.text() | st.lists(PIECES, max_size=30).map("".join))
+@example("create table x (")
+@example("merge into a using b on true")
+def test_no_text_makes_it_raise_and_each_statement_has_an_effect(text: str) -> None:
+    for statement in PARSER.parse(text):
+        assert statement.effects
+        assert not statement.reason.startswith("it could not be judged"), statement
+
+
+@given(st.sampled_from(TEXTS), st.data())
+def test_no_part_of_a_statement_makes_it_raise(text: str, data: st.DataObject) -> None:
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    for statement in PARSER.parse(text[:start] + text[end:], SCHEMA):
+        assert statement.effects
+        assert not statement.reason.startswith("it could not be judged"), statement
+
+
+@given(st.sampled_from(TEXTS), SPACES, SPACES)
+def test_comments_and_spaces_around_a_text_change_nothing(text: str, before: str, after: str) -> None:
+    assert told(PARSER.parse(f"{before}{text}\n{after}", SCHEMA)) == told(PARSER.parse(text, SCHEMA))
+
+
+WORDS = ["delete", "from", "orders", "where", "id", "=", "1"]
+QUERY = ["select", "nextval", "(", "'counter'", ")", "from", "customers", "where", "id", "=", "1"]
+
+
+@given(
+    st.sampled_from([WORDS, QUERY]), st.lists(SPACES, min_size=12, max_size=12), st.lists(st.booleans(), min_size=12)
+)
+def test_comments_spaces_and_case_between_words_change_nothing(
+    words: list[str], spaces: list[str], upper: list[bool]
+) -> None:
+    spelled = [word.upper() if big and "'" not in word else word for word, big in zip(words, upper, strict=False)]
+    text = "".join(word + space for word, space in zip(spelled, spaces, strict=False))
+    assert told(PARSER.parse(text)) == told(PARSER.parse(" ".join(words)))
+
+
+@given(st.sampled_from(["true", "id = 1", "nextval('counter') > 0", "1 = 1", "false"]), st.integers(0, 20))
+def test_brackets_change_nothing(condition: str, levels: int) -> None:
+    wrapped = "(" * levels + condition + ")" * levels
+    assert told(PARSER.parse(f"delete from orders where {wrapped}")) == told(
+        PARSER.parse(f"delete from orders where {condition}")
+    )
+
+
+@given(st.sampled_from(JOINABLE), st.sampled_from(JOINABLE))
+def test_two_texts_together_do_what_both_do(first: str, second: str) -> None:
+    both = PARSER.parse(f"{first};{second}", SCHEMA)
+    assert both == PARSER.parse(first, SCHEMA) + PARSER.parse(second, SCHEMA)
+
+
+@given(st.integers(1, 300), st.sampled_from(["({})", "{} + 1", "not {}", "case when true then {} end", "(select {})"]))
+def test_depth_is_never_counted_too_low(levels: int, shape: str) -> None:
+    text = "true"
+    for _ in range(levels):
+        text = shape.format(text)
+    assert depth(f"select {text}".encode()) >= levels
