@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from postern.domain.connection import TERMINAL
 from postern.domain.guarded_objects import guarded
 from postern.domain.statement import Effect
 from postern.errors import Invalid
@@ -103,6 +104,19 @@ class GuardRail:
     def counts_rows(self) -> bool:
         """Such a guard rail holds only where answers have rows."""
         return any(rule.type is RuleType.MAX_ROWS for rule in self.output)
+
+
+def unenforceable(rail: GuardRail, protocol: str, parsed: frozenset[str]) -> str | None:
+    """Why this guard rail cannot hold where `protocol` is spoken with the target, of which those in `parsed` have a
+    parser; None: it can."""
+    if rail.judges_statements and protocol not in parsed:
+        return (
+            f"guard rail {rail.name!r} judges what statements do, which cannot be known where {protocol!r} is spoken: "
+            "there is no parser for it; use rules about text there"
+        )
+    if rail.counts_rows and protocol == TERMINAL:
+        return f"guard rail {rail.name!r} counts rows, and what a command prints has none; use rules about text there"
+    return None
 
 
 Compiles = Callable[[str], str | None]

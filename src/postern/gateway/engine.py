@@ -16,6 +16,7 @@ from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session, Verb
 from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
 from postern.errors import PosternError, RecordingFailed, Unavailable
+from postern.gateway.held import HeldRequests
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.gateway.opening import EndedEarly, Opening
 from postern.gateway.traces import about, over
@@ -101,6 +102,7 @@ class Engine:
         self.links = links
         self.tracer = parts.tracer
         self.unclosed = Unclosed(sessions)
+        self.held = HeldRequests()
         self._worker = worker
         self._sessions = sessions
         self._dialer = dialer
@@ -223,6 +225,7 @@ class Engine:
             opened.recording,
             clock=clock,
             cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
+            on_park=self.held.on_park,
         )
         return LiveLink(opened.id, permit, opened.view, driver, opened.started, self._max_duration, cancel_key)
 

@@ -5,11 +5,11 @@ The engine is RE2. Its rules here, which the documentation of guard rails repeat
 pattern   RE2 syntax, as written. It may hit anywhere in a text. `.` also matches line breaks, `^` and `$` also
           match at them (as if `(?ms)` stood in front; `(?-s)` and `(?-m)` undo it). Letter case matters unless the
           pattern says `(?i)`.
-word      Letter case does not matter unless the rule is `case_sensitive`. White space at its ends is dropped; white space inside stands for any run
-          of white space. Where the word begins (ends) with one of `[0-9A-Za-z_]`, the character before (after) it
-          must not be one of those: `drop` hits `DROP table` and `x;drop`, but not `dropped`. Where it begins or
-          ends with any other character it hits as a part of whatever stands around it. With `whole_words` false it
-          hits as a part of anything.
+word      Letter case does not matter unless the rule is `case_sensitive`. White space at its ends is dropped; white
+          space inside stands for any run of white space. Where the word begins (ends) with one of `[0-9A-Za-z_]`, the
+          character before (after) it must not be one of those: `drop` hits `DROP table` and `x;drop`, but not
+          `dropped`. Where it begins or ends with any other character it hits as a part of whatever stands around it.
+          With `whole_words` false it hits as a part of anything.
 
 Texts are bytes. Where they are not UTF-8, what cannot be read counts as one unknown character.
 """

@@ -108,8 +108,9 @@ class Driver:
 
     def from_client(self, data: bytes) -> None:
         self.client_bytes += len(data)
+        is_behind = self.link.parked is not None
         self._perform(self.link.receive(_CLIENT, data))
-        if self.link.parked is not None:
+        if is_behind:
             self._behind += len(data)
             self._apply_reading()
 
@@ -214,6 +215,7 @@ class Driver:
             elif isinstance(effect, Close):
                 self._close(effect.reason)
             else:
+                self._behind = 0
                 self._apply_reading()
                 if self._on_park is not None:
                     self._on_park(self, effect)

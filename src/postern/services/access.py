@@ -15,7 +15,7 @@ from uuid import UUID
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Grant, Verifier
 from postern.domain.features import Feature
-from postern.domain.guardrail import GuardRail
+from postern.domain.guardrail import GuardRail, unenforceable
 from postern.domain.masking import InfoType, info_type
 from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
@@ -55,7 +55,11 @@ class Access:
         features: Features,
         signals: Signals,
         now: Clock,
+        *,
+        parsed: frozenset[str] = frozenset(),
     ) -> None:
+        """`parsed` are the protocols that have a parser, without which some rules cannot hold."""
+        self._parsed = parsed
         self._store = store
         self._control = control
         self._features = features
@@ -159,9 +163,13 @@ class Access:
     async def policy_for(self, connection: Connection) -> Policy:
         """The snapshot that holds from now on. At most one statement; none when the guard rails are cached.
 
-        Raises Unavailable when any rule cannot be loaded: absence of a policy never means allow.
+        Raises Unavailable when any rule cannot be loaded, or cannot hold here: absence of a policy never means allow.
         """
         rules = await self._rules_of(connection)
+        for rail in rules:
+            reason = unenforceable(rail, connection.protocol, self._parsed)
+            if reason is not None:
+                raise Unavailable(f"connection {connection.name!r} cannot be used: {reason}; ask an administrator")
         masked = masked_types(connection)
         return Policy(guardrails=rules, masked_types=masked, max_duration=connection.access_max_duration)
 

@@ -50,12 +50,13 @@ def build_targets(
     *,
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
+    parsed: frozenset[str],
 ) -> TargetServices:
-    """`compiles` and `enforceable`: see `build_services`."""
+    """`compiles`, `enforceable` and `parsed`: see `build_services`."""
     connections, guardrails = stores.connections, stores.guardrails
-    checks = FieldChecks(guardrails, enforceable=enforceable)
+    checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
-    access = Access(stores.access, connections, control, features, signals, now)
+    access = Access(stores.access, connections, control, features, signals, now, parsed=parsed)
     return TargetServices(
         access=access,
         access_rules=AccessRules(stores.access_rules, stores.principals, control, signals, now),
@@ -64,7 +65,9 @@ def build_targets(
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         declarations=Declarations(connections, checks, audit, signals, now),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
-        guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
+        guardrails=GuardRails(
+            guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed
+        ),
         proxy_managers=ProxyManagers(access, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),

@@ -33,7 +33,7 @@ from postern.gateway.postgres import PostgresGate
 from postern.gateway.presence import Presence
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.worker import Worker
-from postern.inspection.guardrails import GuardRails
+from postern.inspection.guardrails.interceptor import GuardRails
 from postern.inspection.masking.interceptor import Masking
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
@@ -60,6 +60,7 @@ from postern.wiring import paths, tls
 from postern.wiring.app import now, open_app
 from postern.wiring.blobs import rows_from_threads
 from postern.wiring.metrics import telling
+from postern.wiring.parsers import parser_for
 from postern.wiring.tracing import tracing
 
 log = logging.getLogger(__name__)
@@ -67,18 +68,18 @@ log = logging.getLogger(__name__)
 AGENT_WAIT = 5.0  # seconds that an agent which is not there may take to come back, while a client waits
 
 
-def default_interceptors(policy: Policy) -> list[Interceptor]:
+def default_interceptors(policy: Policy, protocol: str) -> list[Interceptor]:
     """The order in which events are judged, and the only one: output rules judge what would be shown."""
     found: list[Interceptor] = []
     if policy.masked_types:
         found.append(Masking(policy.masked_types))
     if policy.guardrails:
-        found.append(GuardRails(policy.guardrails))
+        found.append(GuardRails(policy.guardrails, parser_for(protocol)))
     return found
 
 
 def pipeline(permit: Permit, view: SessionView) -> Pipeline:
-    return Pipeline(default_interceptors(permit.policy), view)
+    return Pipeline(default_interceptors(permit.policy, permit.connection.protocol), view)
 
 
 def wire(settings: Settings, permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:

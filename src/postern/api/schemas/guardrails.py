@@ -88,10 +88,10 @@ class RuleAnswer(Answer):
     message: str = ""
     whole_words: bool = True
     case_sensitive: bool = False
-    effects: list[Effect] = []
-    objects: list[str] = []
+    effects: tuple[Effect, ...] = ()
+    objects: tuple[str, ...] = ()
     unknown: Unknown | None = None
-    allow_functions: list[str] = []
+    allow_functions: tuple[str, ...] = ()
     most: int = 0
 
     @classmethod
@@ -102,9 +102,7 @@ class RuleAnswer(Answer):
     def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         shown: dict[str, Any] = handler(self)
         fields = type(self).model_fields
-        return {
-            key: value for key, value in shown.items() if fields[key].is_required() or value != fields[key].default
-        }
+        return {key: value for key, value in shown.items() if fields[key].is_required() or value != fields[key].default}
 
 
 class RulesAnswer(Answer):

@@ -14,7 +14,7 @@ from postern.inspection.guardrails.statements import StatementRules, worse
 from postern.inspection.guardrails.texts import Masker, by_severity, of_text
 from postern.inspection.sql.parser import Parser
 from postern.inspection.sql_comments import readings
-from postern.interception.events import Channel, Event, Operation, Output, Rows
+from postern.interception.events import Event, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn
 

@@ -28,7 +28,13 @@ from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.backend import Backend
 from postern.protocols.postgres.frontend import Batch, Frontend
 from postern.protocols.postgres.ledger import DESCRIBE, POISON, QUERY, REFUSED, SYNC, Ledger, Slot, codec
-from postern.protocols.postgres.output import INSUFFICIENT_PRIVILEGE, CopiedLines, Text, refusal_response, warning_response
+from postern.protocols.postgres.output import (
+    INSUFFICIENT_PRIVILEGE,
+    CopiedLines,
+    Text,
+    refusal_response,
+    warning_response,
+)
 from postern.protocols.postgres.rows import DataRows
 
 _POISON_TEXT = b"refused by the gateway"
