@@ -99,7 +99,7 @@ class GuardRails:
         if text in rules.judged:
             finding = rules.judged.get(text)
         else:
-            finding = _judge_text(rules, text)
+            finding = judge_text(rules, text)
             rules.judged.put(text, finding)
         return _answer(_with_values(rules, finding, event), session)
 
@@ -170,11 +170,11 @@ class _Work:
         self._session = session
 
     def __call__(self) -> Verdict:
-        finding = _judge_text(self._rules, self._event.text)
+        finding = judge_text(self._rules, self._event.text)
         return _answer(_with_values(self._rules, finding, self._event), self._session)
 
 
-def _judge_text(rules: Rules, text: str) -> Finding | None:
+def judge_text(rules: Rules, text: str) -> Finding | None:
     spellings = readings(text.encode("utf-8", "replace"))
     worst: Finding | None = None
     for one in rules.input:
