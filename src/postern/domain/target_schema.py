@@ -43,8 +43,16 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class TargetSchema:
-    """By (schema, name). `search_path` is that of the login, the schemas that unqualified names are looked up in."""
+    """By (schema, name). `search_path` is that of the login, the schemas that unqualified names are looked up in.
+
+    A function with the schema "" is one that a rule allows, or does not, wherever it is found. `types` and `operators`
+    are those of the target's own, with whether they are harmless: enumerations, arrays and rows of what is, and
+    domains without checks; operators whose functions all are. Without `relations` nothing is known of tables and views,
+    and they pass for tables.
+    """
 
     relations: Mapping[tuple[str, str], Relation] = field(default_factory=dict)
     functions: Mapping[tuple[str, str], Function] = field(default_factory=dict)
     search_path: tuple[str, ...] = ()
+    types: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+    operators: Mapping[tuple[str, str], bool] = field(default_factory=dict)

@@ -1,0 +1,188 @@
+"""What statements do that define things: tables, functions, roles, privileges, and the server's own.
+
+The code that a definition holds (defaults, checks, views, rules, functions in SQL) counts as if it ran at once: later
+it runs where no rule sees it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from postern.domain.statement import Effect, ObjectKind
+from postern.inspection.sql.postgres.tree import Message, names, node
+from postern.inspection.sql.postgres.walk import Handler, Scope, Walk
+
+_DDL, _GRANT, _ADMIN = Effect.DDL, Effect.GRANT, Effect.ADMIN
+_OF_TABLES: Final = frozenset(
+    f"OBJECT_{kind}"
+    for kind in ("TABLE", "VIEW", "MATVIEW", "FOREIGN_TABLE", "SEQUENCE", "COLUMN", "TABCONSTRAINT", "TRIGGER", "RULE",
+                 "POLICY")
+)  # fmt: skip
+_PARTS_OF_TABLES: Final = frozenset(
+    f"OBJECT_{kind}" for kind in ("COLUMN", "TABCONSTRAINT", "TRIGGER", "RULE", "POLICY")
+)
+_GRANTS: Final = frozenset({"OBJECT_POLICY", "OBJECT_ROLE", "OBJECT_USER_MAPPING", "OBJECT_DEFACL"})
+_ADMINS: Final = frozenset(
+    f"OBJECT_{kind}"
+    for kind in ("PUBLICATION", "SUBSCRIPTION", "FDW", "FOREIGN_SERVER", "TABLESPACE", "LANGUAGE", "EVENT_TRIGGER",
+                 "EXTENSION", "ACCESS_METHOD", "PARAMETER_ACL")
+)  # fmt: skip
+_GRANTING_COMMANDS: Final = frozenset(
+    {"AT_ChangeOwner", "AT_EnableRowSecurity", "AT_DisableRowSecurity", "AT_ForceRowSecurity", "AT_NoForceRowSecurity"}
+)
+
+
+def _plainly(kind: str, *effects: Effect) -> Handler:
+    def handle(walk: Walk, message: Message, scope: Scope) -> None:
+        walk.found.effects.update(effects)
+        walk.inside(kind, message, None)
+
+    return handle
+
+
+def _about(kind: str, field: str, *effects: Effect) -> Handler:
+    """Of something named in `object` or `objects`, of the sort that `field` says."""
+
+    def handle(walk: Walk, message: Message, scope: Scope) -> None:
+        walk.found.effects.update(effects)
+        sort = message.get(field, "")
+        if sort in _GRANTS:
+            walk.found.effects.add(_GRANT)
+        if sort in _ADMINS:
+            walk.found.effects.add(_ADMIN)
+        named = message.get("objects", [message["object"]] if "object" in message else [])
+        for one in named:
+            _name(walk, sort, one)
+        walk.inside(kind, message, None, leave=("object", "objects"))
+
+    return handle
+
+
+def _name(walk: Walk, sort: str, value: Message) -> None:
+    kind, content = node(value)
+    parts = names(content.get("items")) if kind == "List" else names([value])
+    if kind in ("RangeVar", "ObjectWithArgs"):
+        walk.later(kind, content, None)
+    elif sort in _OF_TABLES:
+        walk.found.touches(ObjectKind.TABLE, parts[:-1] if sort in _PARTS_OF_TABLES else parts)
+    elif sort == "OBJECT_SCHEMA":
+        walk.found.touches(ObjectKind.SCHEMA, parts[-1:])
+
+
+def _object_with_args(walk: Walk, message: Message, scope: Scope) -> None:
+    walk.found.touches(ObjectKind.FUNCTION, names(message.get("objname")))
+
+
+def _schema(walk: Walk, message: Message, scope: Scope) -> None:
+    walk.found.effects.add(_DDL)
+    walk.found.touches(ObjectKind.SCHEMA, [message.get("schemaname", "")])
+    walk.inside("CreateSchemaStmt", message, None)
+
+
+def _create_table_as(walk: Walk, message: Message, scope: Scope) -> None:
+    walk.found.effects |= {_DDL, Effect.WRITE}
+    walk.inside("CreateTableAsStmt", message, None)
+
+
+def _alter_table_command(walk: Walk, message: Message, scope: Scope) -> None:
+    if message.get("subtype") in _GRANTING_COMMANDS:
+        walk.found.effects.add(_GRANT)
+    if message.get("subtype") == "AT_AlterColumnType":
+        kind, column = node(message.get("def"))
+        if kind == "ColumnDef":  # every value of the column is cast
+            walk.casts(column.get("typeName", {}))
+    walk.inside("AlterTableCmd", message, None)
+
+
+def _function(walk: Walk, message: Message, scope: Scope) -> None:
+    walk.found.effects.add(_DDL)
+    walk.found.touches(ObjectKind.FUNCTION, names(message.get("funcname")))
+    options = {one["DefElem"].get("defname"): one["DefElem"].get("arg") for one in message.get("options", ())}
+    _, language = node(options.get("language"))
+    name = language.get("sval", "sql" if "sql_body" in message else "").lower()
+    _, body = node(options.get("as"))
+    texts = names(body.get("items"))
+    if name in ("c", "internal"):
+        walk.found.effects.add(_ADMIN)
+    if name != "sql":
+        walk.found.unknown("it defines code that is not read here")
+    for text in texts if name == "sql" else ():
+        walk.found.join(walk.code(text))
+    walk.inside("CreateFunctionStmt", message, None, leave=("options", "returnType"))
+
+
+def _alter_function(walk: Walk, message: Message, scope: Scope) -> None:
+    """It may now say of itself that it is calm, run as its owner, or with another search_path."""
+    walk.found.effects |= {_DDL, _GRANT}
+    walk.later("ObjectWithArgs", message.get("func", {}), None)
+
+
+def _trigger(kind: str, *effects: Effect) -> Handler:
+    def handle(walk: Walk, message: Message, scope: Scope) -> None:
+        walk.found.effects.update(effects)
+        walk.calls(names(message.get("funcname")), {})
+        walk.inside(kind, message, None, leave=("funcname",))
+
+    return handle
+
+
+def _for_all_to_come(*effects: Effect) -> Handler:
+    """A setting of a role, a database or the server."""
+
+    def handle(walk: Walk, message: Message, scope: Scope) -> None:
+        change = walk.apart({"VariableSetStmt": message["setstmt"]})
+        change.effects.discard(Effect.SESSION)
+        walk.found.join(change)
+        walk.found.effects.update(effects)
+
+    return handle
+
+
+def _nothing(walk: Walk, message: Message, scope: Scope) -> None:
+    """A name, a role, a number: it does nothing."""
+
+
+_BY_EFFECTS: Final[dict[tuple[Effect, ...], str]] = {
+    (_DDL,): """AlterCollation AlterDomain AlterEnum AlterExtensionContents AlterObjectDepends AlterOpFamily
+        AlterOperator AlterSeq AlterStats AlterTSConfiguration AlterTSDictionary AlterTable AlterType Cluster
+        CompositeType Create CreateConversion CreateDomain CreateEnum CreateForeignTable CreateOpClass CreateOpFamily
+        CreateRange CreateSeq CreateStats Define Index Reindex ReplicaIdentity Rule Vacuum View CreateCast
+        CreateTransform Createdb Dropdb AlterDatabase AlterDatabaseRefreshColl AlterTableMoveAll""",
+    (_GRANT,): """AlterDefaultPrivileges AlterPolicy AlterRole AlterUserMapping CreatePolicy CreateRole
+        CreateUserMapping DropOwned DropRole DropUserMapping GrantRole ReassignOwned""",
+    (_DDL, _ADMIN): """AlterExtension AlterFdw AlterForeignServer AlterPublication AlterSubscription
+        AlterTableSpaceOptions CreateAm CreateExtension CreateFdw CreateForeignServer CreatePLang CreatePublication
+        CreateSubscription CreateTableSpace DropSubscription DropTableSpace ImportForeignSchema AlterEventTrig""",
+}
+_NAMES: Final = "AccessPriv RoleSpec TriggerTransition"
+_HOLDERS: Final = """ATAlterConstraint ColumnDef Constraint CreateOpClassItem FunctionParameter IntoClause
+    PartitionBoundSpec PartitionCmd PartitionElem PartitionRangeDatum PartitionSpec PublicationObjSpec PublicationTable
+    ReturnStmt StatsElem TableLikeClause VacuumRelation"""
+
+DEFINITIONS: Final[dict[str, Handler]] = {
+    **{
+        f"{kind}Stmt": _plainly(f"{kind}Stmt", *effects)
+        for effects, kinds in _BY_EFFECTS.items()
+        for kind in kinds.split()
+    },
+    **dict.fromkeys(_NAMES.split(), _nothing),
+    **{kind: _plainly(kind) for kind in _HOLDERS.split()},
+    "AlterTableCmd": _alter_table_command,
+    "AlterDatabaseSetStmt": _for_all_to_come(_DDL, _ADMIN),
+    "AlterFunctionStmt": _alter_function,
+    "AlterObjectSchemaStmt": _about("AlterObjectSchemaStmt", "objectType", _DDL),
+    "AlterOwnerStmt": _about("AlterOwnerStmt", "objectType", _DDL, _GRANT),
+    "AlterRoleSetStmt": _for_all_to_come(_GRANT),
+    "AlterSystemStmt": _for_all_to_come(_ADMIN),
+    "CommentStmt": _about("CommentStmt", "objtype", _DDL),
+    "CreateEventTrigStmt": _trigger("CreateEventTrigStmt", _DDL, _ADMIN),
+    "CreateFunctionStmt": _function,
+    "CreateSchemaStmt": _schema,
+    "CreateTableAsStmt": _create_table_as,
+    "CreateTrigStmt": _trigger("CreateTrigStmt", _DDL),
+    "DropStmt": _about("DropStmt", "removeType", _DDL),
+    "GrantStmt": _about("GrantStmt", "objtype", _GRANT),
+    "ObjectWithArgs": _object_with_args,
+    "RenameStmt": _about("RenameStmt", "renameType", _DDL),
+    "SecLabelStmt": _about("SecLabelStmt", "objtype", _GRANT),
+}

@@ -1,0 +1,45 @@
+"""What is found in a statement while its tree is walked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+
+MOST_REASONS = 3
+
+
+@dataclass(slots=True)
+class Findings:
+    """`prepares` and `executes` are names of prepared statements, where the statement is a PREPARE or an EXECUTE."""
+
+    tag: str = ""
+    effects: set[Effect] = field(default_factory=set)
+    objects: set[ObjectName] = field(default_factory=set)
+    without_where: bool = False
+    reasons: list[str] = field(default_factory=list)
+    prepares: str | None = None
+    executes: str | None = None
+
+    def unknown(self, reason: str) -> None:
+        self.effects.add(Effect.UNKNOWN)
+        if reason not in self.reasons and len(self.reasons) < MOST_REASONS:
+            self.reasons.append(reason)
+
+    def touches(self, kind: ObjectKind, parts: list[str]) -> None:
+        """`parts` as the statement names it: schema and name, or the name alone."""
+        if parts and parts[-1]:
+            self.objects.add(ObjectName(kind, parts[-1], parts[-2] if len(parts) > 1 else ""))
+
+    def join(self, other: Findings) -> None:
+        """What the other one does is done by this one too."""
+        self.effects |= other.effects
+        self.objects |= other.objects
+        self.without_where |= other.without_where
+        for reason in other.reasons:
+            self.unknown(reason)
+
+    def statement(self) -> Statement:
+        effects = frozenset(self.effects or {Effect.UNKNOWN})
+        reason = "; ".join(self.reasons) if Effect.UNKNOWN in effects else ""
+        return Statement(self.tag, effects, frozenset(self.objects), self.without_where, reason)

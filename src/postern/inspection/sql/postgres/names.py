@@ -1,0 +1,102 @@
+"""What names of functions, operators, types and tables stand for: PostgreSQL's own, or the target's, which only its
+catalogue tells about."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from postern.domain.statement import Effect
+from postern.domain.target_schema import Relation, TargetSchema
+from postern.inspection.sql.postgres.catalogue import CALM, OPERATORS, RELATIONS, TYPES
+from postern.inspection.sql.postgres.functions import VOLATILE
+
+OWN: Final = "pg_catalog"
+_CALM_EFFECTS: Final[frozenset[Effect]] = frozenset({Effect.READ})
+_SYSTEM_SCHEMAS: Final = frozenset({OWN, "information_schema", "pg_toast"})
+
+
+class Names:
+    """Without a `schema` nothing is known of the target: its tables pass for tables, all else of it is unknown.
+
+    A name without a schema is looked up in every schema, since a session changes its search_path as it likes, and is
+    harmless where it is so in each of them.
+    """
+
+    def __init__(self, schema: TargetSchema | None) -> None:
+        self.schema = schema or TargetSchema()
+        path = self.schema.search_path
+        # Where pg_catalog is not searched first, any name of it may be the target's.
+        self._shadowed = OWN in path and path[0] != OWN
+        self._functions = {key: function.harmless for key, function in self.schema.functions.items()}
+        self._functions_anywhere = _anywhere(self._functions)
+        self._types_anywhere = _anywhere(self.schema.types)
+        self._operators_anywhere = _anywhere(self.schema.operators)
+        self._relations_anywhere: dict[str, list[Relation]] = {}
+        for (_, name), relation in self.schema.relations.items():
+            self._relations_anywhere.setdefault(name, []).append(relation)
+
+    def function(self, parts: list[str]) -> frozenset[Effect] | None:
+        """What calling it does; None where nobody knows. `parts`: the name, with or without its schema."""
+        name = parts[-1]
+        own = VOLATILE.get(name) or (_CALM_EFFECTS if name in CALM else None)
+        if len(parts) > 1 and parts[-2] == OWN:
+            return own
+        if len(parts) > 1:
+            return _CALM_EFFECTS if self._functions.get((parts[-2], name)) else None
+        # An overload of the target's may fit the arguments better than PostgreSQL's own function.
+        harmless = self._functions.get(("", name), self._functions_anywhere.get(name))
+        if harmless is None:
+            return None if self._shadowed else own
+        return (own or _CALM_EFFECTS) if harmless else None
+
+    def may_call(self, column: str) -> bool:
+        """Whether `row.column` may be a call, `column(row)`, of a function that is not harmless."""
+        return self._functions_anywhere.get(column) is False and not self._functions.get(("", column))
+
+    def operator_known(self, parts: list[str]) -> bool:
+        return self._known(parts, OPERATORS, self.schema.operators, self._operators_anywhere)
+
+    def type_known(self, parts: list[str]) -> bool:
+        """A type that a value may be cast to without the target's own code being run."""
+        if len(parts) == 1 and parts[0] in TYPES and not self._shadowed:
+            return True  # types have no overloads
+        return self._known(parts, TYPES, self.schema.types, self._types_anywhere) or bool(self.relations(parts))
+
+    def _known(
+        self,
+        parts: list[str],
+        own: frozenset[str],
+        targets: Mapping[tuple[str, str], bool],
+        anywhere: Mapping[str, bool],
+    ) -> bool:
+        name = parts[-1]
+        if len(parts) > 1:
+            return name in own if parts[-2] == OWN else targets.get((parts[-2], name), False)
+        return anywhere.get(name, name in own and not self._shadowed)
+
+    def relations(self, parts: list[str]) -> list[Relation]:
+        """The tables and views that it may be; none where the catalogue has none, or there is no catalogue."""
+        if len(parts) == 1:
+            return self._relations_anywhere.get(parts[0], [])
+        relation = self.schema.relations.get((parts[-2], parts[-1]))
+        return [relation] if relation else []
+
+    def relation_known(self, parts: list[str]) -> bool:
+        """Whether reading it runs nothing but what `relations` tell of."""
+        return not self.schema.relations or is_of_system(parts) or bool(self.relations(parts))
+
+
+def _anywhere(harmless: Mapping[tuple[str, str], bool]) -> dict[str, bool]:
+    """By name alone: harmless in every schema that has one."""
+    found: dict[str, bool] = {}
+    for (_, name), one in harmless.items():
+        found[name] = one and found.get(name, True)
+    return found
+
+
+def is_of_system(parts: list[str]) -> bool:
+    """One of PostgreSQL's own tables and views."""
+    if len(parts) > 1:
+        return parts[-2] in _SYSTEM_SCHEMAS
+    return parts[0] in RELATIONS

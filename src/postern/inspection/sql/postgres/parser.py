@@ -1,0 +1,145 @@
+"""The parser of PostgreSQL's dialect."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final
+
+from postern.domain.statement import Effect, Statement
+from postern.domain.target_schema import TargetSchema
+from postern.inspection.sql.parser import unknown
+from postern.inspection.sql.postgres.findings import Findings
+from postern.inspection.sql.postgres.names import Names
+from postern.inspection.sql.postgres.statements import HANDLERS, tag_of
+from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
+from postern.inspection.sql.postgres.walk import Walk
+
+CACHED_TEXTS = 2_048
+CACHED_TEXT_LENGTH = 16 * 1024
+CACHED_LENGTH = 4 * 1024 * 1024
+CACHED_SCHEMAS = 8
+DEEPEST_CODE = 8  # views that read views, functions within functions
+_TWO_WAYS: Final = "it holds a backslash, which is read otherwise where standard_conforming_strings is off"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A statement, with the name that it prepares or runs, where it is a PREPARE or an EXECUTE."""
+
+    statement: Statement
+    prepares: str | None = None
+    executes: str | None = None
+
+
+class PostgresParser:
+    """Judges what is between `standard_conforming_strings` on and off, PostgreSQL 15 and 18, alike: what would have
+    other effects by another reading is unknown.
+
+    What was parsed last is kept, by text; one parser serves a whole process. A `TargetSchema` is known by its identity:
+    whoever reads a catalogue anew makes a new one.
+    """
+
+    dialect = "postgres"
+
+    def __init__(self) -> None:
+        self._cache = _Cache()
+        self._names: list[tuple[TargetSchema | None, Names]] = []
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        """See the port. Texts of more than 1 MiB are unknown."""
+        return tuple(one.statement for one in self.judge(text, schema))
+
+    def judge(self, text: str, schema: TargetSchema | None = None) -> tuple[Judged, ...]:
+        """As `parse`, with the names of prepared statements."""
+        found = self._cache.get(text, schema)
+        if found is None:
+            found = self._judged(text, self._known(schema))
+            self._cache.put(text, schema, found)
+        return found
+
+    def _known(self, schema: TargetSchema | None) -> Names:
+        for one, known in self._names:
+            if one is schema:
+                return known
+        known = Names(schema)
+        self._names = [(schema, known), *self._names[: CACHED_SCHEMAS - 1]]
+        return known
+
+    def _judged(self, text: str, known: Names) -> tuple[Judged, ...]:
+        try:
+            ways = [[_walk(one, known, 0) for one in way] for way in readings(text)]
+        except Unreadable as error:
+            return (Judged(unknown(str(error))),)
+        except RecursionError:
+            return (Judged(unknown("it is nested too deeply")),)
+        except Exception as error:  # fail closed, and a test asks of every statement it knows for this reason
+            return (Judged(unknown(f"it could not be judged ({type(error).__name__})")),)
+        judged = [tuple(Judged(one.statement(), one.prepares, one.executes) for one in way) for way in ways]
+        if len(judged) == 1 or judged[0] == judged[1]:
+            return judged[0]
+        return tuple(_doubtful(one) for way in judged for one in way)
+
+
+def _walk(statement: Message, known: Names, deep: int) -> Findings:
+    kind, message = node(statement)
+    found = Walk(known, HANDLERS, _code(known, deep + 1)).run(kind, message)
+    found.tag = tag_of(kind, message)
+    return found
+
+
+def _code(known: Names, deep: int) -> Callable[[str], Findings]:
+    def code(text: str) -> Findings:
+        found = Findings()
+        if deep > DEEPEST_CODE:
+            found.unknown("views and functions in it lead too deep")
+            return found
+        try:
+            for way in readings(text):
+                for one in way:
+                    found.join(_walk(one, known, deep))
+        except Unreadable as error:
+            found.unknown(f"code in it: {error}")
+        return found
+
+    return code
+
+
+def _doubtful(one: Judged) -> Judged:
+    statement = one.statement
+    reason = "; ".join(filter(None, (statement.reason, _TWO_WAYS)))
+    return replace(one, statement=replace(statement, effects=statement.effects | {Effect.UNKNOWN}, reason=reason))
+
+
+class _Cache:
+    """What was judged last. Bounded in number and in characters. Calls from several threads may lose an entry, never
+    find a wrong one."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[tuple[str, int], tuple[TargetSchema | None, tuple[Judged, ...]]] = OrderedDict()
+        self._length = 0
+
+    def get(self, text: str, schema: TargetSchema | None) -> tuple[Judged, ...] | None:
+        key = (text, id(schema))
+        entry = self._found.get(key)  # it holds the schema, so that nobody else gets its identity
+        if entry is None:
+            return None
+        with suppress(KeyError):  # another thread dropped it meanwhile
+            self._found.move_to_end(key)
+        return entry[1]
+
+    def put(self, text: str, schema: TargetSchema | None, judged: tuple[Judged, ...]) -> None:
+        if len(text) > CACHED_TEXT_LENGTH:
+            return
+        key = (text, id(schema))
+        if key not in self._found:
+            self._length += len(text)
+        self._found[key] = (schema, judged)
+        while len(self._found) > CACHED_TEXTS or self._length > CACHED_LENGTH:
+            (oldest, _), _ = self._found.popitem(last=False)
+            self._length -= len(oldest)
+
+    def __len__(self) -> int:
+        return len(self._found)
