@@ -40,7 +40,7 @@ class Guarded:
         if self.kind is ObjectKind.SCHEMA:
             if schema or touched.kind is ObjectKind.FUNCTION:
                 return schema == self.name
-            return None if target is None else _is_in(self.name, name, target)
+            return None if target is None or not target.relations else _is_in(self.name, name, target)
         if touched.kind is not self.kind or name != self.name:
             return False
         return not self.schema or not schema or schema == self.schema

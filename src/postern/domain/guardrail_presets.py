@@ -89,8 +89,8 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "large-answers",
-        "Ends an answer that has more than 10,000 rows, such as that of a table read whole. Each FETCH of a cursor is an "
-        "answer of its own.",
+        "Ends an answer that has more than 10,000 rows, such as that of a table read whole. "
+        "Each FETCH of a cursor is an answer of its own.",
         _SQL,
         output=(Rule(RuleType.MAX_ROWS, name="10,000 rows", most=10_000),),
     ),

@@ -48,8 +48,8 @@ class Sample:
 
 @dataclass(slots=True)
 class Simulation:
-    """How far a simulation has come, and what it found. `skipped`: sessions of which nothing can be said, by the reason.
-    `sessions` are the first of those in which something hits; `stopped` says which bound was reached."""
+    """How far a simulation has come, and what it found. `skipped`: sessions of which nothing can be said, by the
+    reason. `sessions` are the first of those in which something hits; `stopped` says which bound was reached."""
 
     sessions_read: int = 0
     statements_read: int = 0

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 from postern.domain.dialect import DIALECTS
 from postern.inspection.sql.parser import Parser
+from postern.inspection.sql.postgres.parser import PostgresParser
 
-PARSERS: Mapping[str, Parser] = {}  # by the name of the dialect
+PARSERS: Mapping[str, Parser] = {"postgres": PostgresParser()}  # by the name of the dialect
 
 PARSED = frozenset(protocol for protocol, dialect in DIALECTS.items() if dialect in PARSERS)
 

@@ -167,6 +167,10 @@ def test_preparing_is_judged_and_a_second_time_is_not_parsed(session: SessionVie
     for phase in (Phase.PREPARE, Phase.RUN):
         assert isinstance(rails.see(Operation(1, "write t", phase), session), Refuse)
     assert parser.parsed == ["write t"]
+    for action in (Action.WARN, Action.REVIEW):
+        lenient = GuardRails((rail(Rule(RuleType.READ_ONLY, action=action)),), Fake())
+        assert lenient.see(Operation(1, "write t", Phase.PREPARE), session) is FORWARD
+        assert isinstance(lenient.see(Operation(1, "write t"), session), Warn | Hold)
     other = GuardRails((rail(Rule(RuleType.READ_ONLY, unknown=Unknown.ALLOW, name="other")),), parser)
     assert isinstance(other.see(Operation(1, "write t"), session), Refuse)
     assert parser.parsed == ["write t"] * 2  # other rules, another judgement

@@ -14,12 +14,12 @@ from postern.inspection.guardrails.statements import StatementRules, worse
 from postern.inspection.guardrails.texts import Masker, by_severity, of_text
 from postern.inspection.sql.parser import Parser
 from postern.inspection.sql_comments import readings
-from postern.interception.events import Event, Operation, Output, Rows
+from postern.interception.events import RUN, Event, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn
 
-# Characters that are parsed where the event loop waits for it, in all statements that come together.
-AT_ONCE: Final = 8 * 1024
+# Characters that are parsed where the event loop waits for it, in all statements that come together: some 10 ms.
+AT_ONCE: Final = 2 * 1024
 
 _tickets = itertools.count(1)
 
@@ -101,7 +101,7 @@ class GuardRails:
         else:
             finding = judge_text(rules, text)
             rules.judged.put(text, finding)
-        return _answer(_with_values(rules, finding, event), session)
+        return _answer(_with_values(rules, finding, event), event, session)
 
     def _may_parse(self, size: int, session: SessionView) -> bool:
         """Whether that is little enough, together with what was parsed for the same request."""
@@ -171,7 +171,7 @@ class _Work:
 
     def __call__(self) -> Verdict:
         finding = judge_text(self._rules, self._event.text)
-        return _answer(_with_values(self._rules, finding, self._event), self._session)
+        return _answer(_with_values(self._rules, finding, self._event), self._event, self._session)
 
 
 def judge_text(rules: Rules, text: str) -> Finding | None:
@@ -194,8 +194,9 @@ def _with_values(rules: Rules, finding: Finding | None, event: Operation) -> Fin
     return finding
 
 
-def _answer(finding: Finding | None, session: SessionView) -> Verdict:
-    if finding is None:
+def _answer(finding: Finding | None, event: Operation, session: SessionView) -> Verdict:
+    """What is only prepared is not warned of nor reviewed: that comes when it is to run."""
+    if finding is None or (event.phase is not RUN and finding.action is not Action.DENY):
         return FORWARD
     if finding.action is Action.WARN:
         return _warn(finding)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from postern.domain.guarded_objects import Guarded, guarded
@@ -90,11 +91,15 @@ class StatementRules:
             )
         self._parser = parser
         self._target = target
-        # Functions that one rule takes for harmless are not so for another: each set of them is a reading of its own.
+        # Functions that one rule takes for harmless are not so for another: each set of them is a reading of its own,
+        # and a schema of its own, which parsers know by its identity.
+        self._schemas: dict[tuple[tuple[str, str], ...], TargetSchema | None] = {}
         self._by_harmless: dict[tuple[tuple[str, str], ...], list[StatementRule]] = {}
         for culprit, rule in rules:
             made = StatementRule(culprit, rule)
             self._by_harmless.setdefault(made.harmless, []).append(made)
+            if made.harmless not in self._schemas:
+                self._schemas[made.harmless] = _with_harmless(target, made.harmless)
 
     def judge(self, text: str) -> Finding | None:
         """The most severe finding, and of those the first by the order of rules and statements."""
@@ -109,7 +114,7 @@ class StatementRules:
     def parse(self, text: str, harmless: tuple[tuple[str, str], ...] = ()) -> tuple[Statement, ...]:
         if len(text) > MAX_PARSED:
             return (unknown(f"it is longer than the {MAX_PARSED} characters that are parsed"),)
-        return self._parser.parse(text, _with_harmless(self._target, harmless))
+        return self._parser.parse(text, self._schemas.get(harmless, self._target))
 
 
 def worse(one: Finding | None, other: Finding | None) -> Finding | None:
@@ -129,7 +134,7 @@ def _with_harmless(target: TargetSchema | None, harmless: tuple[tuple[str, str],
     functions = dict(known.functions)
     for schema, name in harmless:
         functions[schema, name] = Function(schema, name, harmless=True)
-    return TargetSchema(known.relations, functions, known.search_path)
+    return replace(known, functions=functions)
 
 
 def _function(spelled: str) -> tuple[str, str]:
