@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from uuid import UUID
 
 import asyncpg
 import psycopg
@@ -17,6 +19,9 @@ from tests.support.postgres import PostgresServer
 from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
 from postern.domain.statement import Effect
+from postern.domain.trial import Simulation
+from postern.errors import Invalid, TooMany
+from postern.services.guardrail_trials import Period
 from postern.services.guardrails import GuardRailFields
 
 REFUSED = psycopg.errors.InsufficientPrivilege
@@ -54,6 +59,7 @@ NO_DDL = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.DDL, Effect.GR
 WHERE = Rule(RuleType.REQUIRE_WHERE, name="where")
 READ_ONLY = Rule(RuleType.READ_ONLY, name="read only")
 NO_KEPT = Rule(RuleType.DENY_STATEMENTS, objects=("public.kept",), effects=frozenset({Effect.WRITE}), name="not kept")
+DRAFT = GuardRail(UUID(int=1), UUID(int=2), "draft")
 WARN_WHERE = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.WARN, unknown=Unknown.ALLOW)
 
 
@@ -142,9 +148,15 @@ def test_a_pipeline_stops_at_what_is_refused(gateway: Gateway, ruled: Connection
     assert direct.execute("select count(*) from kept where n in (1, 2, 3)").fetchone() == (3,)
 
 
-def told(connection: psycopg.Connection) -> list[psycopg.errors.Diagnostic]:
-    heard: list[psycopg.errors.Diagnostic] = []
-    connection.add_notice_handler(heard.append)
+Told = tuple[str | None, str | None, str | None, str | None]
+
+
+def told(connection: psycopg.Connection) -> list[Told]:
+    """Severity, SQLSTATE, text and hint of each notice; they are gone once the handler returns."""
+    heard: list[Told] = []
+    connection.add_notice_handler(
+        lambda one: heard.append((one.severity, one.sqlstate, one.message_primary, one.message_hint))
+    )
     return heard
 
 
@@ -155,10 +167,11 @@ def test_a_warning_in_every_mode(gateway: Gateway, ruled: Connection, direct: ps
         connection.execute("update kept set t = %s", ["extended"])
         connection.execute("update kept set t = 'prepared'", prepare=True)
         assert len(heard) == 3
-        one = heard[0]
-        assert (one.severity, one.sqlstate) == ("WARNING", "01000")
-        assert one.message_primary == 'warning of guard rail "care" (rule "where"): UPDATE has no condition'
-        assert "let through" in (one.message_hint or "")
+        assert heard[0][:3] == (
+            *("WARNING", "01000"),
+            'warning of guard rail "care" (rule "where"): UPDATE has no condition',
+        )
+        assert "let through" in (heard[0][3] or "")
         with connection.pipeline():
             first = connection.execute("select 1 as one")
             connection.execute("update kept set t = 'piped'")
@@ -231,10 +244,9 @@ def test_rows_beyond_the_most_are_not_shown_and_the_connection_goes_on(
                 connection.execute("select n, repeat('x', 50) from generate_series(1, 200000) n", prepare=prepare)
             found = connection.execute("select n from generate_series(1, 1000) n", prepare=prepare).fetchall()
             assert len(found) == 1000
-        with connection.cursor() as cursor, pytest.raises(REFUSED):  # noqa: SIM117
-            with cursor.copy("copy (select generate_series(1, 5000)) to stdout") as copy:
-                for _ in copy:
-                    pass
+        cursor = connection.cursor()
+        with pytest.raises(REFUSED), cursor.copy("copy (select generate_series(1, 5000)) to stdout") as copy:
+            list(copy)
         assert connection.execute("select 1").fetchone() == (1,)
         with connection.transaction():
             with pytest.raises(REFUSED), connection.transaction():
@@ -299,3 +311,65 @@ def test_a_cancelled_hold_leaves_the_connection_usable(gateway: Gateway, ruled: 
         connection.pgconn.flush()
         connection.pgconn.finish()
         assert gateway.newest_finished("ruled") is not None
+
+
+def test_a_simulation_says_what_a_rule_would_have_done(
+    gateway: Gateway, target: PostgresServer, direct: psycopg.Connection
+) -> None:
+    past = gateway.connection("past", target)
+    with psycopg.connect(gateway.url("past"), autocommit=True) as connection:
+        for number in range(1200):
+            connection.execute(f"select {number}".encode())
+        connection.execute("delete from kept")
+        connection.execute("insert into kept values (1)")
+    hit = gateway.newest_finished("past")
+    psql(gateway.url("past"), "-c", "select 1")
+    gateway.newest_finished("past")
+    trials = gateway.services.guardrail_trials
+    rail = replace(DRAFT, org_id=past.org_id, input=(WHERE, replace(READ_ONLY, action=Action.WARN)))
+    steps: list[int] = []
+
+    async def run(period: Period) -> Simulation:
+        async for found in trials.simulate(gateway.admin, rail, period):
+            steps.append(found.statements_read)
+        return found
+
+    found = gateway.call(run(Period(connections=("past",))))
+    assert found.is_done
+    assert (found.sessions_read, found.statements_read) == (2, 1203)
+    assert found.actions == {Action.DENY: 1, Action.WARN: 1}
+    assert found.rules == {"where": 1, "read only": 1}
+    assert found.sessions == [hit.id]
+    assert [one.statement for one in found.samples] == ["delete from kept", "insert into kept values (1)"]
+    assert found.samples[0].reason == "DELETE has no condition"
+    assert len(steps) > 4  # progress on the way
+    assert rows(direct) == 1  # nothing was run again
+    bounded = gateway.call(run(Period(connections=("past",), most=1)))
+    assert (bounded.sessions_read, bounded.stopped) == (1, "1 sessions were read")
+    with pytest.raises(Invalid, match="start_date"):
+        gateway.call(run(Period(start=hit.start_date, end=hit.start_date)))
+
+
+def test_a_simulation_that_is_left_gives_its_place_back(gateway: Gateway, ruled: Connection) -> None:
+    trials = gateway.services.guardrail_trials
+    rail = replace(DRAFT, org_id=ruled.org_id, input=(READ_ONLY,))
+
+    async def left() -> None:
+        for _ in range(5):
+            steps = trials.simulate(gateway.admin, rail, Period())
+            await anext(steps)
+            await steps.aclose()
+
+    gateway.call(left())
+
+    async def crowd() -> None:
+        several = [trials.simulate(gateway.admin, rail, Period()) for _ in range(3)]
+        try:
+            for one in several:
+                await anext(one)
+        finally:
+            for one in several:
+                await one.aclose()
+
+    with pytest.raises(TooMany):
+        gateway.call(crowd())

@@ -38,6 +38,7 @@ from postern.store.ports import Piece
 from postern.store.signals import LocalSignals
 from postern.store.sql import SqlStores
 from postern.store.sql.data_keys import SqlDataKeys
+from postern.wiring.parsers import PARSED, Judge
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
@@ -205,6 +206,8 @@ class World:
             self.clock,
             compiles=compiles,
             enforceable=frozenset({"postgres", TERMINAL}),
+            parsed=PARSED,
+            judge=Judge(),
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,

@@ -301,6 +301,7 @@ def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, 
         },
         "operations": metrics.operations,
         "refused": metrics.refused,
+        "warned": metrics.warned,
         "event_size": recording.size,
         "truncated": recording.truncated,
     }

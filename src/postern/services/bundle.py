@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from postern.services.agent_keys import AgentKeys
+from postern.services.guardrail_trials import Judge
 from postern.services.identity.bundle import IdentityServices, build_identity
 from postern.services.identity.machines import Machines
 from postern.services.identity.openid import OpenId
@@ -46,13 +47,14 @@ def build_services(
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
     parsed: frozenset[str] = frozenset(),
+    judge: Judge | None = None,
     passwords: Passwords | None = None,
     machine: Machine | None = None,
     openid: OpenId | None = None,
     saml: Saml | None = None,
 ) -> Services:
     """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run. `parsed`: those that
-    have a parser as well, so that rules about statements can hold.
+    have a parser as well, so that rules about statements can hold. `judge`: who tries guard rails outside of sessions.
 
     `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
     `openid` and `saml`: the clients for identity providers; without one that way in is refused.
@@ -69,6 +71,7 @@ def build_services(
         compiles=compiles,
         enforceable=enforceable,
         parsed=parsed,
+        judge=judge,
     )
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     recorded = build_recordings(stores, recordings, now, machine, server, identity, targets.sessions)

@@ -14,6 +14,7 @@ from postern.services.connections import Connections
 from postern.services.credentials import Credentials
 from postern.services.declarations import Declarations
 from postern.services.errands import Errands
+from postern.services.guardrail_trials import GuardRailTrials, Judge
 from postern.services.guardrails import GuardRails
 from postern.services.proxy_managers import ProxyManagers
 from postern.services.relay_workers import RelayWorkers
@@ -34,6 +35,7 @@ class TargetServices:
     declarations: Declarations
     errands: Errands
     guardrails: GuardRails
+    guardrail_trials: GuardRailTrials
     proxy_managers: ProxyManagers
     relay_workers: RelayWorkers
     resources: Resources
@@ -51,12 +53,14 @@ def build_targets(
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
     parsed: frozenset[str],
+    judge: Judge | None,
 ) -> TargetServices:
-    """`compiles`, `enforceable` and `parsed`: see `build_services`."""
+    """`compiles`, `enforceable`, `parsed` and `judge`: see `build_services`."""
     connections, guardrails = stores.connections, stores.guardrails
     checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
     access = Access(stores.access, connections, control, features, signals, now, parsed=parsed)
+    rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
         access=access,
         access_rules=AccessRules(stores.access_rules, stores.principals, control, signals, now),
@@ -65,9 +69,8 @@ def build_targets(
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         declarations=Declarations(connections, checks, audit, signals, now),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
-        guardrails=GuardRails(
-            guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed
-        ),
+        guardrails=rails,
+        guardrail_trials=GuardRailTrials(rails, stores.sessions, recordings, judge, compiles, now),
         proxy_managers=ProxyManagers(access, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),

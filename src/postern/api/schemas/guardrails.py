@@ -102,7 +102,11 @@ class RuleAnswer(Answer):
     def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         shown: dict[str, Any] = handler(self)
         fields = type(self).model_fields
-        return {key: value for key, value in shown.items() if fields[key].is_required() or value != fields[key].default}
+        return {
+            key: value
+            for key, value in shown.items()
+            if fields[key].is_required() or value not in (fields[key].default, [])
+        }
 
 
 class RulesAnswer(Answer):
