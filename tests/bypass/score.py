@@ -58,6 +58,8 @@ class Score:
         lines += [f"  stopped for nothing  {case.name}: {case.text[:100]!r}" for case in self.stopped_for_nothing]
         lines += [f"  not exact  {case.name}: {case.text[:100]!r}" for case in self.inexact]
         lines += [f"  false alarm  {one.source}: {one.text[:100]!r}" for one in self.alarms]
+        others = [one for one in self.inexact_ordinary if one not in self.alarms]
+        lines += [f"  not exact  {one.source}: {one.text[:100]!r}" for one in others]
         return "\n".join(lines)
 
 

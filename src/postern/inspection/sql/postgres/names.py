@@ -13,6 +13,8 @@ from postern.inspection.sql.postgres.functions import VOLATILE
 
 OWN: Final = "pg_catalog"
 _CALM_EFFECTS: Final[frozenset[Effect]] = frozenset({Effect.READ})
+# What drivers call there; only the server's owner could put others in their place.
+_INFORMATION: Final = frozenset({"_pg_char_max_length", "_pg_expandarray", "_pg_truetypid", "_pg_truetypmod"})
 _SYSTEM_SCHEMAS: Final = frozenset({OWN, "information_schema", "pg_toast"})
 
 
@@ -42,6 +44,8 @@ class Names:
         own = VOLATILE.get(name) or (_CALM_EFFECTS if name in CALM else None)
         if len(parts) > 1 and parts[-2] == OWN:
             return own
+        if len(parts) > 1 and parts[-2] == "information_schema" and name in _INFORMATION:
+            return _CALM_EFFECTS
         if len(parts) > 1:
             return _CALM_EFFECTS if self._functions.get((parts[-2], name)) else None
         # An overload of the target's may fit the arguments better than PostgreSQL's own function.

@@ -67,7 +67,7 @@ def children(kind: str, message: Message) -> Iterator[tuple[str, str, Message]]:
         if type(value) is not dict and type(value) is not list:
             continue
         kind_of_field = kinds.get(name, "")
-        each: list[Message] = value if type(value) is list else [value]
+        each: Any = value if type(value) is list else [value]
         for one in each:
             if kind_of_field != type_of_node:
                 yield name, kind_of_field, one

@@ -111,7 +111,7 @@ class Walk:
         if effects is None:
             self.found.unknown(f"nobody knows what the function {'.'.join(parts)}() does")
             return
-        self.found.effects |= effects
+        self.found.effects |= effects - {Effect.READ}  # whoever asks for a value: the query around it says so
         if Effect.UNKNOWN in effects:
             self.found.unknown(f"{parts[-1]}() runs a text that it is given")
         if parts[-1] == "set_config":
