@@ -154,12 +154,6 @@ def _check_place(rule: Rule, at: str, where: str) -> None:
         raise Invalid(f"{at}.action: mask is for output rules of type deny_words_list or pattern_match", field=at)
     if rule.action is Action.REVIEW and where == "output":
         raise Invalid(f"{at}.action: an answer cannot wait for a review; put the rule into input.rules", field=at)
-    if Action.REVIEW in (rule.action, rule.unknown):
-        raise Invalid(
-            f"{at}.action: reviews of statements cannot be given yet, and a statement must not wait for ever; "
-            "use deny or warn",
-            field=at,
-        )
     if rule.action is not Action.DENY and rule.type is RuleType.MAX_ROWS:
         raise Invalid(f"{at}.action: max_rows can only deny", field=at)
 

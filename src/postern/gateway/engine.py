@@ -97,12 +97,21 @@ class Engine:
     """Opens, runs and closes sessions of one worker."""
 
     def __init__(
-        self, worker: str, sessions: Sessions, dialer: Dialer, links: LiveLinks, parts: Parts, *, max_duration: float
+        self,
+        worker: str,
+        sessions: Sessions,
+        dialer: Dialer,
+        links: LiveLinks,
+        parts: Parts,
+        *,
+        max_duration: float,
+        held: HeldRequests | None = None,
     ) -> None:
+        """Without `held`, a request that is held waits until its client goes."""
         self.links = links
         self.tracer = parts.tracer
         self.unclosed = Unclosed(sessions)
-        self.held = HeldRequests()
+        self._held = held
         self._worker = worker
         self._sessions = sessions
         self._dialer = dialer
@@ -225,7 +234,7 @@ class Engine:
             opened.recording,
             clock=clock,
             cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
-            on_park=self.held.on_park,
+            on_park=None if self._held is None else partial(self._held.on_park, opened.id, permit),
         )
         return LiveLink(opened.id, permit, opened.view, driver, opened.started, self._max_duration, cancel_key)
 

@@ -17,6 +17,7 @@ from postern.services.errands import Errands
 from postern.services.guardrail_trials import GuardRailTrials, Judge
 from postern.services.guardrails import GuardRails
 from postern.services.proxy_managers import ProxyManagers
+from postern.services.questions import Questions
 from postern.services.relay_workers import RelayWorkers
 from postern.services.resources import Resources
 from postern.services.server.audit import Audit
@@ -37,6 +38,7 @@ class TargetServices:
     guardrails: GuardRails
     guardrail_trials: GuardRailTrials
     proxy_managers: ProxyManagers
+    questions: Questions
     relay_workers: RelayWorkers
     resources: Resources
     sessions: Sessions
@@ -72,6 +74,7 @@ def build_targets(
         guardrails=rails,
         guardrail_trials=GuardRailTrials(rails, stores.sessions, recordings, judge, compiles, now),
         proxy_managers=ProxyManagers(access, now),
+        questions=Questions(stores.questions, signals, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),
         sessions=Sessions(

@@ -27,6 +27,7 @@ from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
+from postern.gateway.held import HeldRequests
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
@@ -168,7 +169,8 @@ def build_worker(
     parts = Parts(
         pipeline=pipeline, recording=recording, wire=wired, count=meters.count, observe=meters.observe, tracer=tracer
     )
-    engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
+    held = HeldRequests(made.questions, made.signals)
+    engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
     gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine)
     logins = _logins(settings)
