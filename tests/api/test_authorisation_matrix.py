@@ -155,7 +155,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("DELETE", "/guardrails/{id}"):                                         "403 403 403 204 403 403 204 404",
     ("GET", "/guardrails/{id}"):                                            "403 403 200 200 403 200 200 404",
     ("GET", "/questions"):                                                  "200 200 200 200 200 200 200 200",
-    ("POST", "/questions/{question_id}/decision"):                          "404 403 403 200 403 403 200 404",
+    ("POST", "/questions/{question_id}/decision"):                          "404 403 403 200 404 403 200 404",
     ("GET", "/guardrails/presets"):                                         "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails/test"):                                           "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails/simulate"):                                       "403 403 200 200 403 200 200 200",

@@ -95,7 +95,7 @@ class HeldRequests:
         """Once it is decided; None behind the deadline."""
         event = self._decided[str(question.id)] = asyncio.Event()
         try:
-            while (left := (question.until - datetime.now(UTC)).total_seconds()) > 0:
+            while (left := (question.until - utc_now()).total_seconds()) > 0:
                 if driver.link.parked is not parked:
                     raise asyncio.CancelledError  # it was given up
                 found = await self._look(question)
@@ -125,6 +125,10 @@ class HeldRequests:
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
         for event in self._decided.values():
             event.set()
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
 
 
 def _text(parked: Parked) -> str:
