@@ -15,7 +15,9 @@ from setuptools import setup
 from setuptools.command.build_ext import build_ext
 
 HOT = [
-    "inspection/guardrails.py",
+    "inspection/guardrails/findings.py",
+    "inspection/guardrails/interceptor.py",
+    "inspection/guardrails/texts.py",
     "inspection/masking/card.py",
     "inspection/masking/iban.py",
     "inspection/masking/samples.py",
@@ -44,6 +46,7 @@ HOT = [
     "recording/spool.py",
     "relay/driver.py",
     "relay/link.py",
+    "relay/parked.py",
     "transport/frames.py",
     "transport/lane.py",
     "transport/outbox.py",

@@ -24,6 +24,7 @@ from postern.api.app import routed, serve
 from postern.domain.agent import AgentKey
 from postern.domain.login import LoginMethod
 from postern.domain.principal import PrincipalStatus
+from postern.domain.question import Question
 from postern.domain.secret import Secret
 from postern.services.identity.users import UserFields
 from postern.store.database import Database
@@ -61,6 +62,9 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/datamasking-rules"): {"name": "new", "columns": ["email"]},
     ("POST", "/datamasking-rules/test"): {"rule": {"name": "new", "columns": ["email"]}, "texts": ["x"]},
     ("PUT", "/datamasking-rules/{id}"): {"name": "renamed", "columns": ["email"]},
+    ("POST", "/guardrails/test"): {"text": "x", "guardrail": {"input": RULES}},
+    ("POST", "/guardrails/simulate"): {"guardrail": {"input": RULES}},
+    ("POST", "/guardrails/{id}/simulate"): {"guardrail": {"input": RULES}},
     ("POST", "/localauth/login"): {"email": "ann@example.com", "password": PASSWORD},
     ("POST", "/localauth/register"): {"email": "x@example.com", "password": PASSWORD},
     ("POST", "/localauth/second-factor"): {"ticket": "made up", "kind": "totp", "code": "123456"},
@@ -71,6 +75,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/machineidentities"): {"name": "new", "connection_names": []},
     ("PUT", "/machineidentities/{name}"): {"description": "x"},
     ("POST", "/orgs"): {"name": "third", "admin_email": "x@example.org"},
+    ("POST", "/questions/{question_id}/decision"): {"approve": True},
     ("PUT", "/orgs/features"): {"name": "api-keys", "status": "enabled"},
     ("PUT", "/orgs/self"): {"auditor_role_name": "readers"},
     ("POST", "/scim/v2/Groups"): {"schemas": [SCIM_GROUP], "displayName": "new"},
@@ -161,6 +166,12 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/guardrails"):                                                "403 403 403 201 403 403 201 201",
     ("DELETE", "/guardrails/{id}"):                                         "403 403 403 204 403 403 204 404",
     ("GET", "/guardrails/{id}"):                                            "403 403 200 200 403 200 200 404",
+    ("GET", "/questions"):                                                  "200 200 200 200 200 200 200 200",
+    ("POST", "/questions/{question_id}/decision"):                          "404 403 403 200 404 403 200 404",
+    ("GET", "/guardrails/presets"):                                         "403 403 200 200 403 200 200 200",
+    ("POST", "/guardrails/test"):                                           "403 403 200 200 403 200 200 200",
+    ("POST", "/guardrails/simulate"):                                       "403 403 200 200 403 200 200 200",
+    ("POST", "/guardrails/{id}/simulate"):                                  "403 403 200 200 403 200 200 404",
     ("PUT", "/guardrails/{id}"):                                            "403 403 403 200 403 403 200 404",
     ("POST", "/login/refresh"):                                             "200 200 200 200 422 422 422 200",
     ("GET", "/login/session"):                                              "200 200 200 200 200 200 200 200",
@@ -344,6 +355,15 @@ async def fill(file: Path) -> Template:
     return Template(file, tokens, known)
 
 
+async def _question(api: Api, session_id: UUID) -> str:
+    """A statement of ann's that waits, for nobody but administrators to decide on."""
+    at, ann = api.world.clock(), api.users["ann"]
+    asked = (session_id, "shop", ann.subject, ann.email, "care / 1", "held", "drop table x", (), at)
+    question = Question(UUID(int=99), ann.org_id, *asked, at + timedelta(hours=1))
+    await api.world.stores.questions.add(question)
+    return str(question.id)
+
+
 async def _things(api: Api) -> dict[str, str]:
     """Something for every path parameter; ann's where it belongs to somebody."""
     await api.make_connection()
@@ -378,6 +398,7 @@ async def _things(api: Api) -> dict[str, str]:
         "entry": entry["id"],
         "group": groups["crew"],
         "user": str(api.users["bob"].id),
+        "question_id": await _question(api, UUID(session["session_id"])),
     }
 
 

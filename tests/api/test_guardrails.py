@@ -115,3 +115,102 @@ async def test_roles(api: Api) -> None:
         message(await client.delete(path), 403)
     message(await api.as_admin.put(f"/guardrails/{uuid4()}", json={"name": "x"}), 404)
     message(await api.as_admin.get("/guardrails/x"), 404)
+
+
+STATEMENT_RULE = {
+    "type": "deny_statements",
+    "words": [],
+    "pattern_regex": "",
+    "name": "no ddl",
+    "action": "warn",
+    "effects": ["ddl", "grant"],
+    "objects": ["pay.*", "raise()"],
+    "unknown": "allow",
+    "allow_functions": ["app.total()"],
+    "message": "Mind the schema.",
+}
+
+
+async def test_rules_about_statements_read_back_in_full(api: Api) -> None:
+    most: dict[str, Any] = {"type": "max_rows", "words": [], "pattern_regex": "", "name": None, "most": 10}
+    made = await api.as_admin.post(
+        "/guardrails",
+        json={"name": "care", "input": {"rules": [STATEMENT_RULE]}, "output": {"rules": [most]}},
+    )
+    assert made.status_code == 201, made.text
+    shown = (await api.as_admin.get(f"/guardrails/{made.json()['id']}")).json()
+    assert shown["input"]["rules"] == [STATEMENT_RULE]
+    assert shown["output"]["rules"] == [most]
+
+
+@pytest.mark.parametrize(
+    ("where", "rule", "what"),
+    [
+        ("input", {"type": "deny_statements"}, "needs effects, objects"),
+        ("input", {"type": "deny_statements", "objects": ["a.b.c"]}, "schema.table"),
+        ("input", {"type": "deny_statements", "objects": ["*"]}, "schema.table"),
+        ("input", {"type": "deny_statements", "objects": ["f(int)"]}, "schema.table"),
+        ("input", {"type": "read_only", "allow_functions": ["total"]}, "schema.f()"),
+        ("input", {"type": "read_only", "effects": ["read"]}, "effects: must be left out"),
+        ("input", {"type": "max_rows", "most": 1}, "output.rules"),
+        ("output", {"type": "max_rows"}, "from 1 to"),
+        ("output", {"type": "max_rows", "most": 1, "action": "warn"}, "only deny"),
+        ("output", {"type": "read_only"}, "input.rules"),
+        ("input", {"type": "deny_words_list", "words": ["x"], "action": "mask"}, "mask is for output"),
+        ("output", {"type": "deny_words_list", "words": ["x"], "action": "review"}, "cannot wait"),
+        ("input", {"type": "pattern_match", "pattern_regex": "x", "words": ["x"]}, "words: must be left out"),
+        ("input", {"type": "pattern_match", "pattern_regex": "x", "message": "a\nb"}, "message"),
+    ],
+)
+async def test_a_rule_that_would_do_nothing_or_cannot_hold_is_refused(
+    api: Api, where: str, rule: dict[str, Any], what: str
+) -> None:
+    answer = await api.as_admin.post("/guardrails", json={"name": "care", where: {"rules": [rule]}})
+    assert what in message(answer, 422)
+
+
+async def test_rules_that_need_a_parser_are_kept_from_connections_without_one(api: Api) -> None:
+    body = {"name": "care", "input": {"rules": [{"type": "read_only"}]}}
+    made = (await api.as_admin.post("/guardrails", json=body)).json()
+    shell = await api.make_connection("shell", type="custom", subtype="", command=["bash"])
+    put = await api.as_admin.put(f"/guardrails/{made['id']}", json=body | {"connection_ids": [shell["id"]]})
+    assert "no parser" in message(put, 422)
+    patched = await api.as_admin.patch("/connections/shell", json={"guardrail_rules": [made["id"]]})
+    assert "no parser" in message(patched, 422)
+    shop = await api.make_connection("shop", guardrail_rules=[made["id"]])
+    assert shop["guardrail_rules"] == [made["id"]]
+
+
+async def test_a_draft_is_tried_on_a_text(api: Api) -> None:
+    rules: list[dict[str, Any]] = [
+        {"type": "require_where", "name": "where"},
+        {"type": "deny_words_list", "words": ["orders"], "name": "word", "action": "warn"},
+        {"type": "read_only", "name": "read", "action": "warn"},
+    ]
+    body = {"text": "delete from shop.orders", "guardrail": {"input": {"rules": rules}}}
+    found = (await api.as_auditor.post("/guardrails/test", json=body)).json()
+    assert found["outcome"] == "deny"
+    assert found["message"] == 'blocked by guard rail "draft" (rule "where"): DELETE has no condition'
+    assert found["statements"] == [
+        {"tag": "DELETE", "effects": ["write"], "objects": ["shop.orders"], "without_where": True, "reason": ""}
+    ]
+    hits = {hit["rule"]: hit for hit in found["hits"]}
+    assert hits["word"]["spans"] == [[17, 23]]
+    assert hits["read"]["reason"] == "DELETE (write)"
+    harmless = (await api.as_auditor.post("/guardrails/test", json=body | {"text": "select 1"})).json()
+    assert (harmless["outcome"], harmless["hits"]) == ("allow", [])
+    output = {"direction": "output", "text": "ä x", "guardrail": {"output": {"rules": [rules[1] | {"words": ["x"]}]}}}
+    assert (await api.as_admin.post("/guardrails/test", json=output)).json()["hits"][0]["spans"] == [[2, 3]]
+    assert "dialect" in message(await api.as_admin.post("/guardrails/test", json=body | {"dialect": "pg"}), 422)
+    assert "no parser" in message(await api.as_admin.post("/guardrails/test", json=body | {"dialect": ""}), 422)
+    message(await api.as_bob.post("/guardrails/test", json=body), 403)
+
+
+async def test_every_preset_can_be_saved_as_it_is(api: Api) -> None:
+    presets = (await api.as_admin.get("/guardrails/presets")).json()
+    assert {"read-only", "unsafe-writes", "destructive-ddl", "privilege-changes"} <= {one["name"] for one in presets}
+    for one in presets:
+        made = await api.as_admin.post(
+            "/guardrails", json={"name": one["name"], "input": one["input"], "output": one["output"]}
+        )
+        assert made.status_code == 201, made.text

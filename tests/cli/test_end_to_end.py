@@ -267,6 +267,23 @@ def test_guard_rails_are_made_changed_and_deleted(gateway: Gateway) -> None:
     assert "no secrets" in refused.stderr
     assert gateway.run("guardrails", "delete", "no secrets", "--yes").returncode == 0
     assert gateway.run("exec", "shop-demo", "-i", "select 'launch codes'").returncode == 0
+    preset = gateway.run("guardrails", "create", "reads", "--preset", "read-only", "--connection", "shop-demo")
+    assert preset.returncode == 0, preset.stderr
+    refused = gateway.run("exec", "shop-demo", "-i", "create table x (n int)")
+    assert refused.returncode == 1
+    assert 'guard rail "reads" (rule "read only"): CREATE TABLE (ddl)' in refused.stderr
+    tried = gateway.run("guardrails", "test", "reads", stdin="delete from orders")
+    assert tried.returncode == 1
+    assert "DELETE (write)" in tried.stdout
+    assert gateway.run("guardrails", "test", "reads", "--text", "select 1").returncode == 0
+    simulated = gateway.run("guardrails", "simulate", "reads", "--since", "1h", "--json")
+    found = json.loads(simulated.stdout)
+    assert found["event"] == "result"
+    assert found["statements_read"] >= 3
+    assert "create table x" in [one["statement"][:14] for one in found["samples"]]
+    assert "read only" in gateway.run("guardrails", "simulate", "reads").stdout
+    assert gateway.run("guardrails", "delete", "reads", "--yes").returncode == 0
+    assert "read-only" in gateway.run("guardrails", "presets").stdout
     bad = {**RULE, "input": {"rules": [{"type": "pattern_match", "words": [], "pattern_regex": "("}]}}
     wrong = gateway.run("guardrails", "create", "-", stdin=json.dumps(bad))
     assert wrong.returncode == 1

@@ -11,7 +11,7 @@ import pytest
 
 from postern.interception.events import Event, Kind, Operation, Output, Phase, Refusal, Rows
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
-from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict
+from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdict, Warn
 from postern.protocols.postgres import wire
 from postern.protocols.postgres.wire import PostgresWire
 from postern.relay.link import Link
@@ -39,6 +39,27 @@ class Words:
         texts = [event.text.encode(), *[value for value in event.values if value is not None]]
         if event.truncated or any(self.word.encode() in text for text in texts):
             return Refuse(self.name, f"the word {self.word} is not allowed")
+        return FORWARD
+
+
+@dataclass
+class Warns:
+    """Warns of operations and answers in whose text the word stands."""
+
+    word: str = "careful"
+    name: str = "warns"
+    wants: frozenset[type[Event]] = frozenset({Operation, Rows, Output})
+
+    def see(self, event: Event, session: SessionView) -> Verdict:
+        if isinstance(event, Operation):
+            texts = [event.text.encode()]
+        elif isinstance(event, Rows):
+            texts = [text for column in range(len(event.columns)) for text in event.texts(column)]
+        else:
+            assert isinstance(event, Output)
+            texts = event.texts()
+        if any(self.word.encode() in text for text in texts):
+            return Warn(self.name, f"mind the word {self.word}", "Mind it.")
         return FORWARD
 
 

@@ -39,6 +39,7 @@ from postern.store.signals import LocalSignals
 from postern.store.sql import SqlStores
 from postern.store.sql.data_keys import SqlDataKeys
 from postern.wiring.masking import masks
+from postern.wiring.parsers import PARSED, Judge
 
 CLIENT = ClientFacts(ClientKind.API, "::1", "a test")
 API_URL = "http://localhost:7480"
@@ -207,6 +208,8 @@ class World:
             compiles=compiles,
             masks=masks,
             enforceable=frozenset({"postgres", TERMINAL}),
+            parsed=PARSED,
+            judge=Judge(),
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,

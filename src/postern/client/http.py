@@ -128,11 +128,19 @@ class Http:
 
     @contextmanager
     def lines(
-        self, path: str, *, query: Mapping[str, Any] | None = None, headers: Mapping[str, str] | None = None
+        self,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        body: Any = None,
     ) -> Iterator[Iterator[str]]:
-        """The lines of an answer that goes on and on, as they come. Its end is the end of the iteration."""
-        wanted = {"Accept": "text/event-stream", **(headers or {})}
-        with self._told(), self._client.stream("GET", path, params=_given(query), headers=wanted) as answer:
+        """The lines of an answer that goes on and on, as they come. Its end is the end of the iteration. With a `body`
+        it is posted."""
+        wanted = {"Accept": "text/event-stream" if body is None else "application/x-ndjson", **(headers or {})}
+        method = "GET" if body is None else "POST"
+        asked = self._client.stream(method, path, params=_given(query), headers=wanted, json=body)
+        with self._told(), asked as answer:
             if not answer.is_success:
                 answer.read()
             self._checked(answer)

@@ -145,6 +145,17 @@ class GuardRails:
     def delete(self, rule_id: str) -> None:
         self._http.call("DELETE", _path("guardrails", rule_id))
 
+    def presets(self) -> builtins.list[dict[str, Any]]:
+        return cast("builtins.list[dict[str, Any]]", self._http.call("GET", "/guardrails/presets"))
+
+    def test(self, body: dict[str, Any]) -> dict[str, Any]:
+        return cast("dict[str, Any]", self._http.call("POST", "/guardrails/test", body=body))
+
+    def simulate(self, rule_id: str | None, body: dict[str, Any]) -> AbstractContextManager[Iterator[str]]:
+        """Lines of JSON: progress, and the result at last. None: of the draft in the body alone."""
+        path = "/guardrails/simulate" if rule_id is None else _path("guardrails", rule_id, "simulate")
+        return self._http.lines(path, body=body)
+
 
 class MaskingRules:
     def __init__(self, http: Http) -> None:

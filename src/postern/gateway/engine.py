@@ -17,6 +17,7 @@ from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session, Verb
 from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
 from postern.errors import PosternError, RecordingFailed, Unavailable
+from postern.gateway.held import HeldRequests
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.gateway.opening import EndedEarly, Opening
 from postern.gateway.schemas import TargetSchemas
@@ -98,11 +99,21 @@ class Engine:
     """Opens, runs and closes sessions of one worker."""
 
     def __init__(
-        self, worker: str, sessions: Sessions, dialer: Dialer, links: LiveLinks, parts: Parts, *, max_duration: float
+        self,
+        worker: str,
+        sessions: Sessions,
+        dialer: Dialer,
+        links: LiveLinks,
+        parts: Parts,
+        *,
+        max_duration: float,
+        held: HeldRequests | None = None,
     ) -> None:
+        """Without `held`, a request that is held waits until its client goes."""
         self.links = links
         self.tracer = parts.tracer
         self.unclosed = Unclosed(sessions)
+        self._held = held
         self._worker = worker
         self._sessions = sessions
         self._dialer = dialer
@@ -234,6 +245,7 @@ class Engine:
             opened.recording,
             clock=clock,
             cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
+            on_park=None if self._held is None else partial(self._held.on_park, opened.id, permit),
         )
         return LiveLink(
             opened.id,
@@ -321,6 +333,7 @@ def session_metrics(metrics: Metrics, recording: SessionRecording) -> dict[str, 
         },
         "operations": metrics.operations,
         "refused": metrics.refused,
+        "warned": metrics.warned,
         "event_size": recording.size,
         "truncated": recording.truncated,
     }

@@ -170,7 +170,8 @@ class LiveLinks:
     def _is_idle(self, link: LiveLink) -> bool:
         """A client that waits for an answer is not idle, however long the target is quiet."""
         limit = self._idle_timeout
-        return bool(limit) and not link.driver.link.busy and link.driver.idle >= limit
+        running = link.driver.link
+        return bool(limit) and not (running.busy or running.parked is not None) and link.driver.idle >= limit
 
     async def stop(self, grace: float) -> None:
         """Ends every link, and waits until they are closed and their targets stop what they ran, or `grace` seconds

@@ -5,10 +5,11 @@ The engine is RE2. Its rules here, which the documentation of guard rails repeat
 pattern   RE2 syntax, as written. It may hit anywhere in a text. `.` also matches line breaks, `^` and `$` also
           match at them (as if `(?ms)` stood in front; `(?-s)` and `(?-m)` undo it). Letter case matters unless the
           pattern says `(?i)`.
-word      Letter case does not matter. White space at its ends is dropped; white space inside stands for any run
-          of white space. Where the word begins (ends) with one of `[0-9A-Za-z_]`, the character before (after) it
-          must not be one of those: `drop` hits `DROP table` and `x;drop`, but not `dropped`. Where it begins or
-          ends with any other character it hits as a part of whatever stands around it.
+word      Letter case does not matter unless the rule is `case_sensitive`. White space at its ends is dropped; white
+          space inside stands for any run of white space. Where the word begins (ends) with one of `[0-9A-Za-z_]`, the
+          character before (after) it must not be one of those: `drop` hits `DROP table` and `x;drop`, but not
+          `dropped`. Where it begins or ends with any other character it hits as a part of whatever stands around it.
+          With `whole_words` false it hits as a part of anything.
 
 Texts are bytes. Where they are not UTF-8, what cannot be read counts as one unknown character.
 """
@@ -16,8 +17,8 @@ Texts are bytes. Where they are not UTF-8, what cannot be read counts as one unk
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
 
 import re2
 
@@ -41,6 +42,8 @@ class Compiled(Protocol):
 
     def search(self, text: bytes) -> object | None: ...
 
+    def finditer(self, text: bytes) -> Iterable[Any]: ...
+
 
 def compiles(pattern: str) -> str | None:
     """None when the pattern can be enforced, else why not, for the person who wrote it."""
@@ -51,14 +54,14 @@ def compiles(pattern: str) -> str | None:
     return None
 
 
-def word_pattern(word: str) -> str:
+def word_pattern(word: str, *, whole: bool = True, case_sensitive: bool = False) -> str:
     """The pattern of a deny word. Raises Invalid for a word of white space only."""
     parts = word.split()
     if not parts:
         raise Invalid("a deny word must hold more than white space", field="words")
-    before = r"\b" if _WORD_CHARACTER.match(parts[0]) else ""
-    after = r"\b" if _WORD_CHARACTER.match(parts[-1][-1]) else ""
-    return "(?i)" + before + r"[\s\v]+".join(re2.escape(part) for part in parts) + after
+    before = r"\b" if whole and _WORD_CHARACTER.match(parts[0]) else ""
+    after = r"\b" if whole and _WORD_CHARACTER.match(parts[-1][-1]) else ""
+    return ("" if case_sensitive else "(?i)") + before + r"[\s\v]+".join(re2.escape(part) for part in parts) + after
 
 
 def readable(text: bytes) -> bytes:
@@ -85,6 +88,25 @@ class Lookup:
     def hits(self, text: bytes) -> bool:
         """`text` must be readable."""
         return any(one.search(text) for one in self._anywhere) or any(one.search(text) for one in self._by_text)
+
+    def spans(self, text: bytes) -> list[tuple[int, int]]:
+        """(start, end) of what is hit, in order and apart from each other; an empty hit is the whole text. `text` must
+        be readable."""
+        found: list[tuple[int, int]] = []
+        for one in (*self._anywhere, *self._by_text):
+            for hit in one.finditer(text):
+                start, end = hit.span()
+                if start == end:
+                    return [(0, len(text))]
+                found.append((start, end))
+        found.sort()
+        apart: list[tuple[int, int]] = []
+        for start, end in found:
+            if apart and start <= apart[-1][1]:
+                apart[-1] = (apart[-1][0], max(end, apart[-1][1]))
+            else:
+                apart.append((start, end))
+        return apart
 
     def first_hit(self, texts: Sequence[bytes]) -> int | None:
         """The index of the first text that is hit, judged each on its own."""

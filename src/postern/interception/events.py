@@ -155,6 +155,11 @@ class Output(Event):
     exchange: int
     channel: Channel
 
+    @property
+    def rows(self) -> int:
+        """How many rows of data it is, in protocols that send some outside of `Rows` (COPY)."""
+        return 0
+
     def texts(self) -> list[bytes]:
         raise NotImplementedError
 

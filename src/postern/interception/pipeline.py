@@ -9,8 +9,8 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.target_schema import TargetSchema
-from postern.interception.events import Event, Note
-from postern.interception.verdicts import FORWARD, REPLACE, Forward, Hold, Refuse, Replace, Verdict
+from postern.interception.events import Event, Note, Operation
+from postern.interception.verdicts import FORWARD, REPLACE, Forward, Hold, Refuse, Replace, Verdict, Warn
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +23,7 @@ class Metrics:
     info_types: dict[str, int] = field(default_factory=dict)
     transformed_bytes: int = 0
     refused: int = 0
+    warned: int = 0
     operations: int = 0
     not_inspected: int = 0
 
@@ -66,7 +67,8 @@ class Pipeline:
     """Asks each interceptor that wants the kind of event, in order. The first refusal ends it.
 
     A hold waits until the others have been asked, so nobody decides on what is refused anyway. Once it is
-    settled, `judge` is called again with `first` behind the one that held, which `held_at` tells.
+    settled, `judge` is called again with `first` behind the one that held, which `held_at` tells. Of several warnings
+    the first is given.
     """
 
     __slots__ = ("_chains", "held_at", "session", "wants")
@@ -85,6 +87,7 @@ class Pipeline:
         """`kind` is the declared event class: Operation, Rows or Output. Interceptors before `first` are not asked."""
         outcome: Verdict = FORWARD
         held: Hold | None = None
+        warning: Warn | None = None
         chain = self._chains.get(kind, ())
         for place in range(first, len(chain)):
             interceptor = chain[place]
@@ -107,5 +110,11 @@ class Pipeline:
                     held = verdict
                     self.held_at = place
                 continue
+            if isinstance(verdict, Warn):
+                if warning is None:
+                    warning = verdict
+                continue
             return verdict
-        return outcome if held is None else held
+        if held is not None:
+            return held
+        return outcome if warning is None or (outcome is REPLACE and kind is Operation) else warning

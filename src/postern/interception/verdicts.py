@@ -1,7 +1,8 @@
-"""The five answers to an event."""
+"""The six answers to an event."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 
@@ -30,15 +31,21 @@ class Refuse(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class Hold(Verdict):
-    """Park the link until `Link.resume(ticket, verdict)`; `question` says what is waited for."""
+    """Park the link until `Link.resume(ticket, verdict)`; `question` says what is waited for, and `rule` which rule
+    wants to know it.
+
+    With `work` nobody is asked: it is what would take too long here, is called in a thread, and answers the verdict.
+    """
 
     ticket: str
     question: str
+    rule: str = ""
+    work: Callable[[], Verdict] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Warn(Verdict):
-    """Pass it on, and tell the client: a NOTICE, or what its protocol has in that place."""
+    """Pass it on as the event is now, and tell the client: a NOTICE, or what its protocol has in that place."""
 
     rule: str
     message: str

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Protocol, TypeVar
 
 from postern.interception.events import Completed, Operation, Output, Resized, Rows
-from postern.interception.verdicts import Refuse
+from postern.interception.verdicts import Refuse, Warn
 
 T = TypeVar("T")
 
@@ -100,6 +100,15 @@ class Wire:
 
         What the client is told comes out of `poll_target` when its turn in the order of answers has come.
         """
+        raise NotImplementedError
+
+    def notice(self, warning: Warn) -> bytes:
+        """What tells the client of a warning, as bytes that may stand between two messages of an answer."""
+        raise NotImplementedError
+
+    def tell(self, warning: Warn) -> None:
+        """The client is to be told in front of the answer to what is admitted next: `poll_target` says it when the
+        turn of that has come. It is no answer itself."""
         raise NotImplementedError
 
     @property

@@ -20,7 +20,7 @@ from postern.domain.session import EndReason
 from postern.errors import RecordingFailed
 from postern.interception.events import Event
 from postern.interception.pipeline import Pipeline
-from postern.interception.verdicts import Verdict
+from postern.interception.verdicts import Refuse, Verdict, Warn
 from postern.protocols.base import Side
 from postern.relay.link import Clock, Close, Effect, Link, Park, Record, Send
 
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 LINGER = 5.0
 # How long a closing side may take to read what it was sent.
 FLUSH = 5.0
+# What a client may send behind a request that is held, before it is no longer read. Who reads on sees it go.
+MOST_BEHIND: Final = 64 * 1024
 # A part of an answer that waits for the rest is sent once the target was quiet for QUIET seconds, or had LONGEST_WAIT.
 QUIET, LONGEST_WAIT = 0.03, 0.25
 
@@ -37,6 +39,9 @@ QUIET, LONGEST_WAIT = 0.03, 0.25
 _CLIENT: Final = Side.CLIENT
 _TARGET: Final = Side.TARGET
 _monotonic: Final = time.monotonic
+
+
+_GIVEN_UP: Final = Refuse("cancelled", "this was cancelled while it was held, so it did not run")
 
 
 def clock_since(started: float) -> Clock:
@@ -83,6 +88,7 @@ class Driver:
         self._timers: list[asyncio.TimerHandle] = []
         self._releasing: asyncio.TimerHandle | None = None
         self._withheld_since = 0.0
+        self._behind = 0  # bytes that the client sent behind a request that is held
         self.client_bytes = 0  # read so far
         self.target_bytes = 0
 
@@ -102,7 +108,11 @@ class Driver:
 
     def from_client(self, data: bytes) -> None:
         self.client_bytes += len(data)
+        is_behind = self.link.parked is not None
         self._perform(self.link.receive(_CLIENT, data))
+        if is_behind:
+            self._behind += len(data)
+            self._apply_reading()
 
     def from_target(self, data: bytes) -> None:
         self.target_bytes += len(data)
@@ -169,14 +179,24 @@ class Driver:
     def renew(self, pipeline: Pipeline) -> None:
         self.link.renew(pipeline)
 
+    def ask(self, warning: Warn) -> None:
+        """The client is told what its held request waits for."""
+        self._perform(self.link.ask(warning))
+
     def resume(self, ticket: str, verdict: Verdict) -> None:
+        """The question behind `ticket` is settled."""
+        self._behind = 0
         self._perform(self.link.resume(ticket, verdict))
         self._apply_reading()
 
     def cancel(self) -> None:
-        """A cancel request of the client. Nothing runs: nothing to cancel."""
-        if self.link.busy and self._closing is None:
-            self.cancel_target()
+        """A cancel request of the client: of what runs, or else of what is held; or else of nothing."""
+        parked = self.link.parked
+        if self.link.busy:
+            if self._closing is None:
+                self.cancel_target()
+        elif parked is not None:
+            self.resume(parked.ticket, _GIVEN_UP)
 
     # Effects
 
@@ -195,6 +215,7 @@ class Driver:
             elif isinstance(effect, Close):
                 self._close(effect.reason)
             else:
+                self._behind = 0
                 self._apply_reading()
                 if self._on_park is not None:
                     self._on_park(self, effect)
@@ -250,7 +271,7 @@ class Driver:
     def _apply_reading(self) -> None:
         full = self._throttled
         self._read(Side.TARGET, Side.CLIENT not in full)
-        self._read(Side.CLIENT, not full and not self.link.parked)
+        self._read(Side.CLIENT, not full and (self.link.parked is None or self._behind <= MOST_BEHIND))
 
     def _read(self, side: Side, wanted: bool) -> None:
         transport = self._transport(side)

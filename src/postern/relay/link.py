@@ -1,6 +1,7 @@
 """One client stream paired with one target stream: sans-IO, one for every protocol.
 
     receive(CLIENT, bytes) ─▶ wire.poll_client ─▶ pipeline ─┬─ Forward ─▶ Record, Send(TARGET)
+                                                            ├─ Warn    ─▶ the same, and a slot that tells the client
                                                             ├─ Refuse  ─▶ Record, a slot in the order of answers
                                                             └─ Hold    ─▶ Park; resume(ticket, verdict) goes on
     receive(TARGET, bytes) ─▶ wire.poll_target ─▶ pipeline ─┬─ Forward ─▶ the slice as it came ─┐
@@ -20,10 +21,11 @@ from typing import Final
 
 from postern.domain.session import EndReason
 from postern.errors import ProtocolViolation
-from postern.interception.events import RUN, Completed, Event, Operation, Output, Refusal, Rows, Shown
+from postern.interception.events import RUN, Completed, Event, Note, Operation, Output, Refusal, Rows, Shown
 from postern.interception.pipeline import Pipeline
-from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict
+from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
 from postern.protocols.base import Request, Side, Wire
+from postern.relay.parked import Parked
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ class Record:
 
 @dataclass(slots=True)
 class Park:
-    """Stop reading the client until `resume` is called with this ticket."""
+    """Nothing of the client goes on until `resume` is called with this ticket. `Link.parked` says more."""
 
     ticket: str
     question: str
@@ -80,19 +82,6 @@ Effect = Send | Record | Park | Close
 _UNCHANGEABLE = Refuse("pipeline", "an interceptor tried to change a request, which this protocol cannot do")
 
 
-class Parked:
-    """A request that waits, and where its judgement goes on: at this operation, behind this interceptor."""
-
-    __slots__ = ("operation", "pipeline", "place", "request", "ticket")
-
-    def __init__(self, hold: Hold, request: Request, operation: int, pipeline: Pipeline) -> None:
-        self.ticket = hold.ticket
-        self.request = request
-        self.operation = operation
-        self.pipeline = pipeline
-        self.place = pipeline.held_at + 1
-
-
 class Link:
     """Feed it with `receive`; it answers with effects. `clock` gives microseconds since the session's start.
 
@@ -106,6 +95,9 @@ class Link:
         self._started: dict[int, int] = {}
         self._parked: Parked | None = None
         self._held_at = 0  # the operation that the last Hold was about
+        self._held_place = 0  # … and the interceptor's place in the chain
+        self._warnings: list[Warn] = []  # of the request that is judged
+        self._warned: set[tuple[int, str]] = set()  # answers that the client was warned of: exchange and rule
         self._ended = False
         self._told = False  # the client has its last bytes
         self._owed = 0  # bytes that the client lacked of a message before what is performed now
@@ -134,9 +126,9 @@ class Link:
         return self._wire.exit_code
 
     @property
-    def parked(self) -> bool:
-        """Whether a request waits for `resume`."""
-        return self._parked is not None
+    def parked(self) -> Parked | None:
+        """The request that waits for `resume`."""
+        return self._parked
 
     def receive(self, side: Side, data: bytes) -> list[Effect]:
         if self._ended:
@@ -236,6 +228,7 @@ class Link:
                 if isinstance(piece, bytes):
                     outgoing.append(piece)
                 elif isinstance(piece, Request):
+                    self._warnings = []
                     park = self._decide(piece, piece.forced or self._judge(piece, 0, 0), kept, outgoing)
                 else:
                     kept.append(piece)
@@ -250,28 +243,40 @@ class Link:
             self._from_target(effects)
 
     def _settle(self, verdict: Verdict, kept: list[Event], outgoing: list[bytes]) -> Park | None:
-        """The verdict on the parked request; a Forward lets the rest of its judgement go on."""
+        """The verdict on the parked request; a Forward or a Warn lets the rest of its judgement go on. Whatever was
+        decided by rules that hold no more is asked again of those that do, but a refusal stands."""
         parked = self._parked
         assert parked is not None
         self._parked = None
+        self._warnings = parked.warnings
         further: Verdict | None = verdict
-        if isinstance(verdict, Forward):
-            place = parked.place if parked.pipeline is self._pipeline else 0
-            further = self._judge(parked.request, parked.operation, place)
+        if isinstance(verdict, Refuse):
+            pass
+        elif parked.pipeline is not self._pipeline:
+            further = self._judge(parked.request, parked.operation, 0)
+        elif isinstance(verdict, Hold):
+            self._held_at, self._held_place = parked.operation, parked.place - 1
         elif isinstance(verdict, Replace):
             further = _UNCHANGEABLE
+        else:
+            if isinstance(verdict, Warn):
+                self._warnings.append(verdict)
+            further = self._judge(parked.request, parked.operation, parked.place)
         return self._decide(parked.request, further, kept, outgoing)
 
     def _judge(self, request: Request, operation: int, place: int) -> Verdict | None:
-        """None: forward. Begins at this operation and this place in the chain; a refusal wins over a hold."""
+        """None: forward, and warn. Begins at this operation and this place in the chain; a refusal wins over a hold."""
         if not self._wire.wants.operations:
             return None
         pipeline = self._pipeline
         held: Hold | None = None
-        held_at = 0
         for index in range(operation, len(request.operations)):
             verdict = pipeline.judge(request.operations[index], Operation, place if index == operation else 0)
             if isinstance(verdict, Forward):
+                continue
+            if isinstance(verdict, Warn):
+                if held is None:
+                    self._warnings.append(verdict)
                 continue
             if isinstance(verdict, Replace):
                 return _UNCHANGEABLE
@@ -280,8 +285,7 @@ class Link:
             if held is None:
                 held = verdict
                 self._held_at = index
-                held_at = pipeline.held_at
-        pipeline.held_at = held_at
+                self._held_place = pipeline.held_at
         return held
 
     def _decide(
@@ -289,7 +293,8 @@ class Link:
     ) -> Park | None:
         """Records the request, then forwards or refuses it; a held one is kept as it is."""
         if isinstance(verdict, Hold):
-            self._parked = Parked(verdict, request, self._held_at, self._pipeline)
+            place = self._held_place + 1
+            self._parked = Parked(verdict, request, self._held_at, self._pipeline, place, self._warnings)
             return Park(verdict.ticket, verdict.question)
         operations = request.operations
         metrics = self._pipeline.session.metrics
@@ -307,10 +312,33 @@ class Link:
             for operation in operations if runs in (0, len(operations)) else _without_repeats(operations):
                 kept.append(operation)
                 self._started[operation.exchange] = self.now
+            if self._warnings:
+                self._tell_warnings(kept)
             data = self._wire.admit(request)
         if data:
             outgoing.append(data)
         return None
+
+    def _tell_warnings(self, kept: list[Event]) -> None:
+        """Each once for a request: what is prepared and run in one is warned of twice."""
+        told: list[Warn] = []
+        for warning in self._warnings:
+            if warning not in told:
+                told.append(warning)
+                kept.append(_note(warning))
+                self._wire.tell(warning)
+        self._pipeline.session.metrics.warned += len(told)
+        self._warnings = []
+
+    def ask(self, warning: Warn) -> list[Effect]:
+        """Tells the client what its parked request waits for."""
+        if self._ended or self._parked is None:
+            return []
+        self._wire.tell(warning)
+        effects: list[Effect] = [Record([_note(warning)], self._clock())]
+        if self._wire.answers_waiting:
+            self._from_target(effects)
+        return effects
 
     def _from_target(self, effects: list[Effect]) -> None:
         wire = self._wire
@@ -340,18 +368,33 @@ class Link:
                 effects.append(Record(kept, self.now))
             if data:
                 effects.append(Send(_CLIENT, data))
-        if self._started and not wire.busy:
-            self._started.clear()  # exchanges that an earlier error ended
+        if not wire.busy:
+            if self._started:
+                self._started.clear()  # exchanges that an earlier error ended
+            if self._warned:
+                self._warned.clear()
 
     def _answer(self, event: Rows | Output, kept: list[Event]) -> bytes:
         verdict = self._pipeline.judge(event, Rows if isinstance(event, Rows) else Output)
         if isinstance(verdict, Forward | Replace):
             return self._wire.render(event)
+        if isinstance(verdict, Warn):
+            key = (event.exchange, verdict.rule)
+            if key in self._warned:
+                return self._wire.render(event)
+            self._warned.add(key)
+            self._pipeline.session.metrics.warned += 1
+            kept.append(_note(verdict))
+            return self._wire.notice(verdict) + self._wire.render(event)
         if not isinstance(verdict, Refuse):
             verdict = Refuse("pipeline", "an answer cannot wait for a decision, so it was refused")
         self._pipeline.session.metrics.refused += 1
         kept.append(Refusal(event.exchange, verdict.rule, verdict.message))
         return self._wire.cut(event, verdict)
+
+
+def _note(warning: Warn) -> Note:
+    return Note(warning.message, {"rule": warning.rule})
 
 
 def _without_repeats(operations: list[Operation]) -> list[Operation]:

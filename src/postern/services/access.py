@@ -15,6 +15,7 @@ from uuid import UUID
 from postern.domain.connection import Connection, Toggle
 from postern.domain.credential import Grant, Verifier
 from postern.domain.features import Feature
+from postern.domain.guardrail import unenforceable
 from postern.domain.masking import DEFAULT_TYPES, InfoType, Strategy, info_type
 from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
@@ -57,7 +58,11 @@ class Access:
         features: Features,
         signals: Signals,
         now: Clock,
+        *,
+        parsed: frozenset[str] = frozenset(),
     ) -> None:
+        """`parsed` are the protocols that have a parser, without which some rules cannot hold."""
+        self._parsed = parsed
         self._store = store
         self._control = control
         self._features = features
@@ -161,9 +166,13 @@ class Access:
     async def policy_for(self, connection: Connection) -> Policy:
         """The snapshot that holds from now on. At most one statement; none when the rules are cached.
 
-        Raises Unavailable when any rule cannot be loaded: absence of a policy never means allow.
+        Raises Unavailable when any rule cannot be loaded, or cannot hold here: absence of a policy never means allow.
         """
         found = await self._rules_of(connection)
+        for rail in found.rules.guardrails:
+            reason = unenforceable(rail, connection.protocol, self._parsed)
+            if reason is not None:
+                raise Unavailable(f"connection {connection.name!r} cannot be used: {reason}; ask an administrator")
         return Policy(
             guardrails=found.rules.guardrails,
             masked_types=masked_types(connection),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from postern.services.agent_keys import AgentKeys
+from postern.services.guardrail_trials import Judge
 from postern.services.identity.bundle import IdentityServices, build_identity
 from postern.services.identity.machines import Machines
 from postern.services.identity.openid import OpenId
@@ -47,12 +48,15 @@ def build_services(
     compiles: Callable[[str], str | None],
     masks: Engine,
     enforceable: frozenset[str],
+    parsed: frozenset[str] = frozenset(),
+    judge: Judge | None = None,
     passwords: Passwords | None = None,
     machine: Machine | None = None,
     openid: OpenId | None = None,
     saml: Saml | None = None,
 ) -> Services:
-    """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run.
+    """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run. `parsed`: those that
+    have a parser as well, so that rules about statements can hold. `judge`: who tries guard rails outside of sessions.
 
     `compiles`: the check of a pattern, see GuardRails. `masks`: what tries a masking rule. `machine`: what this
     machine is set up for.
@@ -70,6 +74,8 @@ def build_services(
         compiles=compiles,
         masks=masks,
         enforceable=enforceable,
+        parsed=parsed,
+        judge=judge,
     )
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     recorded = build_recordings(stores, recordings, now, machine, server, identity, targets.sessions)

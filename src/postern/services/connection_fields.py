@@ -17,6 +17,7 @@ from postern.domain.connection import (
     check_tags,
     is_identifier,
 )
+from postern.domain.guardrail import unenforceable
 from postern.domain.masking import check_redact_types
 from postern.domain.secret import Secret
 from postern.errors import Invalid
@@ -60,9 +61,13 @@ def fields_of(connection: Connection) -> ConnectionFields:
 
 
 class FieldChecks:
-    """`enforceable` names the protocols on which guard rails and masking take effect."""
+    """`enforceable` names the protocols on which guard rails and masking take effect, `parsed` those that have a
+    parser."""
 
-    def __init__(self, guardrails: GuardRailStore, *, enforceable: frozenset[str]) -> None:
+    def __init__(
+        self, guardrails: GuardRailStore, *, enforceable: frozenset[str], parsed: frozenset[str] = frozenset()
+    ) -> None:
+        self._parsed = parsed
         self._guardrails = guardrails
         self._enforceable = enforceable
 
@@ -80,7 +85,17 @@ class FieldChecks:
         values["guardrail_rules"] = await self._known_guardrails(current.org_id, values["guardrail_rules"])
         merged = replace(current, **values)
         self._check_enforceable(merged)
+        if set(merged.guardrail_rules) - set(current.guardrail_rules) or merged.protocol != current.protocol:
+            await self._check_rules(merged)
         return merged
+
+    async def _check_rules(self, connection: Connection) -> None:
+        """Each of its guard rails must be able to hold on it."""
+        for key in connection.guardrail_rules:
+            rail = await self._guardrails.get(connection.org_id, UUID(key))
+            reason = None if rail is None else unenforceable(rail, connection.protocol, self._parsed)
+            if reason is not None:
+                raise Invalid(f"guardrail_rules: {reason}", field="guardrail_rules")
 
     async def _known_guardrails(self, org_id: UUID, given: tuple[str, ...]) -> tuple[str, ...]:
         ids = {UUID(key) for key in given if is_identifier(key)}

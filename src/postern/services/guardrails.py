@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
-from postern.domain.guardrail import GuardRail, Rule, check_rules
+from postern.domain.guardrail import GuardRail, Rule, check_rules, unenforceable
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.errors import Denied, Invalid, NotFound
@@ -30,7 +30,8 @@ class GuardRailFields:
 
 
 class GuardRails:
-    """`compiles(pattern)` answers None, or why the rules' engine does not take it."""
+    """`compiles(pattern)` answers None, or why the rules' engine does not take it; `enforceable` names the protocols
+    on which rules take effect, `parsed` those that have a parser."""
 
     def __init__(
         self,
@@ -41,7 +42,9 @@ class GuardRails:
         *,
         compiles: Callable[[str], str | None],
         enforceable: frozenset[str],
+        parsed: frozenset[str] = frozenset(),
     ) -> None:
+        self._parsed = parsed
         self._store = store
         self._connections = connections
         self._signals = signals
@@ -105,7 +108,7 @@ class GuardRails:
         ids = current.connection_ids
         if given.connection_ids is not None:
             ids = await self._checked_connections(current.org_id, given.connection_ids)
-        return replace(
+        merged = replace(
             current,
             name=given.name,
             description=given.description,
@@ -113,6 +116,17 @@ class GuardRails:
             output=given.output,
             connection_ids=ids,
         )
+        await self._check_holds(merged)
+        return merged
+
+    async def _check_holds(self, guardrail: GuardRail) -> None:
+        """Each of its rules must be able to hold on each of its connections."""
+        if not (guardrail.connection_ids and (guardrail.judges_statements or guardrail.counts_rows)):
+            return
+        for connection in await self._connections.by_ids(guardrail.org_id, guardrail.connection_ids):
+            reason = unenforceable(guardrail, connection.protocol, self._parsed)
+            if reason is not None:
+                raise Invalid(f"connection_ids: connection {connection.name!r}: {reason}", field="connection_ids")
 
     async def _checked_connections(self, org_id: UUID, given: tuple[str, ...]) -> tuple[UUID, ...]:
         keys = [_uuid(text) for text in given]

@@ -14,9 +14,11 @@ from postern.services.connections import Connections
 from postern.services.credentials import Credentials
 from postern.services.declarations import Declarations
 from postern.services.errands import Errands
+from postern.services.guardrail_trials import GuardRailTrials, Judge
 from postern.services.guardrails import GuardRails
 from postern.services.masking_rules import Engine, MaskingRules
 from postern.services.proxy_managers import ProxyManagers
+from postern.services.questions import Questions
 from postern.services.relay_workers import RelayWorkers
 from postern.services.resources import Resources
 from postern.services.server.audit import Audit
@@ -36,7 +38,9 @@ class TargetServices:
     errands: Errands
     guardrails: GuardRails
     masking_rules: MaskingRules
+    guardrail_trials: GuardRailTrials
     proxy_managers: ProxyManagers
+    questions: Questions
     relay_workers: RelayWorkers
     resources: Resources
     sessions: Sessions
@@ -53,12 +57,15 @@ def build_targets(
     compiles: Callable[[str], str | None],
     masks: Engine,
     enforceable: frozenset[str],
+    parsed: frozenset[str],
+    judge: Judge | None,
 ) -> TargetServices:
-    """`compiles`, `masks` and `enforceable`: see `build_services`."""
+    """`compiles`, `masks`, `enforceable`, `parsed` and `judge`: see `build_services`."""
     connections, guardrails = stores.connections, stores.guardrails
-    checks = FieldChecks(guardrails, enforceable=enforceable)
+    checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
-    access = Access(stores.access, connections, control, features, signals, now)
+    access = Access(stores.access, connections, control, features, signals, now, parsed=parsed)
+    rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
         access=access,
         access_rules=AccessRules(stores.access_rules, stores.principals, control, signals, now),
@@ -67,7 +74,8 @@ def build_targets(
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         declarations=Declarations(connections, checks, audit, signals, now),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
-        guardrails=GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable),
+        guardrails=rails,
+        guardrail_trials=GuardRailTrials(rails, stores.sessions, recordings, judge, compiles, now),
         masking_rules=MaskingRules(
             stores.masking_rules,
             stores.access,
@@ -79,6 +87,7 @@ def build_targets(
             enforceable=enforceable,
         ),
         proxy_managers=ProxyManagers(access, now),
+        questions=Questions(stores.questions, signals, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),
         sessions=Sessions(

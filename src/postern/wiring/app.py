@@ -37,6 +37,7 @@ from postern.wiring.auth import default_auth
 from postern.wiring.blobs import stored
 from postern.wiring.masking import masks
 from postern.wiring.metrics import gathered
+from postern.wiring.parsers import PARSED, Judge
 from postern.wiring.providers import Providers
 from postern.wiring.recordings import trouble_with_recordings
 
@@ -83,6 +84,8 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             compiles=compiles,
             masks=masks,
             enforceable=ENFORCEABLE,
+            parsed=PARSED,
+            judge=Judge(),
             machine=replace(
                 machine_of(settings),
                 provider=Providers(openid, saml),

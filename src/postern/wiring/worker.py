@@ -27,13 +27,14 @@ from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
+from postern.gateway.held import HeldRequests
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
 from postern.gateway.presence import Presence
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.worker import Worker
-from postern.inspection.guardrails import GuardRails
+from postern.inspection.guardrails.interceptor import GuardRails
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
@@ -60,6 +61,7 @@ from postern.wiring.app import now, open_app
 from postern.wiring.blobs import rows_from_threads
 from postern.wiring.masking import masking
 from postern.wiring.metrics import telling
+from postern.wiring.parsers import parser_for
 from postern.wiring.tracing import tracing
 
 log = logging.getLogger(__name__)
@@ -67,18 +69,18 @@ log = logging.getLogger(__name__)
 AGENT_WAIT = 5.0  # seconds that an agent which is not there may take to come back, while a client waits
 
 
-def default_interceptors(policy: Policy, view: SessionView) -> list[Interceptor]:
+def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> list[Interceptor]:
     """The order in which events are judged, and the only one: output rules judge what would be shown."""
     found: list[Interceptor] = []
     if policy.masked_types or policy.masking:
         found.append(masking(policy, view))
     if policy.guardrails:
-        found.append(GuardRails(policy.guardrails))
+        found.append(GuardRails(policy.guardrails, parser_for(protocol), lambda: view.schema))
     return found
 
 
 def pipeline(permit: Permit, view: SessionView) -> Pipeline:
-    return Pipeline(default_interceptors(permit.policy, view), view)
+    return Pipeline(default_interceptors(permit.policy, view, permit.connection.protocol), view)
 
 
 def wire(settings: Settings, permit: Permit, start: Start, parameters: Mapping[str, str]) -> Wire:
@@ -167,7 +169,8 @@ def build_worker(
     parts = Parts(
         pipeline=pipeline, recording=recording, wire=wired, count=meters.count, observe=meters.observe, tracer=tracer
     )
-    engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration)
+    held = HeldRequests(made.questions, made.signals)
+    engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
     gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine)
     logins = _logins(settings)

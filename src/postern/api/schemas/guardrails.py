@@ -2,25 +2,56 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 from uuid import UUID
 
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from postern.api.schemas.common import Answer, Body
-from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.statement import Effect
 from postern.services.guardrails import GuardRailFields
 
 
 class RuleBody(Body):
+    """The first four fields are all that the two types about text need."""
+
     type: Annotated[RuleType, Field(strict=False)]
     words: list[str] | None = Field(None, description="For deny_words_list")
     pattern_regex: str | None = Field(None, description="For pattern_match")
     name: str | None = None
+    action: Annotated[Action, Field(strict=False, description="mask: output rules about text only")] = Action.DENY
+    message: str | None = Field(None, description="Shown in the place of the rule's name")
+    whole_words: bool = Field(True, description="For deny_words_list: false hits parts of words, too")
+    case_sensitive: bool = Field(False, description="For deny_words_list")
+    effects: list[Annotated[Effect, Field(strict=False)]] | None = Field(None, description="For deny_statements")
+    objects: list[str] | None = Field(
+        None, description="For deny_statements: schema, schema.table, schema.*, *.table, function(), schema.function()"
+    )
+    unknown: Annotated[Unknown | None, Field(strict=False)] = Field(
+        None, description="What becomes of a statement that cannot be judged; left out: what `action` says"
+    )
+    allow_functions: list[str] | None = Field(None, description="Functions of the target that change nothing")
+    most: int | None = Field(None, description="For max_rows")
 
     def rule(self) -> Rule:
-        return Rule(self.type, tuple(self.words or ()), self.pattern_regex or "", self.name)
+        return Rule(
+            self.type,
+            tuple(self.words or ()),
+            self.pattern_regex or "",
+            self.name,
+            action=self.action,
+            message=self.message or "",
+            whole_words=self.whole_words,
+            case_sensitive=self.case_sensitive,
+            effects=frozenset(self.effects or ()),
+            objects=tuple(self.objects or ()),
+            unknown=self.unknown,
+            allow_functions=tuple(self.allow_functions or ()),
+            most=self.most or 0,
+        )
 
 
 class RulesBody(Body):
@@ -47,10 +78,35 @@ class GuardRailRequest(Body):
 
 
 class RuleAnswer(Answer):
+    """Of the fields behind `name`, those are there that say something."""
+
     type: RuleType
     words: list[str]
     pattern_regex: str
     name: str | None
+    action: Action = Action.DENY
+    message: str = ""
+    whole_words: bool = True
+    case_sensitive: bool = False
+    effects: tuple[Effect, ...] = ()
+    objects: tuple[str, ...] = ()
+    unknown: Unknown | None = None
+    allow_functions: tuple[str, ...] = ()
+    most: int = 0
+
+    @classmethod
+    def of(cls, rule: Rule) -> RuleAnswer:
+        return cls(**asdict(replace(rule, effects=frozenset())) | {"effects": sorted(rule.effects)})
+
+    @model_serializer(mode="wrap")
+    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        shown: dict[str, Any] = handler(self)
+        fields = type(self).model_fields
+        return {
+            key: value
+            for key, value in shown.items()
+            if fields[key].is_required() or value not in (fields[key].default, [])
+        }
 
 
 class RulesAnswer(Answer):
@@ -58,11 +114,7 @@ class RulesAnswer(Answer):
 
     @classmethod
     def of(cls, rules: tuple[Rule, ...]) -> RulesAnswer:
-        shown = [
-            RuleAnswer(type=rule.type, words=list(rule.words), pattern_regex=rule.pattern_regex, name=rule.name)
-            for rule in rules
-        ]
-        return cls(rules=shown)
+        return cls(rules=[RuleAnswer.of(rule) for rule in rules])
 
 
 class GuardRailAnswer(Answer):

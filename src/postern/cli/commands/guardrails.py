@@ -7,6 +7,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.commands.guardrail_trials import from_preset, presets, simulate, test
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.rows import told
 from postern.client.shapes import GuardRail
@@ -24,6 +25,10 @@ def guardrails(ctx: click.Context, as_json: bool) -> None:
     postern guardrails show ID > rule.json
     postern guardrails create rule.json
     postern guardrails update ID rule.json
+    postern guardrails presets
+    postern guardrails create "read only" --preset read-only --connection shop
+    postern guardrails test ID --text "delete from orders"
+    postern guardrails simulate ID --since 30d
 
     \b
     A rule file:
@@ -70,8 +75,17 @@ def _show(one: GuardRail) -> None:
     fields([("id", one["id"]), ("name", one["name"]), ("description", one["description"])])
     for where, side in (("input", one["input"]), ("output", one["output"])):
         for rule in (side or {}).get("rules") or []:
-            what = rule.get("pattern_regex") or ", ".join(rule.get("words") or [])
-            click.echo(f"{where:<6}  {rule['type']}  {rule.get('name') or ''}  {what}")
+            action = rule.get("action", "deny")
+            click.echo(f"{where:<6}  {action}  {rule['type']}  {rule.get('name') or ''}  {about(rule)}")
+
+
+def about(rule: dict[str, Any]) -> str:
+    """What a rule is about, in one line."""
+    if rule.get("pattern_regex") or rule.get("words"):
+        return rule.get("pattern_regex") or ", ".join(rule["words"])
+    if rule.get("most"):
+        return str(rule["most"])
+    return ", ".join([*rule.get("effects", []), *rule.get("objects", [])])
 
 
 def _id(known: list[GuardRail], wanted: str) -> str:
@@ -82,12 +96,22 @@ def _id(known: list[GuardRail], wanted: str) -> str:
 
 
 @guardrails.command()
-@click.argument("file", type=click.File())
+@click.argument("file_or_name")
+@click.option("--preset", help="Begin with the rules of this preset; the argument is then the new guard rail's name.")
+@click.option("--connection", "connections", multiple=True, help="With --preset: a connection by name; repeatable.")
 @json_option
-def create(file: IO[str], as_json: bool) -> None:
-    """Create a guard rail from a JSON file ('-' for standard input)."""
+def create(file_or_name: str, preset: str | None, connections: tuple[str, ...], as_json: bool) -> None:
+    """Create a guard rail from a JSON file ('-' for standard input), or from a preset."""
+    if preset is None:
+        if connections:
+            raise click.UsageError("--connection is for --preset; a file has its connection_ids")
+        with click.open_file(file_or_name) as file:
+            body = _read(file)
     with client() as api:
-        created = api.guardrails.create(_read(file))
+        if preset is not None:
+            body = from_preset(api, preset)
+            body |= {"name": file_or_name, "connection_ids": [api.connections.get(one)["id"] for one in connections]}
+        created = api.guardrails.create(body)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
 
 
@@ -123,3 +147,7 @@ def _read(file: IO[str]) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise click.UsageError(f"{file.name}: must hold one JSON object")
     return body
+
+
+for _command in (presets, test, simulate):
+    guardrails.add_command(_command)

@@ -18,6 +18,9 @@ class Parser(Protocol):
         is known of the target's own views and functions. Never raises: what cannot be parsed is one statement of
         unknown effect. Pure; may take milliseconds for each 10 KB."""
 
+    def __hash__(self) -> int:
+        """What was judged by one parser is kept by it."""
+
 
 def unknown(reason: str, tag: str = "") -> Statement:
     return Statement(tag, frozenset({Effect.UNKNOWN}), reason=reason)

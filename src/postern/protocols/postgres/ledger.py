@@ -162,7 +162,7 @@ class Slot:
         self.informs: Slot | None = None  # DESCRIBE: the Execute whose rows it describes
         self.described: bytes | None = None  # EXECUTE: the body of its RowDescription
         self.copies_ended = 0  # copies that the client has ended, before it was told that they began
-        self.data = b""  # REFUSED: what the client is told
+        self.data = b""  # REFUSED: what the client is told; a warning is told in the same way
         self.ready = False  # REFUSED: a ReadyForQuery of ours follows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Channel, Completed, Output
-from postern.interception.verdicts import Refuse
+from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.framing import packed
 from postern.protocols.postgres import messages as m
 
@@ -21,11 +21,17 @@ _COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
 _NULL = b"\xff\xff\xff\xff"
 
 INSUFFICIENT_PRIVILEGE = "42501"
+WARNING = "01000"
 
 
 def refusal_response(refusal: Refuse, severity: str = "ERROR") -> bytes:
     """The error that tells the client of a refusal."""
     return m.error_response(INSUFFICIENT_PRIVILEGE, refusal.message, severity=severity, hint=refusal.hint)
+
+
+def warning_response(warning: Warn) -> bytes:
+    """The notice that tells the client of a warning."""
+    return m.report(b"N", "WARNING", WARNING, warning.message, hint=warning.hint)
 
 
 class Text(Output):
@@ -49,6 +55,11 @@ class Text(Output):
         if self.channel is Channel.FUNCTION:
             return [self._body[4:]] if self._body[:4] != _NULL else []
         return [cell for cell in self._tuple() if cell is not None] if self._binary_copy else [self._body]
+
+    @property
+    def rows(self) -> int:
+        """A message of a binary copy is a row, but its trailer."""
+        return 1 if self._binary_copy and self.channel is Channel.COPY and self._tuple() else 0
 
     def replace(self, texts: list[bytes]) -> None:
         if len(texts) != len(self.texts()):
@@ -131,6 +142,10 @@ class CopiedLines(Output):
         self.exchange = exchange
         self.channel = Channel.COPY
         self._lines = lines
+
+    @property
+    def rows(self) -> int:
+        return len(self._lines)
 
     def texts(self) -> list[bytes]:
         return self._lines

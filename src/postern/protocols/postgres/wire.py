@@ -22,13 +22,19 @@ skips to the next Sync it is skipped, as the refused one would have been.
 from __future__ import annotations
 
 from postern.interception.events import Output, Rows
-from postern.interception.verdicts import Refuse
+from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.base import Piece, Request, Wants, Wire
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.backend import Backend
 from postern.protocols.postgres.frontend import Batch, Frontend
 from postern.protocols.postgres.ledger import DESCRIBE, POISON, QUERY, REFUSED, SYNC, Ledger, Slot, codec
-from postern.protocols.postgres.output import INSUFFICIENT_PRIVILEGE, CopiedLines, Text, refusal_response
+from postern.protocols.postgres.output import (
+    INSUFFICIENT_PRIVILEGE,
+    CopiedLines,
+    Text,
+    refusal_response,
+    warning_response,
+)
 from postern.protocols.postgres.rows import DataRows
 
 _POISON_TEXT = b"refused by the gateway"
@@ -111,6 +117,15 @@ class PostgresWire(Wire):
             raw = m.SYNC_MESSAGE
         ledger.unsynced = ledger.ran = False
         return raw
+
+    def notice(self, warning: Warn) -> bytes:
+        return warning_response(warning)
+
+    def tell(self, warning: Warn) -> None:
+        """A slot in the order of answers: an error that skips what was warned of skips the warning."""
+        slot = Slot(REFUSED, self._ledger.exchange)
+        slot.data = warning_response(warning)
+        self._ledger.add(slot)
 
     @property
     def answers_waiting(self) -> bool:

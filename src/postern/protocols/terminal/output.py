@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from postern.interception.events import Channel, Output
-from postern.interception.verdicts import Refuse
+from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.terminal import messages as m
 
 HOLD: Final = 8 * 1024  # bytes
@@ -82,4 +82,9 @@ def said(text: str, *, terminal: bool) -> bytes:
 
 def refused(refusal: Refuse, *, terminal: bool) -> bytes:
     text = f"{refusal.message}. {refusal.hint}" if refusal.hint else refusal.message
+    return said(text, terminal=terminal)
+
+
+def warned(warning: Warn, *, terminal: bool) -> bytes:
+    text = f"{warning.message}. {warning.hint}" if warning.hint else warning.message
     return said(text, terminal=terminal)

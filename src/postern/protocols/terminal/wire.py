@@ -13,11 +13,11 @@ from collections import deque
 
 from postern.errors import ProtocolViolation
 from postern.interception.events import Completed, Operation, Output, Resized, Rows
-from postern.interception.verdicts import Refuse
+from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.base import Piece, Request, Wants, Wire
 from postern.protocols.terminal import messages as m
 from postern.protocols.terminal.lines import ENTER, INTERRUPT, LONGEST, TypedLine
-from postern.protocols.terminal.output import Held, Printed, refused, said
+from postern.protocols.terminal.output import Held, Printed, refused, said, warned
 
 _RECORDED = 1 << 20  # bytes of piped input that are recorded where no rule asks for it
 _TOO_MUCH = "this command was ended, since it printed more than %d bytes"
@@ -216,6 +216,12 @@ class TerminalWire(Wire):
             return b""
         self._downward.append(message)
         return m.frames(m.STDIN, INTERRUPT) if self._terminal else b""
+
+    def notice(self, warning: Warn) -> bytes:
+        return warned(warning, terminal=self._terminal)
+
+    def tell(self, warning: Warn) -> None:
+        self._downward.append(self.notice(warning))
 
     def client_finished(self) -> bytes:
         return b""

@@ -31,6 +31,7 @@ from postern.store.ports.ledger import (
     ProofStore,
     WholeLedgerStore,
 )
+from postern.store.ports.questions import QuestionStore
 from postern.store.ports.recordings import Blobs, LeaseStore, SegmentStore
 from postern.store.ports.retention import Doomed, HoldStore, PurgeStore, RetentionStore
 from postern.store.ports.server import (
@@ -121,6 +122,7 @@ __all__ = [
     "PrincipalStore",
     "ProofStore",
     "PurgeStore",
+    "QuestionStore",
     "Recordings",
     "ReportStore",
     "ResourceStore",
@@ -179,6 +181,9 @@ class Stores(Protocol):
     def groups(self) -> GroupStore: ...
     @property
     def guardrails(self) -> GuardRailStore: ...
+
+    @property
+    def questions(self) -> QuestionStore: ...
     @property
     def masking_rules(self) -> MaskingRuleStore: ...
     @property

@@ -24,6 +24,7 @@ class Topic:
     ERRAND_RUN = "errand.run"
     ERRAND_DONE = "errand.done"
     CANCEL = "cancel"
+    QUESTION_DECIDED = "question.decided"
     DATA_KEYS_CHANGED = "data_keys.changed"
     # Told by the signals client itself, never sent: the hub was lost and found again, so messages
     # may have been missed. Drop what is cached and check what is live.

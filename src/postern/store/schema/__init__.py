@@ -27,6 +27,7 @@ from postern.store.schema.server import (
     untold_entries,
 )
 from postern.store.schema.sessions import (
+    questions,
     session_counts,
     session_maskings,
     session_starts,
@@ -81,6 +82,7 @@ __all__ = [
     "orgs",
     "purge_rounds",
     "purges",
+    "questions",
     "relay_workers",
     "resources",
     "retentions",

@@ -151,6 +151,28 @@ session_maskings = Table(
     Index(None, "org_id", "slot"),
 )
 
+# Statements that are held, or were, until somebody decided.
+questions = Table(
+    "questions",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("connection", String(128), nullable=False),
+    Column("asker", String(255), nullable=False),
+    Column("asker_email", String(320), nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("statement", Text, nullable=False),
+    Column("reviewers", JSON, nullable=False),
+    Column("asked_at", Utc, nullable=False),
+    Column("until", Utc, nullable=False),
+    Column("decision", String(16)),
+    Column("decided_by", String(320), nullable=False),
+    Column("comment", Text, nullable=False),
+    Index(None, "org_id", "until"),
+)
+
 # What a command that waits to be run is started with: arguments and environment. Deleted when it is done.
 session_starts = Table(
     "session_starts",

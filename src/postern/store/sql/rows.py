@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
@@ -11,11 +12,12 @@ from sqlalchemy import ColumnElement, Label, Select, String, Table, cast, func, 
 from sqlalchemy import Connection as DatabaseConnection
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
-from postern.domain.guardrail import GuardRail, Rule, RuleType
+from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
 from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
+from postern.domain.statement import Effect
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
 from postern.store.schema import connection_guardrails, connections, orgs, sessions, user_groups, users
@@ -161,16 +163,43 @@ def guardrail_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> 
 
 
 def _rules_of(stored: Sequence[Mapping[str, Any]]) -> tuple[Rule, ...]:
-    return tuple(
-        Rule(RuleType(rule["type"]), tuple(rule["words"]), rule["pattern_regex"], rule["name"]) for rule in stored
-    )
+    return tuple(_rule_of(dict(rule)) for rule in stored)
+
+
+def _rule_of(kept: dict[str, Any]) -> Rule:
+    """What a rule does not say is as it was before there was a way to say it."""
+    for field, read in _RULE_FIELDS.items():
+        if field in kept:
+            kept[field] = read(kept[field])
+    return Rule(**kept)
+
+
+_RULE_FIELDS: Mapping[str, Callable[[Any], Any]] = {
+    "type": RuleType,
+    "words": tuple,
+    "action": Action,
+    "effects": lambda given: frozenset(Effect(one) for one in given),
+    "objects": tuple,
+    "unknown": lambda given: None if given is None else Unknown(given),
+    "allow_functions": tuple,
+}
 
 
 def rules_values(rules: Sequence[Rule]) -> list[dict[str, Any]]:
-    return [
-        {"type": rule.type, "words": list(rule.words), "pattern_regex": rule.pattern_regex, "name": rule.name}
-        for rule in rules
-    ]
+    """What is as it always was is left out, of all but the fields of the first two types."""
+    return [_rule_values(rule) for rule in rules]
+
+
+def _rule_values(rule: Rule) -> dict[str, Any]:
+    values: dict[str, Any] = asdict(rule)
+    plain = asdict(Rule(rule.type))
+    values |= {"effects": sorted(rule.effects)}
+    kept = {"type", "words", "pattern_regex", "name"}
+    return {
+        field: list(value) if isinstance(value, tuple) else value
+        for field, value in values.items()
+        if field in kept or (value != plain[field] and value != [])
+    }
 
 
 def masking_rule_of(row: Row, connection_ids: Sequence[UUID], prefix: str = "") -> MaskingRule:

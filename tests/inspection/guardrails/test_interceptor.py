@@ -6,8 +6,9 @@ import pytest
 
 from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.errors import Invalid
-from postern.inspection import guardrails
-from postern.inspection.guardrails import GuardRails, StatementCache
+from postern.inspection.guardrails import findings
+from postern.inspection.guardrails.findings import StatementCache
+from postern.inspection.guardrails.interceptor import GuardRails
 from postern.interception.events import Channel, Operation, Output, Phase, Rows, Shown
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, Refuse
@@ -138,12 +139,12 @@ def test_a_rule_that_cannot_be_loaded_refuses_the_session() -> None:
 
 
 def test_sessions_under_the_same_rules_share_what_is_compiled() -> None:
-    assert GuardRails((DESTRUCTIVE,))._input is GuardRails((DESTRUCTIVE,))._input
+    assert GuardRails((DESTRUCTIVE,))._rules is GuardRails((DESTRUCTIVE,))._rules
 
 
 def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guardrails, "CACHED_STATEMENTS", 10)
-    monkeypatch.setattr(guardrails, "CACHED_BYTES", 100)
+    monkeypatch.setattr(findings, "CACHED_STATEMENTS", 10)
+    monkeypatch.setattr(findings, "CACHED_BYTES", 100)
     cache = StatementCache()
     for number in range(100):
         cache.put(f"{number:05}", None)
@@ -153,12 +154,12 @@ def test_the_cache_is_bounded_in_number_and_bytes(monkeypatch: pytest.MonkeyPatc
     for number in range(5):
         cache.put(f"{number:030}", None)
     assert len(cache) == 3
-    cache.put("x" * (guardrails.CACHED_STATEMENT_BYTES + 1), None)
+    cache.put("x" * (findings.CACHED_STATEMENT_BYTES + 1), None)
     assert len(cache) == 3
 
 
 def test_the_cache_keeps_what_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guardrails, "CACHED_STATEMENTS", 2)
+    monkeypatch.setattr(findings, "CACHED_STATEMENTS", 2)
     cache = StatementCache()
     cache.put("a", None)
     cache.put("b", None)

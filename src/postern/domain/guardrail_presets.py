@@ -1,0 +1,117 @@
+"""Guard rails to begin with: what people mostly want, as rules that can be saved as they are or changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.domain.connection import TERMINAL
+from postern.domain.dialect import DIALECTS
+from postern.domain.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.statement import Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """`protocols`: what is spoken with the connections that it can hold for."""
+
+    name: str
+    description: str
+    protocols: tuple[str, ...]
+    input: tuple[Rule, ...] = ()
+    output: tuple[Rule, ...] = ()
+
+
+_SQL = tuple(DIALECTS)
+_ALLOW = Unknown.ALLOW
+
+
+def _statements(name: str, *effects: Effect, unknown: Unknown | None = None, message: str = "") -> Rule:
+    return Rule(RuleType.DENY_STATEMENTS, name=name, effects=frozenset(effects), unknown=unknown, message=message)
+
+
+def _functions(name: str, *functions: str) -> Rule:
+    return Rule(RuleType.DENY_STATEMENTS, name=name, objects=functions, unknown=_ALLOW)
+
+
+def _pattern(name: str, pattern: str, action: Action = Action.DENY) -> Rule:
+    return Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, name=name, action=action)
+
+
+PRESETS: tuple[Preset, ...] = (
+    Preset(
+        "unsafe-writes",
+        "Refuses UPDATE and DELETE without a condition, and what cannot be judged.",
+        _SQL,
+        input=(Rule(RuleType.REQUIRE_WHERE, name="needs a condition"),),
+    ),
+    Preset(
+        "warn-unsafe-writes",
+        "Lets UPDATE and DELETE without a condition through, and tells who sent it.",
+        _SQL,
+        input=(Rule(RuleType.REQUIRE_WHERE, name="needs a condition", action=Action.WARN, unknown=_ALLOW),),
+    ),
+    Preset(
+        "destructive-ddl",
+        "Refuses whatever creates, changes or drops objects.",
+        _SQL,
+        input=(_statements("no schema changes", Effect.DDL),),
+    ),
+    Preset(
+        "privilege-changes",
+        "Refuses changes of roles, passwords, owners and privileges.",
+        _SQL,
+        input=(_statements("no privilege changes", Effect.GRANT),),
+    ),
+    Preset(
+        "server-administration",
+        "Refuses what reaches the server itself: its files, programs, settings, replication and other sessions.",
+        _SQL,
+        input=(_statements("no administration", Effect.ADMIN),),
+    ),
+    Preset(
+        "files-and-programs",
+        "Refuses statements and functions that read or write files of the server or run programs on it.",
+        ("postgres",),
+        input=(
+            _statements("no administration", Effect.ADMIN),
+            _functions(
+                "functions of files",
+                *("pg_read_file()", "pg_read_binary_file()", "pg_ls_dir()", "pg_stat_file()", "lo_import()"),
+                *("lo_export()", "pg_file_write()", "dblink()", "dblink_exec()", "dblink_connect()"),
+            ),
+        ),
+    ),
+    Preset(
+        "read-only",
+        "Lets only through what reads, and settings of the session; refuses what cannot be judged.",
+        _SQL,
+        input=(Rule(RuleType.READ_ONLY, name="read only"),),
+    ),
+    Preset(
+        "large-answers",
+        "Ends an answer that has more than 10,000 rows, such as that of a table read whole. "
+        "Each FETCH of a cursor is an answer of its own.",
+        _SQL,
+        output=(Rule(RuleType.MAX_ROWS, name="10,000 rows", most=10_000),),
+    ),
+    Preset(
+        "private-keys",
+        "Refuses answers that hold a private key.",
+        (*_SQL, TERMINAL),
+        output=(_pattern("private key", r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),),
+    ),
+    Preset(
+        "destructive-commands",
+        "Advice at a shell, and no wall: refuses lines that remove, format or power off by their usual spelling.",
+        (TERMINAL,),
+        input=(
+            _pattern("removes", r"\brm\s+(?:-\w*\s+)*-\w*[rf]"),
+            _pattern("formats", r"\b(?:mkfs(?:\.\w+)?|dd\s+.*\bof=/dev/)"),
+            _pattern("stops", r"\b(?:shutdown|reboot|poweroff|halt)\b"),
+        ),
+    ),
+)
+
+
+def preset(name: str) -> Preset | None:
+    return next((one for one in PRESETS if one.name == name), None)

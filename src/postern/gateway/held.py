@@ -1,0 +1,162 @@
+"""What becomes of a request that is held: parsed in a thread, or put as a question to people."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from uuid import UUID
+
+from postern.domain.permit import Permit
+from postern.domain.question import Decision, Question
+from postern.errors import PosternError
+from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
+from postern.relay.driver import Driver
+from postern.relay.link import Park
+from postern.relay.parked import Parked
+from postern.services.questions import Questions
+from postern.store.ports import Signals, Topic
+
+log = logging.getLogger(__name__)
+
+PARSE_WITHIN = 20.0  # seconds, the wait for a thread included
+_THREADS = 2
+_LOOK_EVERY = 5.0  # seconds: a signal may be missed
+
+_TOO_LONG = Refuse(
+    "guard rails",
+    f"this could not be judged within {PARSE_WITHIN:g} seconds, so it was refused",
+    "Send it in smaller parts, or try again when the gateway has less to do.",
+)
+_FAILED = Refuse(
+    "guard rails", "this could not be judged, so it was refused", "An administrator finds more in the log."
+)
+
+
+class HeldRequests:
+    """Of all links of one worker. A request is settled once, and never behind the end of its link."""
+
+    def __init__(self, questions: Questions, signals: Signals) -> None:
+        self._questions = questions
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="parse")
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._decided: dict[str, asyncio.Event] = {}
+        signals.subscribe(Topic.QUESTION_DECIDED, self._on_decided)
+        signals.subscribe(Topic.RESUMED, self._on_resumed)
+
+    def on_park(self, session_id: UUID, permit: Permit, driver: Driver, park: Park) -> None:
+        parked = driver.link.parked
+        if parked is None or parked.ticket != park.ticket:
+            return
+        # Not at once: whoever is told of it is in the middle of performing effects.
+        task = asyncio.get_running_loop().create_task(self._settle(session_id, permit, driver, parked))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        driver.done.add_done_callback(lambda _done: task.cancel())
+
+    async def _settle(self, session_id: UUID, permit: Permit, driver: Driver, parked: Parked) -> None:
+        work = parked.hold.work
+        verdict = await (self._judged(work) if work is not None else self._asked(session_id, permit, driver, parked))
+        driver.resume(parked.ticket, verdict)
+
+    async def _judged(self, work: Callable[[], Verdict]) -> Verdict:
+        try:
+            async with asyncio.timeout(PARSE_WITHIN):
+                return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        except TimeoutError:
+            log.error("a statement could not be parsed within %g seconds, so it was refused", PARSE_WITHIN)
+            return _TOO_LONG
+        except Exception:
+            log.exception("a statement could not be judged, so it was refused")
+            return _FAILED
+
+    async def _asked(self, session_id: UUID, permit: Permit, driver: Driver, parked: Parked) -> Verdict:
+        """What people say, until the deadline; whoever goes or gives it up withdraws the question."""
+        hold = parked.hold
+        try:
+            question = await self._questions.ask(permit, session_id, hold.rule, hold.question, _text(parked))
+        except PosternError as error:
+            log.error("a statement of session %s could not be put to anybody: %s", session_id, error.message)
+            return Refuse(hold.rule, f"{hold.question}; nobody could be asked, so it was refused", "Try again later.")
+        ended = Decision.WITHDRAWN
+        try:
+            driver.ask(_notice(question))
+            found = await self._waited(question, driver, parked)
+            if found is None:
+                ended = Decision.EXPIRED
+                return Refuse(hold.rule, f"{hold.question}; nobody decided in time, so it was refused", "Ask again.")
+            return _verdict(found)
+        finally:
+            await asyncio.shield(self._questions.close(question.id, ended))
+
+    async def _waited(self, question: Question, driver: Driver, parked: Parked) -> Question | None:
+        """Once it is decided; None behind the deadline."""
+        event = self._decided[str(question.id)] = asyncio.Event()
+        try:
+            while (left := (question.until - utc_now()).total_seconds()) > 0:
+                if driver.link.parked is not parked:
+                    raise asyncio.CancelledError  # it was given up
+                found = await self._look(question)
+                if found is not None and found.decision is not None:
+                    return found
+                try:
+                    await asyncio.wait_for(event.wait(), min(left, _LOOK_EVERY))
+                except TimeoutError:
+                    continue
+                event.clear()
+            return None
+        finally:
+            del self._decided[str(question.id)]
+
+    async def _look(self, question: Question) -> Question | None:
+        try:
+            return await self._questions.look(question.id)
+        except PosternError as error:
+            log.warning("question %s could not be looked at and waits on: %s", question.id, error.message)
+            return None
+
+    def _on_decided(self, payload: Mapping[str, str]) -> None:
+        event = self._decided.get(payload.get("question_id", ""))
+        if event is not None:
+            event.set()
+
+    def _on_resumed(self, payload: Mapping[str, str]) -> None:
+        for event in self._decided.values():
+            event.set()
+
+
+def utc_now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _text(parked: Parked) -> str:
+    """All that the decision lets through, with its values: who approves must see what runs."""
+    shown = []
+    for operation in parked.request.operations:
+        values = [
+            f"-- ${number} = {'NULL' if value is None else repr(value.decode('utf-8', 'replace'))}"
+            for number, value in enumerate(operation.values, 1)
+        ]
+        text = "\n".join([operation.text, *values])
+        if text not in shown:
+            shown.append(text)
+    return "\n".join(shown)
+
+
+def _notice(question: Question) -> Warn:
+    who = "an administrator" + (f" or {', '.join(question.reviewers)}" if question.reviewers else "")
+    return Warn(
+        rule=question.rule,
+        message=f"{question.reason}; it waits until {who} has decided",
+        hint=f"Session {question.session_id}, question {question.id}, until {question.until:%Y-%m-%d %H:%M:%S} UTC: "
+        f"postern sessions decide {question.id} --approve",
+    )
+
+
+def _verdict(decided: Question) -> Verdict:
+    if decided.decision is Decision.APPROVED:
+        return FORWARD
+    said = f": {decided.comment}" if decided.comment else ""
+    return Refuse(decided.rule, f"{decided.reason}; {decided.decided_by} rejected it{said}")

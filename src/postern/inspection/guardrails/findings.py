@@ -1,0 +1,76 @@
+"""What a rule found, and what is kept of it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+
+from postern.domain.guardrail import Action, GuardRail, Rule
+
+CACHED_STATEMENTS = 1024
+CACHED_STATEMENT_BYTES = 16 * 1024
+CACHED_BYTES = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """The rule that hit: its guard rail's name, its own name or place, and what it says in the place of that."""
+
+    rail: str
+    rule: str
+    message: str = ""
+
+    @property
+    def title(self) -> str:
+        return f"{self.rail} / {self.rule}"
+
+    @property
+    def named(self) -> str:
+        return f'guard rail "{self.rail}" (rule "{self.rule}")'
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`reason` says what was found, where more can be said than that the rule hit. `unknown`: it cannot be told
+    whether it did."""
+
+    culprit: Culprit
+    action: Action
+    reason: str = ""
+    unknown: bool = False
+
+    def said(self, beginning: str) -> str:
+        if self.culprit.message:
+            return self.culprit.message
+        return f"{beginning} {self.culprit.named}" + (f": {self.reason}" if self.reason else "")
+
+
+def named(rail: GuardRail, rules: tuple[Rule, ...]) -> list[tuple[Culprit, Rule]]:
+    return [(Culprit(rail.name, rule.name or str(number), rule.message), rule) for number, rule in enumerate(rules, 1)]
+
+
+class StatementCache:
+    """What was found for the statements judged last. Bounded in number and in bytes."""
+
+    def __init__(self) -> None:
+        self._found: OrderedDict[str, Finding | None] = OrderedDict()
+        self._size = 0
+
+    def __contains__(self, text: str) -> bool:
+        return text in self._found
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, text: str) -> Finding | None:
+        self._found.move_to_end(text)
+        return self._found[text]
+
+    def put(self, text: str, finding: Finding | None) -> None:
+        if len(text) > CACHED_STATEMENT_BYTES:
+            return
+        self._found[text] = finding
+        self._size += len(text)
+        while len(self._found) > CACHED_STATEMENTS or self._size > CACHED_BYTES:
+            oldest, _ = self._found.popitem(last=False)
+            self._size -= len(oldest)

@@ -1,0 +1,155 @@
+"""Rules about statements: what each would do, as the parser of the connection's dialect reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from postern.domain.guarded_objects import Guarded, guarded
+from postern.domain.guardrail import Action, Rule, RuleType, Unknown
+from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.target_schema import Function, TargetSchema
+from postern.errors import Invalid
+from postern.inspection.guardrails.findings import Culprit, Finding
+from postern.inspection.sql.parser import Parser, unknown
+
+MAX_PARSED: Final = 1 << 20  # characters; what is longer is unknown
+
+_HARMLESS: Final = frozenset({Effect.READ, Effect.SESSION})
+_NOT_TOLD: Final = "it cannot be told from its text what it does"
+
+
+class StatementRule:
+    """One rule, ready to judge."""
+
+    def __init__(self, culprit: Culprit, rule: Rule) -> None:
+        self.culprit = culprit
+        self._rule = rule
+        self._guarded = [guarded(spelled, "objects") for spelled in rule.objects]
+        self.harmless = tuple(sorted({_function(spelled) for spelled in rule.allow_functions}))
+
+    def judge(self, statement: Statement, target: TargetSchema | None) -> Finding | None:
+        reason = self._hit(statement, target)
+        if reason:
+            return Finding(self.culprit, self._rule.action, reason)
+        why = self._unknown(statement, target)
+        if not why or self._rule.unknown is Unknown.ALLOW:
+            return None
+        action = self._rule.action if self._rule.unknown is None else Action(str(self._rule.unknown))
+        return Finding(self.culprit, action, why, unknown=True)
+
+    def _hit(self, statement: Statement, target: TargetSchema | None) -> str:
+        """What it does that the rule is about; empty: nothing, as far as can be told."""
+        tag = statement.tag or "this statement"
+        rule = self._rule
+        if rule.type is RuleType.REQUIRE_WHERE:
+            return f"{tag} has no condition" if statement.without_where else ""
+        if rule.type is RuleType.READ_ONLY:
+            return _does(tag, statement.effects - _HARMLESS - {Effect.UNKNOWN})
+        done = statement.effects & rule.effects if rule.effects else statement.effects
+        if not done:
+            return ""
+        if not self._guarded:
+            if done == {Effect.UNKNOWN}:
+                return statement.reason or _NOT_TOLD
+            return _does(tag, done - {Effect.UNKNOWN})
+        touched = self._touched(statement, target, sure=True)
+        return f"{tag} touches {_spelled(touched)}" if touched is not None else ""
+
+    def _unknown(self, statement: Statement, target: TargetSchema | None) -> str:
+        """Why it cannot be told that the rule is not hit; empty: it can be."""
+        if Effect.UNKNOWN in statement.effects:
+            return statement.reason or _NOT_TOLD
+        if not self._guarded or (self._rule.effects and not statement.effects & self._rule.effects):
+            return ""
+        touched = self._touched(statement, target, sure=False)
+        if touched is None:
+            return ""
+        return f"it cannot be told in which schema {touched.name} is; write it as schema.{touched.name}"
+
+    def _touched(self, statement: Statement, target: TargetSchema | None, *, sure: bool) -> ObjectName | None:
+        wanted = True if sure else None
+        for touched in sorted(statement.objects, key=_order):
+            for one in self._guarded:
+                if one.hit_by(touched, target) is wanted:
+                    return touched
+        return None
+
+
+class StatementRules:
+    """All rules about statements of one connection, and its parser. Raises Invalid without one."""
+
+    def __init__(
+        self, rules: Sequence[tuple[Culprit, Rule]], parser: Parser | None, target: TargetSchema | None = None
+    ) -> None:
+        if parser is None:
+            culprit = rules[0][0]
+            raise Invalid(
+                f"{culprit.named} judges what statements do, which cannot be known on this connection: "
+                "there is no parser for what is spoken with it; use rules about text there"
+            )
+        self._parser = parser
+        self._target = target
+        # Functions that one rule takes for harmless are not so for another: each set of them is a reading of its own,
+        # and a schema of its own, which parsers know by its identity.
+        self._schemas: dict[tuple[tuple[str, str], ...], TargetSchema | None] = {}
+        self._by_harmless: dict[tuple[tuple[str, str], ...], list[StatementRule]] = {}
+        for culprit, rule in rules:
+            made = StatementRule(culprit, rule)
+            self._by_harmless.setdefault(made.harmless, []).append(made)
+            if made.harmless not in self._schemas:
+                self._schemas[made.harmless] = _with_harmless(target, made.harmless)
+
+    def judge(self, text: str) -> Finding | None:
+        """The most severe finding, and of those the first by the order of rules and statements."""
+        worst: Finding | None = None
+        for harmless, rules in self._by_harmless.items():
+            statements = self.parse(text, harmless)
+            for rule in rules:
+                for statement in statements:
+                    worst = worse(worst, rule.judge(statement, self._target))
+        return worst
+
+    def parse(self, text: str, harmless: tuple[tuple[str, str], ...] = ()) -> tuple[Statement, ...]:
+        if len(text) > MAX_PARSED:
+            return (unknown(f"it is longer than the {MAX_PARSED} characters that are parsed"),)
+        return self._parser.parse(text, self._schemas.get(harmless, self._target))
+
+
+def worse(one: Finding | None, other: Finding | None) -> Finding | None:
+    """The more severe of both; the first where they are alike."""
+    if one is None or other is None:
+        return other if one is None else one
+    return other if _RANK[other.action] < _RANK[one.action] else one
+
+
+_RANK: Final = {Action.DENY: 0, Action.REVIEW: 1, Action.MASK: 2, Action.WARN: 3}
+
+
+def _with_harmless(target: TargetSchema | None, harmless: tuple[tuple[str, str], ...]) -> TargetSchema | None:
+    if not harmless:
+        return target
+    known = target or TargetSchema()
+    functions = dict(known.functions)
+    for schema, name in harmless:
+        functions[schema, name] = Function(schema, name, harmless=True)
+    return replace(known, functions=functions)
+
+
+def _function(spelled: str) -> tuple[str, str]:
+    one: Guarded = guarded(spelled, "allow_functions")
+    return one.schema, one.name
+
+
+def _does(tag: str, effects: frozenset[Effect]) -> str:
+    return f"{tag} ({', '.join(sorted(effects))})" if effects else ""
+
+
+def _order(touched: ObjectName) -> tuple[str, str, str]:
+    return str(touched.kind), touched.schema, touched.name
+
+
+def _spelled(touched: ObjectName) -> str:
+    name = f"{touched.schema}.{touched.name}" if touched.schema else touched.name
+    return f"{name}()" if touched.kind is ObjectKind.FUNCTION else name

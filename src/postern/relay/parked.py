@@ -1,0 +1,24 @@
+"""A request that was held."""
+
+from __future__ import annotations
+
+from postern.interception.pipeline import Pipeline
+from postern.interception.verdicts import Hold, Warn
+from postern.protocols.base import Request
+
+
+class Parked:
+    """A request that waits, and where its judgement goes on: at this operation, behind this interceptor."""
+
+    __slots__ = ("hold", "operation", "pipeline", "place", "request", "ticket", "warnings")
+
+    def __init__(
+        self, hold: Hold, request: Request, operation: int, pipeline: Pipeline, place: int, warnings: list[Warn]
+    ) -> None:
+        self.hold = hold
+        self.ticket = hold.ticket
+        self.request = request
+        self.operation = operation
+        self.pipeline = pipeline
+        self.place = place
+        self.warnings = warnings  # of the operations in front of it

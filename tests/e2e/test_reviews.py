@@ -1,0 +1,187 @@
+"""Statements that wait until somebody has decided: the link parks, the client knows why, and nothing runs before."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.support.gateway import Gateway, wait_until
+from tests.support.postgres import PostgresServer
+
+from postern.domain.connection import Connection
+from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.question import Question
+from postern.errors import Conflict, Denied, NotFound
+from postern.services.guardrails import GuardRailFields
+from postern.services.identity.users import UserFields
+
+REVIEW = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.REVIEW)
+REFUSED = psycopg.errors.InsufficientPrivilege
+
+
+@pytest.fixture(scope="module")
+def reviewed(gateway: Gateway, target: PostgresServer) -> Iterator[Connection]:
+    connection = gateway.connection("reviewed", target)
+    fields = GuardRailFields(name="four eyes", input=(REVIEW,), connection_ids=(str(connection.id),))
+    made: GuardRail = gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
+    yield connection
+    gateway.call(gateway.services.guardrails.remove(gateway.admin, str(made.id)))
+
+
+@pytest.fixture(scope="module")
+def other(gateway: Gateway) -> Principal:
+    """Another administrator: nobody decides on their own."""
+    fields = UserFields(email="second@example.com", groups=("admin",), status=PrincipalStatus.ACTIVE)
+    return gateway.call(gateway.services.users.create(gateway.admin, fields)).principal
+
+
+@pytest.fixture(autouse=True)
+def kept(direct: psycopg.Connection) -> None:
+    direct.execute("drop table if exists watched")
+    direct.execute("create table watched as select 1 as n")
+
+
+def rows(direct: psycopg.Connection) -> int:
+    found = direct.execute("select count(*) from watched").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+class Asking:
+    """A client that sends one statement from a thread of its own."""
+
+    def __init__(self, connection: psycopg.Connection, statement: str, *, prepare: bool = False) -> None:
+        self.error: psycopg.Error | None = None
+        self._connection = connection
+        self._statement = statement
+        self._prepare = prepare
+        self.told: list[str] = []
+        connection.add_notice_handler(lambda one: self.told.append(f"{one.message_primary} {one.message_hint}"))
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._connection.execute(self._statement.encode(), prepare=self._prepare)
+        except psycopg.Error as error:
+            self.error = error
+
+    @property
+    def waits(self) -> bool:
+        return self._thread.is_alive()
+
+    def done(self) -> Asking:
+        self._thread.join(15)
+        assert not self._thread.is_alive()
+        return self
+
+
+def question(gateway: Gateway, principal: Principal) -> Question:
+    def only() -> Question | None:
+        found = gateway.call(gateway.services.questions.waiting(principal))
+        return found[0] if found else None
+
+    return wait_until(only)
+
+
+@pytest.mark.parametrize("prepare", [False, True])
+def test_an_approved_statement_runs(
+    gateway: Gateway, reviewed: Connection, other: Principal, direct: psycopg.Connection, prepare: bool
+) -> None:
+    with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
+        asking = Asking(connection, "delete from watched", prepare=prepare)
+        asked = question(gateway, other)
+        assert asked.statement == "delete from watched"
+        assert asked.asker_email == gateway.admin.email
+        assert asking.waits
+        assert rows(direct) == 1
+        wait_until(lambda: asking.told)
+        assert f"postern sessions decide {asked.id} --approve" in asking.told[0]
+        assert str(asked.session_id) in asking.told[0]
+        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=True))
+        assert asking.done().error is None
+        assert rows(direct) == 0
+        assert connection.execute("select 1").fetchone() == (1,)
+        with pytest.raises(Conflict):
+            gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False))
+    session = gateway.newest_finished("reviewed")
+    assert "waits until" in gateway.text(session.id)
+
+
+def test_a_rejected_statement_is_refused_and_the_connection_goes_on(
+    gateway: Gateway, reviewed: Connection, other: Principal, direct: psycopg.Connection
+) -> None:
+    with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
+        asking = Asking(connection, "delete from watched")
+        asked = question(gateway, other)
+        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False, comment="use the job"))
+        error = asking.done().error
+        assert isinstance(error, REFUSED)
+        assert "rejected it: use the job" in str(error)
+        assert connection.execute("select count(*) from watched").fetchone() == (1,)
+    assert rows(direct) == 1
+
+
+def test_attack_nobody_approves_their_own(gateway: Gateway, reviewed: Connection, other: Principal) -> None:
+    with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
+        asking = Asking(connection, "delete from watched")
+        asked = question(gateway, other)
+        with pytest.raises(Denied):
+            gateway.call(gateway.services.questions.decide(gateway.admin, str(asked.id), approve=True))
+        assert asking.waits
+        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False))
+        asking.done()
+
+
+def test_a_client_that_cancels_or_goes_withdraws_its_question(
+    gateway: Gateway, reviewed: Connection, other: Principal, direct: psycopg.Connection
+) -> None:
+    with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
+        asking = Asking(connection, "delete from watched")
+        question(gateway, other)
+        connection.cancel()
+        assert "cancelled while it was held" in str(asking.done().error)
+        assert connection.execute("select 1").fetchone() == (1,)
+        wait_until(lambda: not gateway.call(gateway.services.questions.waiting(other)))
+    gone = psycopg.connect(gateway.url("reviewed"), autocommit=True)
+    gone.pgconn.send_query(b"delete from watched")
+    gone.pgconn.flush()
+    asked = question(gateway, other)
+    gone.pgconn.finish()
+    wait_until(lambda: not gateway.call(gateway.services.questions.waiting(other)))
+    with pytest.raises(Conflict):
+        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=True))
+    assert rows(direct) == 1
+
+
+def test_what_is_said_behind_a_held_statement_waits_with_it(
+    gateway: Gateway, reviewed: Connection, other: Principal, direct: psycopg.Connection
+) -> None:
+    raw = psycopg.connect(gateway.url("reviewed"), autocommit=True).pgconn
+    raw.enter_pipeline_mode()
+    for text in (b"select 1", b"delete from watched", b"insert into watched values (7)"):
+        raw.send_query_params(text, None)
+        raw.pipeline_sync()
+    raw.flush()
+    asked = question(gateway, other)
+    assert rows(direct) == 1
+    gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=True))
+    wait_until(lambda: direct.execute("select array_agg(n) from watched").fetchone() == ([7],))
+    raw.finish()
+
+
+def test_another_organisation_knows_of_no_question(gateway: Gateway, reviewed: Connection, other: Principal) -> None:
+    with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
+        asking = Asking(connection, "delete from watched")
+        asked = question(gateway, other)
+        stranger = replace(other, org_id=uuid4())
+        assert gateway.call(gateway.services.questions.waiting(stranger)) == []
+        with pytest.raises(NotFound):
+            gateway.call(gateway.services.questions.decide(stranger, str(asked.id), approve=True))
+        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False))
+        asking.done()

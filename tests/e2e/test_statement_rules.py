@@ -1,0 +1,375 @@
+"""Guard rails about statements, rows, warnings and masks, on a real PostgreSQL: what is refused did not run, what is
+warned of did, and the connection goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from uuid import UUID
+
+import asyncpg
+import psycopg
+import pytest
+from psycopg import pq
+from tests.support.clients import psql
+from tests.support.gateway import Gateway, wait_until
+from tests.support.postgres import PostgresServer
+
+from postern.domain.connection import Connection
+from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.statement import Effect
+from postern.domain.trial import Simulation
+from postern.errors import Invalid, TooMany
+from postern.services.guardrail_trials import Period
+from postern.services.guardrails import GuardRailFields
+
+REFUSED = psycopg.errors.InsufficientPrivilege
+
+
+@pytest.fixture(scope="module")
+def ruled(gateway: Gateway, target: PostgresServer) -> Connection:
+    return gateway.connection("ruled", target)
+
+
+@pytest.fixture(autouse=True)
+def kept(direct: psycopg.Connection) -> None:
+    direct.execute("drop table if exists kept, other")
+    direct.execute("create table kept (n int, t text)")
+    direct.execute("insert into kept select n, 'row ' || n from generate_series(1, 3) n")
+
+
+def rows(direct: psycopg.Connection) -> int:
+    found = direct.execute("select count(*) from kept").fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+@contextmanager
+def rules(gateway: Gateway, connection: Connection, *given: Rule, output: tuple[Rule, ...] = ()) -> Iterator[GuardRail]:
+    fields = GuardRailFields(name="care", input=given, output=output, connection_ids=(str(connection.id),))
+    made = gateway.call(gateway.services.guardrails.create(gateway.admin, fields))
+    try:
+        yield made
+    finally:
+        gateway.call(gateway.services.guardrails.remove(gateway.admin, str(made.id)))
+
+
+NO_DDL = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.DDL, Effect.GRANT, Effect.ADMIN}), name="no ddl")
+WHERE = Rule(RuleType.REQUIRE_WHERE, name="where")
+READ_ONLY = Rule(RuleType.READ_ONLY, name="read only")
+NO_KEPT = Rule(RuleType.DENY_STATEMENTS, objects=("public.kept",), effects=frozenset({Effect.WRITE}), name="not kept")
+DRAFT = GuardRail(UUID(int=1), UUID(int=2), "draft")
+WARN_WHERE = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.WARN, unknown=Unknown.ALLOW)
+
+
+@pytest.mark.parametrize(
+    ("rule", "statement"),
+    [
+        (NO_DDL, "drop table kept"),
+        (NO_DDL, "create table other (n int)"),
+        (NO_DDL, "select 1; alter table kept add x int"),
+        (NO_DDL, "grant all on kept to public"),
+        (NO_DDL, "copy kept to program 'cat'"),
+        (WHERE, "delete from kept"),
+        (WHERE, "update kept set n = 0 where true"),
+        (WHERE, "with gone as (delete from kept returning *) select count(*) from gone"),
+        (READ_ONLY, "insert into kept values (4)"),
+        (READ_ONLY, "select * into other from kept"),
+        (READ_ONLY, "truncate kept"),
+        (NO_KEPT, "insert into kept values (4)"),
+        (NO_KEPT, 'update public."kept" set n = 5 where n = 1'),
+    ],
+)
+def test_refused_in_both_protocols(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection, rule: Rule, statement: str
+) -> None:
+    with rules(gateway, ruled, rule):
+        done = psql(gateway.url("ruled"), "-c", statement, "-c", "select 'goes on'")
+        assert f'guard rail "care" (rule "{rule.name}")' in done.stderr
+        assert "goes on" in done.stdout
+        with psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+            if ";" not in statement:
+                with pytest.raises(REFUSED, match="care"):
+                    connection.execute(statement.encode(), prepare=True)
+            assert connection.execute("select n from kept where n = %s", [1]).fetchone() == (1,)
+    found = direct.execute("select count(*), min(n), to_regclass('other') is null from kept").fetchone()
+    assert found == (3, 1, True)
+
+
+ATTACKS = [
+    "/* harmless */ delete/**/from kept",
+    "explain analyze delete from kept",
+    "do $$ begin delete from kept; end $$",
+    "do $x$ begin execute 'del' || 'ete from kept'; end $x$",
+    "select query_to_xml('delete from kept', true, true, '')",
+    "prepare gone as delete from kept; execute gone",
+    "begin; delete from kept; commit",
+    "copy (delete from kept returning *) to stdout",
+    "merge into kept using (select 1) x on true when matched then delete",
+    "set standard_conforming_strings = off; select 'a\\''; delete from kept; --'",
+    "select 1 union select 2; ; ;delete from only kept",
+    "with a as (with b as (delete from kept returning 1) select 1) select 1",
+    "create rule r as on insert to kept do instead delete from kept",
+]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_attack_a_write_in_disguise_does_not_pass_read_only(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection, attack: str
+) -> None:
+    with rules(gateway, ruled, READ_ONLY):
+        psql(gateway.url("ruled"), "-c", attack)
+        with psycopg.connect(gateway.url("ruled"), autocommit=True) as connection, pytest.raises(psycopg.Error):
+            connection.execute(attack.encode())
+    assert rows(direct) == 3
+
+
+def test_attack_prepared_harmless_and_named_again(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection
+) -> None:
+    """Prepared under a name by the protocol, and run by SQL, which tells nothing of what it does."""
+    with rules(gateway, ruled, READ_ONLY), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+        raw = connection.pgconn
+        assert raw.prepare(b"gone", b"delete from kept").status == pq.ExecStatus.FATAL_ERROR
+        assert raw.exec_(b"execute gone").status == pq.ExecStatus.FATAL_ERROR
+        assert raw.exec_(b"prepare gone as delete from kept").status == pq.ExecStatus.FATAL_ERROR
+        assert raw.exec_prepared(b"gone", []).status == pq.ExecStatus.FATAL_ERROR
+    assert rows(direct) == 3
+
+
+def test_a_pipeline_stops_at_what_is_refused(gateway: Gateway, ruled: Connection, direct: psycopg.Connection) -> None:
+    with rules(gateway, ruled, WHERE), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+        with pytest.raises(psycopg.Error), connection.pipeline():  # noqa: PT012 - the error comes out of its end
+            connection.execute("insert into kept values (4)")
+            connection.execute("delete from kept")
+            connection.execute("insert into kept values (5)")
+        assert connection.execute("select 1").fetchone() == (1,)
+    assert direct.execute("select count(*) from kept where n in (1, 2, 3)").fetchone() == (3,)
+
+
+Told = tuple[str | None, str | None, str | None, str | None]
+
+
+def told(connection: psycopg.Connection) -> list[Told]:
+    """Severity, SQLSTATE, text and hint of each notice; they are gone once the handler returns."""
+    heard: list[Told] = []
+    connection.add_notice_handler(
+        lambda one: heard.append((one.severity, one.sqlstate, one.message_primary, one.message_hint))
+    )
+    return heard
+
+
+def test_a_warning_in_every_mode(gateway: Gateway, ruled: Connection, direct: psycopg.Connection) -> None:
+    with rules(gateway, ruled, WARN_WHERE), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+        heard = told(connection)
+        connection.execute("update kept set t = 'simple'")
+        connection.execute("update kept set t = %s", ["extended"])
+        connection.execute("update kept set t = 'prepared'", prepare=True)
+        assert len(heard) == 3
+        assert heard[0][:3] == (
+            *("WARNING", "01000"),
+            'warning of guard rail "care" (rule "where"): UPDATE has no condition',
+        )
+        assert "let through" in (heard[0][3] or "")
+        with connection.pipeline():
+            first = connection.execute("select 1 as one")
+            connection.execute("update kept set t = 'piped'")
+            last = connection.execute("select 2 as two")
+        assert first.fetchone() == (1,)
+        assert last.fetchone() == (2,)
+        assert len(heard) == 4
+        connection.execute("update kept set t = 'mine' where n = 1")
+        assert len(heard) == 4
+    assert direct.execute("select array_agg(t order by n) from kept").fetchone() == (["mine", "piped", "piped"],)
+    session = gateway.newest_finished("ruled")
+    assert "warning of guard rail" in gateway.text(session.id)
+    assert session.metrics["warned"] == 4
+
+
+def test_a_warned_statement_in_a_transaction_is_committed_or_rolled_back(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection
+) -> None:
+    with rules(gateway, ruled, WARN_WHERE), psycopg.connect(gateway.url("ruled")) as connection:
+        heard = told(connection)
+        connection.execute("delete from kept")
+        connection.rollback()
+        assert rows(direct) == 3
+        connection.execute("delete from kept")
+        connection.commit()
+        assert len(heard) == 2
+    assert rows(direct) == 0
+
+
+async def test_asyncpg_hears_warnings_too(gateway: Gateway, ruled: Connection) -> None:
+    with rules(gateway, ruled, WARN_WHERE):
+        connection = await asyncpg.connect(gateway.url("ruled"))
+        heard: list[str] = []
+        connection.add_log_listener(lambda _connection, message: heard.append(message.message))
+        statement = await connection.prepare("update kept set t = 'asyncpg'")
+        await statement.fetch()
+        assert await connection.fetchval("select 7") == 7
+        await connection.close()
+    assert len(heard) == 1  # it was prepared before it was run
+    assert "UPDATE has no condition" in heard[0]
+
+
+def test_masks_keep_answers_whole(gateway: Gateway, ruled: Connection) -> None:
+    mask = Rule(RuleType.PATTERN_MATCH, pattern_regex="secret-[0-9]+", name="secrets", action=Action.MASK)
+    with rules(gateway, ruled, output=(mask,)), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+        for binary in (False, True):
+            row = connection.execute(
+                "select 'a secret-1', array['x', 'secret-2'], '{\"k\": \"secret-3\"}'::jsonb, 'ünï secret-4', 5",
+                binary=binary,
+            ).fetchone()
+            mark = "[masked:secrets]"
+            assert row == (f"a {mark}", ["x", mark], {"k": mark}, f"ünï {mark}", 5)
+        with connection.cursor().copy("copy (select 1, 'secret-9') to stdout") as copy:
+            assert b"".join(bytes(part) for part in copy) == b"1\t[masked:secrets]\n"
+        with pytest.raises(psycopg.Error) as caught:
+            connection.execute("select ('secret-7' || '')::int")
+        assert "secret-7" not in str(caught.value)
+        assert connection.execute("select 'sec' || 'ret-8'").fetchone() == ("[masked:secrets]",)
+    assert "secret-8" not in gateway.text(gateway.newest_finished("ruled").id)
+
+
+@pytest.mark.parametrize("prepare", [False, True])
+def test_rows_beyond_the_most_are_not_shown_and_the_connection_goes_on(
+    gateway: Gateway, ruled: Connection, prepare: bool
+) -> None:
+    most = Rule(RuleType.MAX_ROWS, most=1000, name="most")
+    with rules(gateway, ruled, output=(most,)), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+        for _ in range(3):
+            with pytest.raises(REFUSED, match="more than 1000 rows"):
+                connection.execute("select n, repeat('x', 50) from generate_series(1, 200000) n", prepare=prepare)
+            found = connection.execute("select n from generate_series(1, 1000) n", prepare=prepare).fetchall()
+            assert len(found) == 1000
+        cursor = connection.cursor()
+        with pytest.raises(REFUSED), cursor.copy("copy (select generate_series(1, 5000)) to stdout") as copy:
+            list(copy)
+        assert connection.execute("select 1").fetchone() == (1,)
+        with connection.transaction():
+            with pytest.raises(REFUSED), connection.transaction():
+                connection.execute("select generate_series(1, 5000)")
+            assert connection.execute("select 2").fetchone() == (2,)
+
+
+def test_a_change_takes_effect_at_the_next_statement(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection
+) -> None:
+    """What was judged before by other rules is judged anew."""
+    with psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+        statement = "update kept set t = 'again'"
+        connection.execute(statement, prepare=True)
+        with rules(gateway, ruled, WHERE) as made:
+
+            def is_refused() -> bool:
+                try:
+                    connection.execute(statement, prepare=True)
+                except REFUSED:
+                    return True
+                return False
+
+            wait_until(is_refused)
+            fields = GuardRailFields(name="care", input=(WARN_WHERE,))
+            gateway.call(gateway.services.guardrails.replace(gateway.admin, str(made.id), fields))
+            heard = told(connection)
+            wait_until(lambda: not is_refused())
+            assert heard
+        wait_until(lambda: not is_refused())
+
+
+def test_a_large_statement_is_judged_while_others_go_on(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection
+) -> None:
+    values = ",".join(f"({n}, 'row {n}')" for n in range(10, 5010))
+    with rules(gateway, ruled, WHERE), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+        connection.execute(f"insert into kept values {values}".encode())
+        assert rows(direct) == 5003
+        with pytest.raises(REFUSED):
+            connection.execute(f"insert into kept values {values}; delete from kept".encode())
+        with connection.pipeline():
+            for _ in range(3):
+                connection.execute(f"insert into kept values {values}".encode())
+        assert connection.execute("select 1").fetchone() == (1,)
+    assert rows(direct) == 20003
+
+
+def test_attack_a_statement_too_large_to_be_parsed_is_unknown(gateway: Gateway, ruled: Connection) -> None:
+    with rules(gateway, ruled, WHERE), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+        with pytest.raises(REFUSED, match="longer than"):
+            connection.execute(b"select 1 -- " + b"x" * 1_100_000)
+        assert connection.execute("select 1").fetchone() == (1,)
+
+
+def test_a_cancelled_hold_leaves_the_connection_usable(gateway: Gateway, ruled: Connection) -> None:
+    """A client that goes while its statement is judged ends its session."""
+    values = ",".join(f"({n}, 'row {n}')" for n in range(30000))
+    with rules(gateway, ruled, WHERE):
+        connection = psycopg.connect(gateway.url("ruled"), autocommit=True)
+        connection.pgconn.send_query(f"insert into kept values {values}".encode())
+        connection.pgconn.flush()
+        connection.pgconn.finish()
+        assert gateway.newest_finished("ruled") is not None
+
+
+def test_a_simulation_says_what_a_rule_would_have_done(
+    gateway: Gateway, target: PostgresServer, direct: psycopg.Connection
+) -> None:
+    past = gateway.connection("past", target)
+    with psycopg.connect(gateway.url("past"), autocommit=True) as connection:
+        for number in range(1200):
+            connection.execute(f"select {number}".encode())
+        connection.execute("delete from kept")
+        connection.execute("insert into kept values (1)")
+    hit = gateway.newest_finished("past")
+    psql(gateway.url("past"), "-c", "select 1")
+    gateway.newest_finished("past")
+    trials = gateway.services.guardrail_trials
+    rail = replace(DRAFT, org_id=past.org_id, input=(WHERE, replace(READ_ONLY, action=Action.WARN)))
+    steps: list[int] = []
+
+    async def run(period: Period) -> Simulation:
+        async for found in trials.simulate(gateway.admin, rail, period):
+            steps.append(found.statements_read)
+        return found
+
+    found = gateway.call(run(Period(connections=("past",))))
+    assert found.is_done
+    assert (found.sessions_read, found.statements_read) == (2, 1203)
+    assert found.actions == {Action.DENY: 1, Action.WARN: 1}
+    assert found.rules == {"where": 1, "read only": 1}
+    assert found.sessions == [hit.id]
+    assert [one.statement for one in found.samples] == ["delete from kept", "insert into kept values (1)"]
+    assert found.samples[0].reason == "DELETE has no condition"
+    assert len(steps) > 4  # progress on the way
+    assert rows(direct) == 1  # nothing was run again
+    bounded = gateway.call(run(Period(connections=("past",), most=1)))
+    assert (bounded.sessions_read, bounded.stopped) == (1, "1 sessions were read")
+    with pytest.raises(Invalid, match="start_date"):
+        gateway.call(run(Period(start=hit.start_date, end=hit.start_date)))
+
+
+def test_a_simulation_that_is_left_gives_its_place_back(gateway: Gateway, ruled: Connection) -> None:
+    trials = gateway.services.guardrail_trials
+    rail = replace(DRAFT, org_id=ruled.org_id, input=(READ_ONLY,))
+
+    async def left() -> None:
+        for _ in range(5):
+            steps = trials.simulate(gateway.admin, rail, Period())
+            await anext(steps)
+            await steps.aclose()
+
+    gateway.call(left())
+
+    async def crowd() -> None:
+        several = [trials.simulate(gateway.admin, rail, Period()) for _ in range(3)]
+        try:
+            for one in several:
+                await anext(one)
+        finally:
+            for one in several:
+                await one.aclose()
+
+    with pytest.raises(TooMany):
+        gateway.call(crowd())

@@ -1,0 +1,146 @@
+"""Held requests: each is settled once, by a thread or by people, and by refusal when neither comes in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import select
+from tests.support.world import World
+
+from postern.domain.permit import Permit
+from postern.domain.question import Decision
+from postern.domain.session import Verb
+from postern.gateway import held as module
+from postern.gateway.held import HeldRequests
+from postern.interception.events import Operation
+from postern.interception.pipeline import Pipeline, SessionView
+from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
+from postern.protocols.base import Request
+from postern.relay.driver import Driver
+from postern.relay.link import Park
+from postern.relay.parked import Parked
+from postern.services import questions as asking
+from postern.store.database import Database
+from postern.store.schema import questions as table
+
+
+class Line:
+    """What is used of a driver: a link with one request that is held."""
+
+    def __init__(self, hold: Hold) -> None:
+        request = Request()
+        request.operations.append(Operation(1, "delete from t", values=(b"x", None)))
+        view = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
+        self.link = SimpleNamespace(parked=Parked(hold, request, 0, Pipeline([], view), 0, []))
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.settled: asyncio.Future[Verdict] = asyncio.get_running_loop().create_future()
+        self.told: list[Warn] = []
+        self.asked = asyncio.Event()
+
+    def ask(self, warning: Warn) -> None:
+        self.told.append(warning)
+        self.asked.set()
+
+    def resume(self, ticket: str, verdict: Verdict) -> None:
+        assert ticket == "t1"
+        self.link.parked = None
+        self.settled.set_result(verdict)
+
+
+@pytest.fixture
+async def world(database: Database) -> World:
+    return await World.make(database)
+
+
+async def permit(world: World) -> tuple[UUID, Permit]:
+    services = world.services()
+    await world.add_connection("shop")
+    found = await services.access.admit_principal(
+        await world.add_user("ann", "dba"), "shop", verb=Verb.CONNECT, source=""
+    )
+    session = await services.sessions.open(found, session_id=uuid4(), worker="w1", metadata={})
+    return session.id, found
+
+
+def park(held: HeldRequests, line: Line, session_id: UUID, of: Permit) -> None:
+    held.on_park(session_id, of, cast("Driver", line), Park("t1", "held"))
+
+
+async def test_work_is_done_in_a_thread(world: World) -> None:
+    held = HeldRequests(world.services().questions, world.signals)
+    session_id, of = await permit(world)
+    line = Line(Hold("t1", "parsing", work=lambda: FORWARD))
+    park(held, line, session_id, of)
+    assert await asyncio.wait_for(line.settled, 5) is FORWARD
+    broken = Line(Hold("t1", "parsing", work=lambda: cast("Any", 1 / 0)))
+    park(held, broken, session_id, of)
+    assert isinstance(await asyncio.wait_for(broken.settled, 5), Refuse)
+
+
+async def test_attack_work_that_takes_too_long_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "PARSE_WITHIN", 0.1)
+    held = HeldRequests(world.services().questions, world.signals)
+
+    def slow() -> Verdict:
+        time.sleep(0.5)
+        return FORWARD
+
+    line = Line(Hold("t1", "parsing", work=slow))
+    park(held, line, *await permit(world))
+    assert isinstance(await asyncio.wait_for(line.settled, 5), Refuse)
+
+
+async def test_nobody_decides_until_the_deadline(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "WAITS", timedelta(seconds=0.3))
+    questions = asking.Questions(world.stores.questions, world.signals, module.utc_now)
+    held = HeldRequests(questions, world.signals)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    park(held, line, *await permit(world))
+    verdict = await asyncio.wait_for(line.settled, 5)
+    assert isinstance(verdict, Refuse)
+    assert verdict.message == "held by care; nobody decided in time, so it was refused"
+    assert "waits until an administrator has decided" in line.told[0].message
+    (kept,) = await _all(world)
+    assert kept == (Decision.EXPIRED, "delete from t\n-- $1 = 'x'\n-- $2 = NULL")
+
+
+async def test_a_link_that_ends_withdraws_its_question(world: World) -> None:
+    questions = asking.Questions(world.stores.questions, world.signals, module.utc_now)
+    held = HeldRequests(questions, world.signals)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(line.asked.wait(), 5)
+    line.done.set_result(None)
+    for _ in range(100):
+        if (await _all(world))[0][0] is not None:
+            break
+        await asyncio.sleep(0.02)
+    assert (await _all(world))[0][0] == Decision.WITHDRAWN
+    assert not line.settled.done()
+
+
+async def test_a_decision_of_which_the_signal_was_lost_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_LOOK_EVERY", 0.1)
+    questions = asking.Questions(world.stores.questions, world.signals, module.utc_now)
+    held = HeldRequests(questions, world.signals)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(line.asked.wait(), 5)
+    (waiting,) = await world.stores.questions.waiting((await _org(world)), module.utc_now())
+    assert await world.stores.questions.decide(waiting.id, Decision.APPROVED, "chief@example.com", "")
+    assert isinstance(await asyncio.wait_for(line.settled, 5), Forward)
+
+
+async def _org(world: World) -> UUID:
+    return (await world.stores.organisations.default()).id
+
+
+async def _all(world: World) -> list[tuple[str | None, str]]:
+    async with world.database.statement() as connection:
+        return [tuple(row) for row in await connection.execute(select(table.c.decision, table.c.statement))]

@@ -1,0 +1,216 @@
+"""Rules about statements, on a parser that says what the tests want."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+
+from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.target_schema import Relation, TargetSchema
+from postern.errors import Invalid
+from postern.inspection.guardrails.interceptor import AT_ONCE, GuardRails
+from postern.inspection.guardrails.statements import MAX_PARSED
+from postern.inspection.sql.parser import unknown
+from postern.interception.events import Operation, Phase
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Warn
+
+
+@dataclass(eq=False)
+class Fake:
+    """Statements are separated by `;`. The first word is the effect, the others are what is touched; `all` in the place
+    of a name says that there is no condition."""
+
+    dialect: str = "fake"
+    parsed: list[str] = field(default_factory=list)
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        self.parsed.append(text)
+        return tuple(self._one(part.split(), schema) for part in text.split(";") if part.strip())
+
+    def _one(self, words: list[str], schema: TargetSchema | None) -> Statement:
+        objects = frozenset(_named(word) for word in words[1:] if word != "all")
+        harmless = {key for key, one in schema.functions.items() if one.harmless} if schema else set()
+        if any(one.kind is ObjectKind.FUNCTION and (one.schema, one.name) not in harmless for one in objects):
+            return Statement(
+                words[0].upper(), frozenset({Effect.READ, Effect.UNKNOWN}), objects, reason="who knows f()"
+            )
+        if words[0] not in set(Effect):
+            return unknown("cannot be parsed")
+        return Statement(words[0].upper(), frozenset({Effect(words[0])}), objects, "all" in words)
+
+
+def _named(word: str) -> ObjectName:
+    schema, _, name = word.removesuffix("()").rpartition(".")
+    return ObjectName(ObjectKind.FUNCTION if word.endswith("()") else ObjectKind.TABLE, name, schema)
+
+
+def judge(rule: Rule, text: str, session: SessionView, target: TargetSchema | None = None) -> Verdict:
+    return GuardRails((rail(rule),), Fake(), lambda: target).see(Operation(1, text), session)
+
+
+def rail(*rules: Rule) -> GuardRail:
+    return GuardRail(UUID(int=1), UUID(int=2), "care", input=rules)
+
+
+def statements(*effects: Effect, objects: tuple[str, ...] = (), unknown: Unknown | None = None) -> Rule:
+    return Rule(RuleType.DENY_STATEMENTS, effects=frozenset(effects), objects=objects, unknown=unknown, name="it")
+
+
+def test_an_effect_is_denied_wherever_it_stands(session: SessionView) -> None:
+    rule = statements(Effect.DDL, Effect.GRANT)
+    assert judge(rule, "read t; write t", session) is FORWARD
+    refused = judge(rule, "read t; ddl t", session)
+    assert isinstance(refused, Refuse)
+    assert refused.message == 'blocked by guard rail "care" (rule "it"): DDL (ddl)'
+    assert "shop" in refused.hint
+
+
+@pytest.mark.parametrize(
+    ("objects", "text", "is_hit"),
+    [
+        ("pay.salaries", "read pay.salaries", True),
+        ("pay.salaries", "read PAY.Salaries", True),
+        ("pay.salaries", "read salaries", True),  # it may be that one
+        ("pay.salaries", "read shop.salaries", False),
+        ("pay.salaries", "read pay.bonuses", False),
+        ("*.salaries", "read shop.salaries", True),
+        ("pay", "read pay.bonuses", True),
+        ("pay.*", "read pay.bonuses", True),
+        ("pay", "read shop.orders", False),
+        ("raise()", "read pay.raise()", True),
+        ("pay.raise()", "read raise()", True),
+        ("pay", "read pay.raise()", True),
+    ],
+)
+def test_objects(session: SessionView, objects: str, text: str, is_hit: bool) -> None:
+    verdict = judge(statements(objects=(objects,), unknown=Unknown.ALLOW), text, session)
+    assert isinstance(verdict, Refuse) is is_hit
+    assert is_hit or verdict is FORWARD
+
+
+def test_a_table_without_its_schema_may_be_of_any_unless_the_catalogue_says_so(session: SessionView) -> None:
+    """`set search_path to pay` does not lead around a rule about the schema."""
+    rule = statements(objects=("pay",))
+    verdict = judge(rule, "read salaries", session)
+    assert isinstance(verdict, Refuse)
+    assert "write it as schema.salaries" in verdict.message
+    known = TargetSchema(relations={("pay", "salaries"): Relation("pay", "salaries", ())})
+    assert isinstance(judge(rule, "read salaries", session, known), Refuse)
+    assert judge(rule, "read orders", session, known) is FORWARD
+
+
+def test_effects_and_objects_together(session: SessionView) -> None:
+    rule = statements(Effect.WRITE, objects=("*.salaries",))
+    assert judge(rule, "read pay.salaries", session) is FORWARD
+    assert judge(rule, "write pay.bonuses", session) is FORWARD
+    assert isinstance(judge(rule, "write pay.salaries", session), Refuse)
+
+
+def test_require_where_and_read_only(session: SessionView) -> None:
+    where = Rule(RuleType.REQUIRE_WHERE)
+    assert judge(where, "write t", session) is FORWARD
+    refused = judge(where, "read t; write t all", session)
+    assert isinstance(refused, Refuse)
+    assert refused.message.endswith("WRITE has no condition")
+    only = Rule(RuleType.READ_ONLY)
+    assert judge(only, "read t; session", session) is FORWARD
+    for text in ("write t", "ddl t", "grant t", "admin", "read t; write t"):
+        assert isinstance(judge(only, text, session), Refuse), text
+
+
+@pytest.mark.parametrize(
+    "rule", [statements(Effect.DDL), Rule(RuleType.REQUIRE_WHERE), Rule(RuleType.READ_ONLY), statements(objects=("x",))]
+)
+def test_what_cannot_be_known_follows_the_choice_of_the_rule_and_is_denied_by_default(
+    session: SessionView, rule: Rule
+) -> None:
+    def with_choice(choice: Unknown | None, action: Action = Action.DENY) -> Verdict:
+        made = Rule(rule.type, effects=rule.effects, objects=rule.objects, unknown=choice, action=action)
+        return judge(made, "gibberish", session)
+
+    refused = with_choice(None)
+    assert isinstance(refused, Refuse)
+    assert "cannot be parsed" in refused.message
+    assert isinstance(with_choice(None, Action.WARN), Warn)
+    assert isinstance(with_choice(Unknown.DENY, Action.WARN), Refuse)
+    assert isinstance(with_choice(Unknown.WARN), Warn)
+    assert isinstance(with_choice(Unknown.REVIEW), Hold)
+    assert with_choice(Unknown.ALLOW) is FORWARD
+
+
+def test_functions_that_a_rule_allows_are_harmless_for_that_rule_alone(session: SessionView) -> None:
+    lenient = Rule(RuleType.READ_ONLY, allow_functions=("app.total()",))
+    assert judge(lenient, "read app.total()", session) is FORWARD
+    assert isinstance(judge(lenient, "read app.other()", session), Refuse)
+    both = GuardRails((rail(lenient, Rule(RuleType.READ_ONLY)),), Fake())
+    assert isinstance(both.see(Operation(1, "read app.total()"), session), Refuse)
+
+
+def test_the_most_severe_rule_counts_whatever_stands_first(session: SessionView) -> None:
+    warning = Rule(RuleType.DENY_STATEMENTS, effects=frozenset({Effect.WRITE}), action=Action.WARN)
+    review = Rule(RuleType.DENY_WORDS_LIST, words=("payroll",), action=Action.REVIEW)
+    denial = Rule(RuleType.REQUIRE_WHERE)
+    rails = GuardRails((rail(warning, review, denial),), Fake())
+    assert isinstance(rails.see(Operation(1, "write t"), session), Warn)
+    assert isinstance(rails.see(Operation(1, "write payroll"), session), Hold)
+    assert isinstance(rails.see(Operation(1, "write payroll all"), session), Refuse)
+    assert isinstance(rails.see(Operation(1, "write t", values=(b"payroll",)), session), Hold)
+
+
+def test_preparing_is_judged_and_a_second_time_is_not_parsed(session: SessionView) -> None:
+    parser = Fake()
+    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    for phase in (Phase.PREPARE, Phase.RUN):
+        assert isinstance(rails.see(Operation(1, "write t", phase), session), Refuse)
+    assert parser.parsed == ["write t"]
+    for action in (Action.WARN, Action.REVIEW):
+        lenient = GuardRails((rail(Rule(RuleType.READ_ONLY, action=action)),), Fake())
+        assert lenient.see(Operation(1, "write t", Phase.PREPARE), session) is FORWARD
+        assert isinstance(lenient.see(Operation(1, "write t"), session), Warn | Hold)
+    other = GuardRails((rail(Rule(RuleType.READ_ONLY, unknown=Unknown.ALLOW, name="other")),), parser)
+    assert isinstance(other.see(Operation(1, "write t"), session), Refuse)
+    assert parser.parsed == ["write t"] * 2  # other rules, another judgement
+
+
+def test_a_large_text_is_judged_elsewhere(session: SessionView) -> None:
+    parser = Fake()
+    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    text = "read t; " * AT_ONCE
+    held = rails.see(Operation(1, text), session)
+    assert isinstance(held, Hold)
+    assert held.work is not None
+    assert not parser.parsed
+    assert held.work() is FORWARD
+    bad = rails.see(Operation(1, text + "write t"), session)
+    assert isinstance(bad, Hold)
+    assert bad.work is not None
+    assert isinstance(bad.work(), Refuse)
+
+
+def test_attack_many_small_statements_in_one_batch_do_not_stop_the_others(session: SessionView) -> None:
+    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), Fake())
+    verdicts = [rails.see(Operation(n, f"read t{n} " + "x " * 500), session) for n in range(20)]
+    assert any(isinstance(verdict, Hold) for verdict in verdicts)
+
+
+def test_attack_a_text_too_long_to_parse_is_unknown(session: SessionView) -> None:
+    held = GuardRails((rail(Rule(RuleType.READ_ONLY)),), Fake()).see(Operation(1, "read t" + " " * MAX_PARSED), session)
+    assert isinstance(held, Hold)
+    assert held.work is not None
+    assert isinstance(held.work(), Refuse)
+
+
+def test_without_a_parser_no_session_begins() -> None:
+    with pytest.raises(Invalid, match="no parser"):
+        GuardRails((rail(Rule(RuleType.READ_ONLY)),))
+
+
+def test_a_rule_may_speak_for_itself(session: SessionView) -> None:
+    verdict = judge(Rule(RuleType.READ_ONLY, message="Writes go through the release pipeline."), "write t", session)
+    assert isinstance(verdict, Refuse)
+    assert verdict.message == "Writes go through the release pipeline."
+    assert verdict.rule == "care / 1"

@@ -1,0 +1,128 @@
+"""Actions on text: masks, warnings, and how words match."""
+
+from __future__ import annotations
+
+import json
+from uuid import UUID
+
+import pytest
+
+from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
+from postern.inspection.guardrails.interceptor import GuardRails
+from postern.interception.events import Channel, Operation, Output, Rows
+from postern.interception.pipeline import SessionView
+from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Warn
+from postern.protocols.postgres.output import CopiedLines
+from postern.protocols.postgres.rows import DataRows, layout_of
+from postern.testing import postgres as pg
+
+TEXT, JSON, NUMERIC = 25, 114, 1700
+
+
+def rails(*rules: Rule, on_input: tuple[Rule, ...] = ()) -> GuardRails:
+    return GuardRails((GuardRail(UUID(int=1), UUID(int=2), "care", input=on_input, output=rules),))
+
+
+def rows(oid: int, *cells: bytes) -> DataRows:
+    block = b"".join(pg.data_row(cell) for cell in cells)
+    return DataRows(1, layout_of(pg.row_description(("c", oid))[5:]), block, len(cells))
+
+
+def copied(*lines: bytes) -> Output:
+    made = CopiedLines(1, list(lines))
+    made.channel = Channel.COPY
+    return made
+
+
+MASK = Rule(RuleType.PATTERN_MATCH, pattern_regex="secret-[0-9]+", name="no secrets!", action=Action.MASK)
+
+
+def test_what_hits_is_masked_and_the_rest_stays(session: SessionView) -> None:
+    event = rows(TEXT, b"a secret-1 and secret-22.", b"nothing", "ü secret-3".encode())
+    assert rails(MASK).see(event, session) is REPLACE
+    assert event.texts(0) == [
+        b"a [masked:no-secrets-] and [masked:no-secrets-].",
+        b"nothing",
+        "ü [masked:no-secrets-]".encode(),
+    ]
+    assert session.metrics.transformed_bytes == 8 + 9 + 8
+    assert rails(MASK).see(event, session) is FORWARD  # masked twice is masked once
+
+
+def test_a_document_stays_one(session: SessionView) -> None:
+    event = rows(JSON, b'{"a": "x \\" secret-1 \\u00fc", "b": [1, "secret-2"]}')
+    assert rails(MASK).see(event, session) is REPLACE
+    assert json.loads(event.texts(0)[0]) == {"a": "[masked:no-secrets-]", "b": [1, "[masked:no-secrets-]"]}
+
+
+@pytest.mark.parametrize(
+    ("event", "pattern"),
+    [
+        (rows(NUMERIC, b"12345"), "234"),
+        (rows(JSON, b'{"a": 12345}'), "234"),
+        (rows(JSON, b'{"a": "x", "b": "y"}'), "x.*y"),
+        (rows(TEXT, b'{one,"secret-1 "}'), 'secret-1 "'),
+        (copied(b"a\tsecret\tb\n"), "secret.b"),
+        (copied(b'"a","secret"\n'), '"secret"'),
+        (copied(b"\xfcber secret\n"), "secret"),
+    ],
+)
+def test_what_cannot_be_masked_without_breaking_it_is_refused(
+    session: SessionView, event: Rows | Output, pattern: str
+) -> None:
+    verdict = rails(Rule(RuleType.PATTERN_MATCH, pattern_regex=pattern, action=Action.MASK)).see(event, session)
+    assert isinstance(verdict, Refuse)
+    assert "cannot be masked" in verdict.message
+
+
+def test_lines_of_a_copy_keep_their_columns(session: SessionView) -> None:
+    event = copied(b"1\tsecret-1\t\\N\n", b"2\tx\ty\n")
+    assert rails(MASK).see(event, session) is REPLACE
+    assert event.texts() == [b"1\t[masked:no-secrets-]\t\\N\n", b"2\tx\ty\n"]
+
+
+def test_text_in_an_encoding_that_is_not_known_is_masked_whole(session: SessionView) -> None:
+    event = rows(TEXT, b"\xfcber secret-1")
+    assert rails(MASK).see(event, session) is REPLACE
+    assert event.texts(0) == [b"[masked:no-secrets-]"]
+
+
+def test_a_denial_wins_over_a_mask_and_a_mask_goes_with_a_warning(session: SessionView) -> None:
+    deny = Rule(RuleType.DENY_WORDS_LIST, words=("top",))
+    warn = Rule(RuleType.DENY_WORDS_LIST, words=("mind",), action=Action.WARN)
+    assert isinstance(rails(MASK, warn, deny).see(rows(TEXT, b"top secret-1"), session), Refuse)
+    event = rows(TEXT, b"mind secret-1")
+    verdict = rails(MASK, warn, deny).see(event, session)
+    assert isinstance(verdict, Warn)
+    assert verdict.message == 'warning of guard rail "care" (rule "2")'
+    assert event.texts(0) == [b"mind [masked:no-secrets-]"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "hits", "leaves"),
+    [
+        (Rule(RuleType.DENY_WORDS_LIST, words=("drop",)), ["DROP x", "x;drop"], ["dropped", "drop_x"]),
+        (Rule(RuleType.DENY_WORDS_LIST, words=("drop",), whole_words=False), ["DROPPED", "adrop"], ["dro p"]),
+        (Rule(RuleType.DENY_WORDS_LIST, words=("drop",), case_sensitive=True), ["drop x"], ["DROP x", "dropped"]),
+    ],
+)
+def test_words(session: SessionView, rule: Rule, hits: list[str], leaves: list[str]) -> None:
+    for text in hits:
+        assert isinstance(rails(on_input=(rule,)).see(Operation(1, text), session), Refuse), text
+    for text in leaves:
+        assert rails(on_input=(rule,)).see(Operation(1, text), session) is FORWARD, text
+
+
+def test_rows_are_counted_by_answer(session: SessionView) -> None:
+    judge = rails(Rule(RuleType.MAX_ROWS, most=3), Rule(RuleType.MAX_ROWS, most=5))
+    assert judge.wants == {Rows, Output}
+    assert judge.see(rows(TEXT, b"1", b"2"), session) is FORWARD
+    assert judge.see(rows(TEXT, b"3"), session) is FORWARD
+    over = judge.see(rows(TEXT, b"4"), session)
+    assert isinstance(over, Refuse)
+    assert over.message.endswith("the answer has more than 3 rows")
+    other = rows(TEXT, b"1", b"2", b"3")
+    other.exchange = 2
+    assert judge.see(other, session) is FORWARD
+    lines = CopiedLines(3, [b"x\n"] * 4)
+    assert isinstance(judge.see(lines, session), Refuse)
