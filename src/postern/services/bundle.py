@@ -45,12 +45,14 @@ def build_services(
     *,
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
+    models: frozenset[str] = frozenset(),
     passwords: Passwords | None = None,
     machine: Machine | None = None,
     openid: OpenId | None = None,
     saml: Saml | None = None,
 ) -> Services:
     """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run.
+    `models`: the information types that a language model finds here.
 
     `compiles`: the check of a pattern, see GuardRails. `machine`: what this machine is set up for.
     `openid` and `saml`: the clients for identity providers; without one that way in is refused.
@@ -58,7 +60,15 @@ def build_services(
     machine = machine or Machine()
     server = build_server(stores, signals, now, machine)
     targets = build_targets(
-        stores, signals, recordings, now, server.features, server.audit, compiles=compiles, enforceable=enforceable
+        stores,
+        signals,
+        recordings,
+        now,
+        server.features,
+        server.audit,
+        compiles=compiles,
+        enforceable=enforceable,
+        models=models,
     )
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     recorded = build_recordings(stores, recordings, now, machine, server, identity, targets.sessions)

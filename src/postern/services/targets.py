@@ -50,10 +50,11 @@ def build_targets(
     *,
     compiles: Callable[[str], str | None],
     enforceable: frozenset[str],
+    models: frozenset[str] = frozenset(),
 ) -> TargetServices:
-    """`compiles` and `enforceable`: see `build_services`."""
+    """`compiles`, `enforceable` and `models`: see `build_services`."""
     connections, guardrails = stores.connections, stores.guardrails
-    checks = FieldChecks(guardrails, enforceable=enforceable)
+    checks = FieldChecks(guardrails, enforceable=enforceable, models=models)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
     access = Access(stores.access, connections, control, features, signals, now)
     return TargetServices(

@@ -35,6 +35,7 @@ from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
 from postern.wiring.auth import default_auth
 from postern.wiring.blobs import stored
+from postern.wiring.language import language_types
 from postern.wiring.metrics import gathered
 from postern.wiring.providers import Providers
 from postern.wiring.recordings import trouble_with_recordings
@@ -81,6 +82,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             now,
             compiles=compiles,
             enforceable=ENFORCEABLE,
+            models=language_types(settings),
             machine=replace(
                 machine_of(settings),
                 provider=Providers(openid, saml),
