@@ -71,6 +71,9 @@ class Settings:
     )
     max_handshakes_per_address: int = _setting(200, "the same, from one address")
     max_statement: int = _setting(32 * 1024 * 1024, "bytes of the largest statement or value that is judged")
+    masking_language_model: str = _setting(
+        "", "spaCy model that finds names and places, as en_core_web_lg; needs postern[presidio]; none when empty"
+    )
     recording_output_limit: int = _setting(16 * 1024 * 1024, "bytes of output that are kept of one session")
     script_output_limit: int = _setting(
         1 << 30, "bytes that a script on a command may print before it is ended; 0 for no limit"

@@ -95,6 +95,7 @@ async def test_each_required_field_is_required(api: Api, field: str) -> None:
         ({"tags": [""]}, 422, "tags: each must be 1 to 128"),
         ({"tracker_issue_template_id": "x" * 256}, 422, "tracker_issue_template_id: at most 255"),
         ({"redact_types": ["SHOE_SIZE"]}, 422, "redact_types: 'SHOE_SIZE' is not known"),
+        ({"redact_types": ["PERSON_NAME"]}, 422, "redact_types: PERSON_NAME needs a language model"),
         (
             {"subtype": "mysql", "redact_enabled": True},
             422,

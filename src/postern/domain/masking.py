@@ -250,10 +250,17 @@ def info_type(name: str) -> InfoType | None:
     return InfoType(name) if name in InfoType.__members__ else None
 
 
-def check_redact_types(names: Iterable[str]) -> None:
-    """Raises Invalid."""
+def check_redact_types(names: Iterable[str], models: frozenset[str] = MODEL_TYPES) -> None:
+    """`models` are those of MODEL_TYPES that can be found here. Raises Invalid."""
     for name in names:
-        if info_type(name) is None:
+        kind = info_type(name)
+        if kind in MODEL_TYPES - models:
+            raise Invalid(
+                f"redact_types: {name} needs a language model, and this gateway has none; ask its operator to install "
+                "postern[presidio] and to set POSTERN_MASKING_LANGUAGE_MODEL",
+                field="redact_types",
+            )
+        if kind is None:
             raise Invalid(
                 f"redact_types: {name!r} is not known; there are {', '.join(sorted(InfoType))}", field="redact_types"
             )

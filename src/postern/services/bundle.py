@@ -50,6 +50,7 @@ def build_services(
     enforceable: frozenset[str],
     parsed: frozenset[str] = frozenset(),
     judge: Judge | None = None,
+    models: frozenset[str] = frozenset(),
     passwords: Passwords | None = None,
     machine: Machine | None = None,
     openid: OpenId | None = None,
@@ -57,6 +58,7 @@ def build_services(
 ) -> Services:
     """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run. `parsed`: those that
     have a parser as well, so that rules about statements can hold. `judge`: who tries guard rails outside of sessions.
+    `models`: the information types that a language model finds here.
 
     `compiles`: the check of a pattern, see GuardRails. `masks`: what tries a masking rule. `machine`: what this
     machine is set up for.
@@ -76,6 +78,7 @@ def build_services(
         enforceable=enforceable,
         parsed=parsed,
         judge=judge,
+        models=models,
     )
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     recorded = build_recordings(stores, recordings, now, machine, server, identity, targets.sessions)

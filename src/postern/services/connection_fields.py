@@ -62,12 +62,18 @@ def fields_of(connection: Connection) -> ConnectionFields:
 
 class FieldChecks:
     """`enforceable` names the protocols on which guard rails and masking take effect, `parsed` those that have a
-    parser."""
+    parser, `models` the types that a language model finds here."""
 
     def __init__(
-        self, guardrails: GuardRailStore, *, enforceable: frozenset[str], parsed: frozenset[str] = frozenset()
+        self,
+        guardrails: GuardRailStore,
+        *,
+        enforceable: frozenset[str],
+        parsed: frozenset[str] = frozenset(),
+        models: frozenset[str] = frozenset(),
     ) -> None:
         self._parsed = parsed
+        self._models = models
         self._guardrails = guardrails
         self._enforceable = enforceable
 
@@ -75,6 +81,7 @@ class FieldChecks:
         """What `given` makes of `current`, after every check of the spec but those of its name and agent. Raises
         Invalid."""
         _check_values(given)
+        check_redact_types(given.redact_types, self._models)
         _check_subtype(given.type, current.subtype if given.subtype is None else given.subtype)
         values = {spec.name: getattr(given, spec.name) for spec in fields(given)}
         for kept in ("subtype", "secret", "guardrail_rules"):
@@ -128,7 +135,6 @@ def _check_subtype(kind: ConnectionType, subtype: str) -> None:
 def _check_values(given: ConnectionFields) -> None:
     check_tags(given.connection_tags)
     check_secret({key: value.reveal() for key, value in (given.secret or {}).items() if value is not None})
-    check_redact_types(given.redact_types)
     if given.access_max_duration is not None and not 1 <= given.access_max_duration <= MAX_DURATION:
         raise Invalid(f"access_max_duration: must be 1 to {MAX_DURATION} seconds", field="access_max_duration")
     if given.resource_name:

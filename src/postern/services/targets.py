@@ -59,10 +59,11 @@ def build_targets(
     enforceable: frozenset[str],
     parsed: frozenset[str],
     judge: Judge | None,
+    models: frozenset[str],
 ) -> TargetServices:
-    """`compiles`, `masks`, `enforceable`, `parsed` and `judge`: see `build_services`."""
+    """`compiles`, `masks`, `enforceable`, `parsed`, `judge` and `models`: see `build_services`."""
     connections, guardrails = stores.connections, stores.guardrails
-    checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed)
+    checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed, models=models)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
     access = Access(stores.access, connections, control, features, signals, now, parsed=parsed)
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)

@@ -35,6 +35,7 @@ from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
 from postern.wiring.auth import default_auth
 from postern.wiring.blobs import stored
+from postern.wiring.language import language_types
 from postern.wiring.masking import masks
 from postern.wiring.metrics import gathered
 from postern.wiring.parsers import PARSED, Judge
@@ -86,6 +87,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             enforceable=ENFORCEABLE,
             parsed=PARSED,
             judge=Judge(),
+            models=language_types(settings),
             machine=replace(
                 machine_of(settings),
                 provider=Providers(openid, saml),

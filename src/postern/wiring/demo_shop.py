@@ -9,7 +9,6 @@ from postern.demo.target import Target
 from postern.domain.connection import ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
 from postern.domain.lists import Page
-from postern.domain.masking import DEFAULT_TYPES
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import Conflict, NotFound
@@ -51,7 +50,6 @@ async def make(services: Services, setter: Principal, target: Target) -> None:
         connection_tags={"environment": "demo"},
         guardrail_rules=(str(guardrail.id),),
         redact_enabled=True,
-        redact_types=tuple(sorted(DEFAULT_TYPES)),
         secret=_secret(target),
     )
     try:

@@ -59,6 +59,7 @@ from postern.store.signals import SocketSignals
 from postern.wiring import paths, tls
 from postern.wiring.app import now, open_app
 from postern.wiring.blobs import rows_from_threads
+from postern.wiring.language import provide_language_model
 from postern.wiring.masking import masking
 from postern.wiring.metrics import telling
 from postern.wiring.parsers import parser_for
@@ -156,6 +157,8 @@ def build_worker(
         email = permit.principal.email
         header = Header(session, connection.org_id, connection.protocol, connection.name, email, started_at)
         return SpoolRecording(settings, commits, name, header)
+
+    provide_language_model(settings)
 
     async def recovered() -> None:
         await _recover(settings, name, made, segments)

@@ -115,9 +115,9 @@ class Names:
 
     types = frozenset({"PERSON"})
 
-    def find(self, text: str, types: frozenset[str]) -> list[Found]:
+    def find(self, text: str, types: frozenset[str]) -> list[tuple[str, int, int, float]]:
         at = text.find("Zoë")
-        return [Found("PERSON", at, at + 3, 0.85)] if at >= 0 and "PERSON" in types else []
+        return [("PERSON", at, at + 3, 0.85)] if at >= 0 and "PERSON" in types else []
 
 
 def test_a_language_models_finds_are_bytes_of_each_cell() -> None:

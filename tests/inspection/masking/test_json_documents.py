@@ -124,3 +124,25 @@ def test_json_stays_json_of_the_same_shape_and_every_string_is_masked(value: Any
 def test_documents_are_masked_the_same_together_and_alone(documents: list[bytes]) -> None:
     found = mask_documents(ALL, documents, Hits()) if documents else None
     assert (documents if found is None else found) == [masked(document) for document in documents]
+
+
+NAMED = [
+    (b'{"ssn": 123456789, "n": 123456789}', b'{"ssn": 0, "n": 123456789}'),
+    (b'{"passport_no":"123456789","note":"a\\nb"}', b'{"passport_no":"****","note":"a\\nb"}'),
+    (b'{"passport_no":"123456789"}', b'{"passport_no":"****"}'),
+    (b'{"passport": "\\u0041 C12345678", "other": "C12345678"}', b'{"passport": "A ****", "other": "C12345678"}'),
+    (b'[123456789, "123456789", 01044055]', None),
+    (b'{"created": 1700000000, "passport": null}', None),
+]
+
+
+@pytest.mark.parametrize(("document", "wanted"), NAMED)
+def test_a_key_tells_what_its_value_is(document: bytes, wanted: bytes | None) -> None:
+    found = mask_documents(ALL, [document], Hits())
+    assert (None if found is None else found[0]) == wanted
+
+
+def test_a_number_that_is_a_value_stays_a_number() -> None:
+    document = b'{"fodselsnummer": 04054146014, "nir": 185057800608436, "x": [15076500565]}'.replace(b"04054", b"14054")
+    found = mask_documents(ALL, [document], Hits())
+    json.loads(document if found is None else found[0])

@@ -69,3 +69,11 @@ def test_hardware_addresses_stay(text: bytes) -> None:
 
 def test_addresses_stay_when_they_are_not_masked() -> None:
     assert mask_addresses(NO_ADDRESSES, [b"10.0.0.1"], Hits()) is None
+
+
+def test_numbers_that_the_columns_name_tells_become_zeros() -> None:
+    hits = Hits()
+    told = detectors_for(DEFAULT_TYPES, column="ssn")
+    assert mask_numbers(told, [b"123456789", b"17", b"000123456"], hits) == [b"000000000", b"17", b"000123456"]
+    assert hits == Hits({InfoType.US_SSN: 1}, 9)
+    assert mask_numbers(ALL, [b"123456789"], Hits()) is None

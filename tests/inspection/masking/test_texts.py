@@ -18,7 +18,10 @@ from .values import ANY_TEXT, QUICK, SOUP, TRUE_VALUES
 
 ALL = detectors_for(DEFAULT_TYPES)
 FOUND = frozenset(InfoType) - MODEL_TYPES
-TYPES = st.sets(st.sampled_from(sorted(FOUND)), min_size=1).map(frozenset).map(detectors_for)
+# A few sets, as preparing one takes a while: all, the quick ones, each of these, and others by tens.
+SETS = [FOUND, QUICK, *(frozenset({kind}) for kind in sorted(QUICK))]
+SETS += [frozenset(sorted(FOUND)[start::7]) for start in range(7)]
+TYPES = st.sampled_from([detectors_for(types) for types in SETS])
 
 
 def masked(text: bytes, detectors: Detectors = ALL) -> bytes:
@@ -45,6 +48,18 @@ def test_texts_are_masked_the_same_together_and_alone(texts: list[bytes], detect
     assert (found if found is not None else texts) == [
         old if new is None else new for old, new in zip(texts, each, strict=True)
     ]
+    assert together == alone
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(st.lists(ANY_TEXT, min_size=1, max_size=4), st.lists(st.integers(0, 3), min_size=40, max_size=60), TYPES)
+def test_repeated_texts_are_masked_and_counted_as_often_as_they_are_there(
+    some: list[bytes], places: list[int], detectors: Detectors
+) -> None:
+    texts = [some[place % len(some)] for place in places]
+    together, alone = Hits(), Hits()
+    each = [mask_text(detectors, text, alone) or text for text in texts]
+    assert (mask_texts(detectors, texts, together) or texts) == each
     assert together == alone
 
 

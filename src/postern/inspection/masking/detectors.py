@@ -27,7 +27,7 @@ from postern.inspection.masking.detector import (
     compile_linear,
     compile_set,
 )
-from postern.inspection.masking.language import MODEL_TYPES, LanguageModel, model_forms
+from postern.inspection.masking.language import MODEL_TYPES, LanguageModel, model_forms, provided
 
 ROUNDS = 3
 THRESHOLD = 0.5
@@ -290,9 +290,12 @@ def detectors_for(
     language: LanguageModel | None = None,
 ) -> Detectors:
     """Shared by all sessions that mask the same kinds; `types` are names of InfoType, `column` the column's name.
+    `language` is the process's own model when left out, if it has one.
 
-    Raises Unavailable for kinds that need a language model which `language` is not.
+    Raises Unavailable for kinds that need a language model which is not there, Invalid for a custom type that cannot
+    be looked for.
     """
     names: frozenset[str] = frozenset(types)
+    language = language or provided()
     told, doubted = _hints(names, tokens_of(column)) if column else (frozenset(), False)
     return _for_hints(names, custom, threshold, language, told, doubted)

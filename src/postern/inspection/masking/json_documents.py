@@ -10,6 +10,7 @@ from postern.domain.masking import InfoType
 from postern.inspection.masking.card import is_card
 from postern.inspection.masking.detector import compile_linear
 from postern.inspection.masking.detectors import Detectors
+from postern.inspection.masking.scalars import SHORTEST_NUMBER
 from postern.inspection.masking.texts import SEPARATOR, Hits, mask_text, mask_texts
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
@@ -19,8 +20,9 @@ _DOCUMENT = re.compile(rb"(?:[ \t\r\n\[\]{}:,]++|true|false|null|" + _STRING + r
 _WHOLE_NUMBER = re.compile(rb"\d{12,19}")
 # What a string may say without its raw bytes showing it; other escapes stand for an edge.
 _HIDING_ESCAPE = compile_linear(rb"\\[u/]")
-# What the raw bytes cannot be masked by: an escape in a string, or a number that may be a card.
-_NEEDS_CARE = compile_linear(rb"\\|\d{12}")
+# What the raw bytes cannot be masked by: an escape in a string, or a number that may be a value.
+_NEEDS_CARE = compile_linear(rb"\\|\d{11}|[:,\[][ \t\r\n]*-?\d{6}")
+_KEY_REACH = 64  # bytes of a key that may speak for what it names
 
 
 def mask_documents(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
@@ -48,23 +50,54 @@ def _mask_document(detectors: Detectors, document: bytes, hits: Hits) -> bytes:
     before = hits.size
     strings = [index for index in range(1, len(parts), 2) if parts[index].startswith(b'"')]
     _mask_strings(detectors, parts, strings, hits)
-    if InfoType.CREDIT_CARD in detectors.types:
-        for index in range(1, len(parts), 2):
-            number = parts[index]
-            if len(number) >= 12 and _WHOLE_NUMBER.fullmatch(number) and is_card(number):
-                hits.add(InfoType.CREDIT_CARD, 1, len(number))
-                parts[index] = str(int(number[-4:])).encode()  # a JSON number has no leading zeros
+    for index in range(1, len(parts), 2):
+        number = parts[index]
+        if len(number) >= SHORTEST_NUMBER and number.isdigit():
+            _mask_number(detectors, parts, index, hits)
     return b"".join(parts) if hits.size > before else document
+
+
+def _mask_number(detectors: Detectors, parts: list[bytes], index: int, hits: Hits) -> None:
+    number = parts[index]
+    if InfoType.CREDIT_CARD in detectors.types and _WHOLE_NUMBER.fullmatch(number) and is_card(number):
+        hits.add(InfoType.CREDIT_CARD, 1, len(number))
+        parts[index] = str(int(number[-4:])).encode()  # a JSON number has no leading zeros
+        return
+    said = _key_of(parts, index) + number
+    for found in detectors.find(said):
+        if len(said) - len(number) == found.start and found.end == len(said):
+            hits.add(found.type, 1, len(number))
+            parts[index] = b"0"
+
+
+def _key_of(parts: list[bytes], index: int) -> bytes:
+    """`key: ` in front of the value at this place, or nothing: in an array, and for a key too long to say much."""
+    if index < 2 or parts[index - 1].strip() != b":" or len(parts[index - 2]) > _KEY_REACH:
+        return b""
+    return _unescape(parts[index - 2]) + b": "
 
 
 def _mask_strings(detectors: Detectors, parts: list[bytes], indexes: list[int], hits: Hits) -> None:
     contents = [_unescape(parts[index]) for index in indexes]
-    masked = mask_texts(detectors, contents, hits)
-    if masked is None:
-        return
+    masked = mask_texts(detectors, contents, hits) or list(contents)
+    for place, index in enumerate(indexes):
+        if masked[place] == contents[place] and (key := _key_of(parts, index)):
+            masked[place] = _mask_named(detectors, key, contents[place], hits)
     for index, old, new in zip(indexes, contents, masked, strict=True):
         if new != old:
             parts[index] = _escape(new) if b"\\" in parts[index] else b'"' + new + b'"'
+
+
+def _mask_named(detectors: Detectors, key: bytes, content: bytes, hits: Hits) -> bytes:
+    """What a key tells of its value, as it would in a sentence."""
+    own = Hits()
+    masked = mask_text(detectors, key + content, own)
+    if masked is None or not masked.startswith(key):  # the key itself is judged as a string of its own
+        return content
+    for kind, count in own.counts.items():
+        hits.add(kind, count, 0)
+    hits.size += own.size
+    return masked[len(key) :]
 
 
 def _unescape(string: bytes) -> bytes:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from postern.domain.masking import MODEL_TYPES
-from postern.inspection.masking.detector import Form, Found, Span, found_form
+from postern.inspection.masking.detector import Form, Span, found_form
 
 __all__ = ["MODEL_TYPES", "LanguageModel", "model_forms"]
 
@@ -20,19 +20,32 @@ _CANDIDATE = rb"[A-Za-z\x80-\xff]{2}"
 
 
 class LanguageModel(Protocol):
-    """Hashed by identity. `find` answers in characters of the text, `types` says which of MODEL_TYPES it knows."""
+    """Hashed by identity. `types` says which of MODEL_TYPES it knows. `find` answers types, where they begin and end
+    in characters of the text, and how sure it is."""
 
     def __hash__(self) -> int: ...
 
     @property
     def types(self) -> frozenset[str]: ...
 
-    def find(self, text: str, types: frozenset[str]) -> Sequence[Found]: ...
+    def find(self, text: str, types: frozenset[str]) -> Sequence[tuple[str, int, int, float]]: ...
 
 
 def model_forms(model: LanguageModel, types: frozenset[str], threshold: float) -> list[tuple[str, Form]]:
     """One form for each kind."""
     return [(kind, found_form(_CANDIDATE, _finder(model, kind, threshold), SCORE, MASK)) for kind in sorted(types)]
+
+
+_provided: list[LanguageModel] = []
+
+
+def provide(model: LanguageModel) -> None:
+    """Makes it the one that all detectors of this process use. Called once, while the process starts."""
+    _provided[:] = [model]
+
+
+def provided() -> LanguageModel | None:
+    return _provided[0] if _provided else None
 
 
 class _Cells:
@@ -55,10 +68,10 @@ class _Cells:
         read = cell.decode("utf-8", "surrogateescape")
         found = self._model.find(read, self._kinds)
         spans: list[Span] = []
-        for one in sorted(found, key=lambda one: one.start):
-            start = len(read[: one.start].encode("utf-8", "surrogateescape"))
-            end = start + len(read[one.start : one.end].encode("utf-8", "surrogateescape"))
-            if one.score >= self._threshold and end > start and (not spans or start >= spans[-1][1]):
+        for _, first, last, score in sorted(found, key=lambda one: one[1]):
+            start = len(read[:first].encode("utf-8", "surrogateescape"))
+            end = start + len(read[first:last].encode("utf-8", "surrogateescape"))
+            if score >= self._threshold and end > start and (not spans or start >= spans[-1][1]):
                 spans.append((start, end))
         return spans
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from postern.domain.masking import InfoType
 from postern.inspection.masking.card import is_card
-from postern.inspection.masking.detector import compile_linear
 from postern.inspection.masking.detectors import Detectors
 from postern.inspection.masking.ip import HARDWARE
 from postern.inspection.masking.texts import SEPARATOR, Hits
@@ -15,25 +14,36 @@ from postern.inspection.masking.texts import SEPARATOR, Hits
 NO_ADDRESS_V4 = b"0.0.0.0"
 NO_ADDRESS_V6 = b"::"
 
-_LONG_NUMBER = compile_linear(rb"\d{12}")
+SHORTEST_NUMBER = 6  # digits: shorter ones are no value of any kind
 _ADDRESS_MARK = re.compile(rb"[.:]")
 _WHOLE_NUMBER = re.compile(rb"\d{12,19}")
 
 
 def mask_numbers(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
-    """Card numbers become zeros and their last four digits. None when there is nothing to mask."""
-    if InfoType.CREDIT_CARD not in detectors.types or not _LONG_NUMBER.search(SEPARATOR.join(texts)):
+    """Card numbers become zeros and their last four digits, other values zeros. None when there is nothing to mask."""
+    joined = SEPARATOR.join(texts)
+    if not detectors.may_hold.search(joined):
         return None
+    column = detectors.mask_column(texts, joined)
+    if column is not None and column[0] == InfoType.CREDIT_CARD:
+        hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
+        return [text[-4:].rjust(len(text), b"0") for text in texts]
     before = hits.size
-    masked = [_mask_number(text, hits) if _WHOLE_NUMBER.fullmatch(text) else text for text in texts]
+    masked = list(texts)
+    if InfoType.CREDIT_CARD in detectors.types:
+        for place, text in enumerate(texts):
+            if _WHOLE_NUMBER.fullmatch(text) and is_card(text):
+                hits.add(InfoType.CREDIT_CARD, 1, len(text))
+                masked[place] = text[-4:].rjust(len(text), b"0")
+    whole = {(found.start, found.end): found.type for found in detectors.find(joined)}
+    at = 0
+    for place, text in enumerate(texts):
+        kind = whole.get((at, at + len(text)))
+        at += len(text) + 1
+        if kind is not None and masked[place] == text and len(text) >= SHORTEST_NUMBER and text.isdigit():
+            hits.add(kind, 1, len(text))
+            masked[place] = b"0" * len(text)
     return masked if hits.size > before else None
-
-
-def _mask_number(text: bytes, hits: Hits) -> bytes:
-    if not is_card(text):
-        return text
-    hits.add(InfoType.CREDIT_CARD, 1, len(text))
-    return text[-4:].rjust(len(text), b"0")
 
 
 def mask_addresses(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from postern.inspection.masking.detectors import Detectors
 
+_MANY = 32  # texts; fewer are masked before their repetitions are counted
+_REPEATED = 4  # times that a text is there on the average, for it to pay
 SEPARATOR = b"\x00"  # no value that a detector finds holds it, and all see an edge at it
 
 
@@ -34,6 +37,10 @@ def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list
     if column is not None:
         hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
         return column[1]
+    if len(texts) >= _MANY:
+        times = Counter(texts)
+        if len(times) * _REPEATED <= len(texts):
+            return _mask_distinct(detectors, texts, times, hits)
     masked = _mask_held(detectors, joined, hits)
     if masked is None:
         return None
@@ -54,6 +61,22 @@ def _mask_held(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
         found = masked.text
         hits.add(kind, masked.hits, masked.size)
     return found
+
+
+def _mask_distinct(
+    detectors: Detectors, texts: Sequence[bytes], times: Mapping[bytes, int], hits: Hits
+) -> list[bytes] | None:
+    """Each text once, however often it is there."""
+    masked: dict[bytes, bytes] = {}
+    for text, count in times.items():
+        own = Hits()
+        new = mask_text(detectors, text, own)
+        if new is not None:
+            masked[text] = new
+            for kind, found in own.counts.items():
+                hits.add(kind, found * count, 0)
+            hits.size += own.size * count
+    return [masked.get(text, text) for text in texts] if masked else None
 
 
 def _mask_each(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
