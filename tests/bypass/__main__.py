@@ -1,0 +1,25 @@
+"""Prints the score of every dialect that has cases: `python -m tests.bypass [dialect …]`. Ends with 1 where an attack
+got through."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+from tests.bypass.score import score
+
+
+def main(wanted: list[str]) -> int:
+    found = sorted(path.stem.removeprefix("cases_") for path in Path(__file__).parent.glob("cases_*.py"))
+    worst = 0
+    for dialect in wanted or found:
+        cases = importlib.import_module(f"tests.bypass.cases_{dialect}")
+        result = score(cases.parser(), cases.CASES, cases.ORDINARY, cases.SCHEMA)
+        print(result.table(), end="\n\n")
+        worst = max(worst, int(bool(result.got_through)))
+    return worst
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
