@@ -69,8 +69,8 @@ class MariaDbServer:
         for made in (data, data / "mysql"):
             if user is not None:
                 shutil.chown(made, user)
-        parts = [(SCRIPTS / f"mysql_{name}.sql").read_text() for name in ("system_tables", "performance_tables")]
-        parts.append((SCRIPTS / "mysql_system_tables_data.sql").read_text().replace("@current_hostname", "'localhost'"))
+        names = ("system_tables", "performance_tables", "system_tables_data")
+        parts = [(SCRIPTS / f"mysql_{name}.sql").read_text() for name in names]
         script = "use mysql;\nset @auth_root_socket = null, @skip_auth_anonymous = 1;\n" + "\n".join(parts)
         subprocess.run(
             [server, "--no-defaults", "--bootstrap", f"--datadir={data}", f"--tmpdir={self._folder}"],

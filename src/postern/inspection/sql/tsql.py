@@ -10,7 +10,7 @@ from postern.inspection.sql import tsql_words as words
 from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
 from postern.inspection.sql.parser import unknown
-from postern.inspection.sql.tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, word
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, symbol, word
 from postern.inspection.sql.tsql_batches import batches, statements
 
 
@@ -93,7 +93,9 @@ def _judge(tokens: list[Token], judging: Judging) -> Statement:
 
 def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
     draft = Draft(verb)
-    plain = _without_top(tokens, verb)
+    plain = _without_top(tokens)
+    if verb == "DELETE":
+        plain = _without_output(draft, plain, judging)
     run = next((at for at, token in enumerate(plain) if token.key in ("EXEC", "EXECUTE") and at > 1), 0)
     if verb == "INSERT" and run:
         said = _exec(plain[run + 1 :], judging)
@@ -112,7 +114,7 @@ def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
     return draft.done()
 
 
-def _without_top(tokens: Sequence[Token], verb: str) -> list[Token]:
+def _without_top(tokens: Sequence[Token]) -> list[Token]:
     """Without TOP (n) behind UPDATE, DELETE, INSERT, MERGE, and the MERGE of a MERGE JOIN, which sqlglot
     does not know."""
     found: list[Token] = []
@@ -128,10 +130,32 @@ def _without_top(tokens: Sequence[Token], verb: str) -> list[Token]:
                 raise Unreadable("how many rows its TOP means is not known")
             place += key_at(tokens, place) == "PERCENT"
             continue
-        if tokens[place].key != "MERGE" or key_at(tokens, place + 1) != "JOIN":
+        if tokens[place].key in _ASSIGNMENTS:
+            found.append(symbol("="))
+        elif tokens[place].key != "MERGE" or key_at(tokens, place + 1) != "JOIN":
             found.append(tokens[place])
         place += 1
     return found
+
+
+_ASSIGNMENTS = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
+
+
+def _without_output(draft: Draft, tokens: list[Token], judging: Judging) -> list[Token]:
+    """A DELETE without its OUTPUT, which sqlglot does not know there; told in the draft."""
+    start = next((at for at, token in enumerate(tokens) if token.key == "OUTPUT"), 0)
+    if start == 0:
+        return tokens
+    end = start
+    while end < len(tokens) and key_at(tokens, end) not in ("WHERE", "FROM", "OPTION"):
+        if tokens[end].key == "SELECT":
+            raise Unreadable("a query in an OUTPUT is not understood")
+        if tokens[end].key == "INTO":
+            judging.named(draft, tokens, end + 1)
+        end += 1
+    draft.add(Effect.READ)
+    judging.calls(draft, tokens[start:end])
+    return tokens[:start] + tokens[end:]
 
 
 def _exec(tokens: list[Token], judging: Judging) -> Statement:

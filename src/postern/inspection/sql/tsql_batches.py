@@ -106,9 +106,14 @@ def _goes_on(current: Sequence[Token], batch: Sequence[Token], place: int, cases
     """Whether the keyword at `place` belongs to the statement that `current` begins."""
     key, before, after = batch[place].key, key_at(batch, place - 1), key_at(batch, place + 1)
     verb, listed = current[0].key, {token.key for token in current}
-    rule = _BELONGS.get(key)
-    if rule is not None and before in rule:
+    if before in _BELONGS.get((key, verb), ()) or before in _BELONGS.get((key, ""), ()):
         return True
+    if key in ("UPDATE", "DELETE") and before == "ON":
+        return verb in ("CREATE", "ALTER") and after in ("CASCADE", "NO", "SET")
+    if key == "MERGE" and after == "JOIN":
+        return True
+    if before == "THEN" and key in ("INSERT", "UPDATE", "DELETE"):
+        return "MERGE" in listed
     if verb in ("GRANT", "DENY", "REVOKE"):
         return not listed & {"ON", "TO"} and (verb != "REVOKE" or "FROM" not in listed)
     if key == "SELECT":
@@ -130,22 +135,19 @@ def _goes_on(current: Sequence[Token], batch: Sequence[Token], place: int, cases
     return False
 
 
-_JOIN_WORDS = frozenset({"INNER", "LEFT", "RIGHT", "FULL", "OUTER"})
-_BELONGS: Final[dict[str, frozenset[str]]] = {
-    "SELECT": frozenset({"UNION", "EXCEPT", "INTERSECT"}),
-    "UPDATE": frozenset({"THEN", "FOR", "ON", "AFTER", "OF", ","}),
-    "DELETE": frozenset({"THEN", "ON", "AFTER", "OF", ","}),
-    "INSERT": frozenset({"THEN", "AFTER", "OF", "BULK", ","}),
-    "SET": frozenset({"UPDATE", "DELETE"}),
-    "FETCH": frozenset({"ROW", "ROWS"}),
-    "MERGE": _JOIN_WORDS,
-    "GRANT": frozenset({"WITH"}),
-    "EXECUTE": frozenset({"WITH"}),
-    "EXEC": frozenset({"WITH"}),
-    "END": frozenset(),
-    "BULK": frozenset({"INSERT"}),
-    "CLOSE": frozenset(),
-    "CHECKPOINT": frozenset(),
+# By the keyword and the first word of the statement ("" for any): what stands before it.
+_BELONGS: Final[dict[tuple[str, str], frozenset[str]]] = {
+    ("SELECT", ""): frozenset({"UNION", "EXCEPT", "INTERSECT"}),
+    ("UPDATE", "DECLARE"): frozenset({"FOR"}),
+    ("INSERT", "BULK"): frozenset({"BULK"}),
+    ("BULK", "INSERT"): frozenset({"INSERT"}),
+    ("SET", "MERGE"): frozenset({"UPDATE"}),
+    ("SET", "WITH"): frozenset({"UPDATE"}),
+    ("SET", "ALTER"): frozenset({"UPDATE", "DELETE"}),
+    ("FETCH", ""): frozenset({"ROW", "ROWS"}),
+    ("GRANT", "GRANT"): frozenset({"WITH"}),
+    ("EXECUTE", "CREATE"): frozenset({"WITH"}),
+    ("EXEC", "CREATE"): frozenset({"WITH"}),
 }
 
 

@@ -181,7 +181,15 @@ FUNCTIONS: Final = Functions(
         "FN_DBLOG": frozenset({ADMIN}),
     },
     _KEYWORDS,
-    COMPARED,
+    {
+        "PATH": frozenset({"XML", "JSON"}),
+        "RAW": frozenset({"XML"}),
+        "ROOT": frozenset({","}),
+        "SETS": frozenset({"GROUPING"}),
+        "ROLLUP": frozenset({"BY", ","}),
+        "CUBE": frozenset({"BY", ","}),
+        **COMPARED,
+    },
     {f"SYS.{name}": frozenset({READ}) for name in (
         "DM_EXEC_SQL_TEXT", "DM_EXEC_QUERY_PLAN", "DM_DB_INDEX_PHYSICAL_STATS", "DM_DB_INDEX_OPERATIONAL_STATS",
         "DM_SQL_REFERENCED_ENTITIES", "FN_HELPCOLLATIONS", "FN_MY_PERMISSIONS", "FN_BUILTIN_PERMISSIONS")}
