@@ -34,7 +34,7 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
         ("h r", "select 1 /*!50000 + 1 */ as n"),
         ("h r", "select /*!40001 sql_no_cache */ * from orders"),
         ("h s", "/*!40101 set @old_sql_mode = @@sql_mode */"),
-        ("c du", "/*!50000 drop table orders"),
+        ("x", "/*!50000 drop table orders"),
         ("c d", "drop/*!50000 table*/orders"),
         ("c du", "/*!99999 select 1 */ drop table orders"),
         ("h r", "select '/*!50000 ; drop table orders */'"),

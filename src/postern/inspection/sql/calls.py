@@ -23,6 +23,7 @@ class Functions:
     packages: Mapping[str, frozenset[Effect]] = field(default_factory=dict)
 
 
+BEHIND_NAME = "name"  # of `soft`: behind any name
 _COMPARISONS = frozenset({"=", "<", ">", "<=", ">=", "<>", "!=", "<=>", "^="})
 COMPARED = {"ANY": _COMPARISONS, "SOME": _COMPARISONS}
 
@@ -104,6 +105,8 @@ def _is_keyword(token: Token, before: Token, functions: Functions) -> bool:
     if token.kind is not Kind.WORD:
         return False
     soft = functions.soft.get(token.key, frozenset())
+    if BEHIND_NAME in soft and before.is_name and before.key not in functions.keywords:
+        return True
     return token.key in functions.keywords or (before.key in soft and (before.key != "" or before.kind is Kind.STRING))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from postern.domain.statement import Effect
-from postern.inspection.sql.calls import COMPARED, Functions
+from postern.inspection.sql.calls import BEHIND_NAME, COMPARED, Functions
 from postern.inspection.sql.sqlglot_tree import Grammar
 from postern.inspection.sql.tokens import words_of
 
@@ -119,9 +119,10 @@ FUNCTIONS: Final = Functions(
     {"HTTPURITYPE": frozenset({ADMIN}), "DBURITYPE": frozenset({UNKNOWN})},
     _KEYWORDS,
     {
-        "USING": frozenset({")"}), "APPLY": frozenset({"CROSS", "OUTER"}), "LATERAL": frozenset({",", "JOIN"}),
+        "USING": frozenset({")", BEHIND_NAME}), "APPLY": frozenset({"CROSS", "OUTER"}), "LATERAL": frozenset({",", "JOIN"}),
         "PIVOT": frozenset({")"}), "KEEP": frozenset({")"}), "JOIN": frozenset(), "COLUMNS": frozenset({""}),
-        "PARTITION": frozenset(), "SETS": frozenset({"GROUPING"}), "ROLLUP": frozenset({"BY"}),
+        "PARTITION": frozenset({BEHIND_NAME}),
+        "SAMPLE": frozenset({BEHIND_NAME}), "SETS": frozenset({"GROUPING"}), "ROLLUP": frozenset({"BY"}),
         "CUBE": frozenset({"BY"}), **COMPARED,
     },
     {name: frozenset({ADMIN}) for name in _ADMIN_PACKAGES} | {name: frozenset() for name in _PURE_PACKAGES},
