@@ -39,13 +39,13 @@ _SUMMED = (
     "select * from mysql.servers order by 1",
     "select * from mysql.plugin order by 1",
     "select schema_name from information_schema.schemata order by 1",
-    "select table_schema, table_name, table_type, table_comment, auto_increment from information_schema.tables"
-    " where table_schema not in ('information_schema', 'performance_schema', 'mysql', 'sys') order by 1, 2",
+    "select table_name, table_type, table_comment, auto_increment from information_schema.tables"
+    " where table_schema = 'scratch' order by 1",
     "select table_name, column_name, column_type, column_default from information_schema.columns"
     " where table_schema = 'scratch' order by 1, ordinal_position",
     "select table_name, index_name, column_name from information_schema.statistics where table_schema = 'scratch'"
     " order by 1, 2, 3",
-    "select trigger_name from information_schema.triggers order by 1",
+    "select trigger_name from information_schema.triggers where trigger_schema = 'scratch' order by 1",
     "select table_name, view_definition from information_schema.views where table_schema = 'scratch' order by 1",
     "select variable_name, variable_value from information_schema.global_variables where variable_name not in"
     " ('GTID_BINLOG_POS', 'GTID_CURRENT_POS', 'TIMESTAMP', 'INNODB_BUFFER_POOL_LOAD_NOW') order by 1",
@@ -155,12 +155,11 @@ class MariaDbObserver:
         for query in _SUMMED:
             cursor.execute(query)
             parts.append(repr(cursor.fetchall()))
-        cursor.execute("select table_schema, table_name from information_schema.tables where table_schema not in"
-                       " ('information_schema', 'performance_schema', 'mysql', 'sys') and table_type <> 'VIEW'"
-                       " order by 1, 2")  # fmt: skip
-        for schema, name in cursor.fetchall():
-            cursor.execute(f"select * from `{schema}`.`{name}`")
-            parts.append(repr((schema, name, cursor.fetchall())))
+        cursor.execute("select table_name from information_schema.tables where table_schema = 'scratch'"
+                       " and table_type <> 'VIEW' order by 1")  # fmt: skip
+        for (name,) in cursor.fetchall():
+            cursor.execute(f"select * from scratch.`{name}`")
+            parts.append(repr((name, cursor.fetchall())))
         connection.close()
         files = sorted(path.name for path in self.server.folder.iterdir() if path.suffix == ".out")
         return "\n".join(parts) + repr(files)

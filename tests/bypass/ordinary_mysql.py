@@ -203,9 +203,12 @@ DROP VIEW IF EXISTS v
 ALTER TABLE t CONVERT TO CHARACTER SET utf8mb4
 """,
     ("a tool, truncating", "dw"): "TRUNCATE TABLE `cache`\nTRUNCATE cache",
-    ("a queue", "rs"): r"""
+    ("a queue", "rw"): r"""
 SELECT * FROM jobs WHERE done = 0 ORDER BY id LIMIT 1 FOR UPDATE
 SELECT * FROM jobs WHERE done = 0 LIMIT 1 FOR UPDATE SKIP LOCKED
+""",
+    ("a queue", "rs"): r"""
+SELECT * FROM jobs WHERE done = 0 LIMIT 1 LOCK IN SHARE MODE
 SELECT GET_LOCK('migrations', 10)
 SELECT RELEASE_LOCK('migrations')
 """,

@@ -21,7 +21,6 @@ GRAMMAR: Final = Grammar(
     """
     ),
     upper=True,
-    locks=Effect.WRITE,  # a read-only transaction refuses it (ORA-01456)
 )
 
 STATEMENTS: Final[dict[tuple[str, ...], frozenset[Effect]]] = {
@@ -119,7 +118,8 @@ FUNCTIONS: Final = Functions(
     {"HTTPURITYPE": frozenset({ADMIN}), "DBURITYPE": frozenset({UNKNOWN})},
     _KEYWORDS,
     {
-        "USING": frozenset({")", BEHIND_NAME}), "APPLY": frozenset({"CROSS", "OUTER"}), "LATERAL": frozenset({",", "JOIN"}),
+        "USING": frozenset({")", BEHIND_NAME}), "APPLY": frozenset({"CROSS", "OUTER"}),
+        "LATERAL": frozenset({",", "JOIN"}),
         "PIVOT": frozenset({")"}), "KEEP": frozenset({")"}), "JOIN": frozenset(), "COLUMNS": frozenset({""}),
         "PARTITION": frozenset({BEHIND_NAME}),
         "SAMPLE": frozenset({BEHIND_NAME}), "SETS": frozenset({"GROUPING"}), "ROLLUP": frozenset({"BY"}),

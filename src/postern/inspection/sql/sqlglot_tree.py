@@ -28,13 +28,12 @@ logging.getLogger("sqlglot").disabled = True  # its warnings quote the statement
 class Grammar:
     """Of one dialect: `name` is sqlglot's; `quotes` open and close a name. `reserved` are the words that begin a
     statement and cannot be a name without quotes. `upper` is how unquoted names are folded (None: all names, quoted or
-    not, are the same in any case, and told in small letters). `locks` is the effect of SELECT ... FOR UPDATE."""
+    not, are the same in any case, and told in small letters)."""
 
     name: str
     quotes: tuple[str, str]
     reserved: frozenset[str]
     upper: bool | None = None
-    locks: Effect = Effect.SESSION
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
         raise Unreadable("a part of it is not understood")
     _check_accounted(tokens, nodes, grammar)
     return Facts(
-        _effects(nodes, grammar),
+        _effects(nodes),
         frozenset(_tables(nodes, grammar)),
         any(_without_where(node) for node in nodes),
         frozenset((node.table, node.name) for node in nodes if type(node) is exp.Column),
@@ -151,12 +150,13 @@ _NODE_EFFECTS: tuple[tuple[tuple[type[exp.Expr], ...], tuple[Effect, ...]], ...]
 )
 
 
-def _effects(nodes: Sequence[exp.Expr], grammar: Grammar) -> frozenset[Effect]:
+def _effects(nodes: Sequence[exp.Expr]) -> frozenset[Effect]:
     found = {
         effect for node in nodes for kinds, effects in _NODE_EFFECTS if isinstance(node, kinds) for effect in effects
     }
-    if any(isinstance(node, exp.Lock) for node in nodes):
-        found.add(grammar.locks)
+    for node in nodes:
+        if isinstance(node, exp.Lock):  # FOR UPDATE is refused in a read-only transaction, FOR SHARE is not
+            found.add(Effect.WRITE if node.args.get("update") else Effect.SESSION)
     return frozenset(found or {Effect.READ})  # VALUES (1)
 
 
