@@ -52,6 +52,7 @@ class MariaDbServer:
             f"--port={self.port}",
             "--bind-address=127.0.0.1",
             "--innodb-flush-log-at-trx-commit=0",
+            f"--secure-file-priv={self._folder}/files",
             "--innodb-flush-method=nosync",
             "--aria-log-file-size=8388608",
             "--sync-frm=0",
@@ -69,7 +70,8 @@ class MariaDbServer:
         """As mariadb-install-db does, which needs programs of other packages."""
         data = self.folder / "data"
         (data / "mysql").mkdir(parents=True)
-        for made in (data, data / "mysql"):
+        (self.folder / "files").mkdir()
+        for made in (data, data / "mysql", self.folder / "files"):
             if user is not None:
                 shutil.chown(made, user)
         names = ("system_tables", "performance_tables", "system_tables_data")
