@@ -281,7 +281,7 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
         ("h rs", "select get_lock('x', 0)"),
         ("h rs", "select sleep(0)"),
         ("p a", "analyze table orders"),
-        ("p a", "optimize table orders"),
+        ("c a", "optimize table orders"),
     ],
     "session": [
         ("h s", "use scratch"),

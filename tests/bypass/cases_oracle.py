@@ -112,6 +112,8 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
     "functions": [
         ("c ru", "SELECT f(1) FROM dual"),
         ("c ru", "SELECT f FROM dual"),
+        ("c ru", "SELECT f FROM dual d"),
+        ("c ru", "SELECT f AS f FROM dual"),
         ("c ru", "SELECT pkg.f FROM dual"),
         ("c ru", "SELECT pkg.f(1) FROM t"),
         ("c ru", "SELECT app.pkg.f(1) FROM t"),

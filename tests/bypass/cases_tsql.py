@@ -151,6 +151,8 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
         ("c su", "DECLARE @s nvarchar(99) = 'DROP TABLE t'; EXEC (@s)"),
         ("c u", "EXEC dbo.my_procedure 1, 'x'"),
         ("c u", "my_procedure 1"),
+        ("c su", "BEGIN my_procedure END"),
+        ("c su", "BEGIN TRY my_procedure END TRY BEGIN CATCH END CATCH"),
         ("c u", "EXEC @r = my_procedure"),
         ("c u", "EXEC @procedure"),
         ("c u", "EXEC remote.db.dbo.p"),

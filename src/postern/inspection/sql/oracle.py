@@ -202,7 +202,7 @@ def _check_bare_names(draft: Draft, facts: Facts, judging: Judging) -> None:
             if effects:
                 draft.effects |= effects
             draft.unknown(f"{qualifier}.{name} is no column of what it reads, and may be a function")
-        elif not qualifier and tables <= {"DUAL"} and draft.tag == "SELECT" and facts.sources <= {"DUAL", ""}:
+        elif not qualifier and tables <= {"DUAL"} and draft.tag == "SELECT" and not facts.derived:
             draft.unknown(f"{name} is no column of what it reads, and may be a function")
 
 

@@ -42,6 +42,7 @@ class Facts:
     objects: frozenset[ObjectName] = frozenset()
     without_where: bool = False
     columns: frozenset[tuple[str, str]] = field(default=frozenset())  # (qualifier, name), as written
+    derived: frozenset[str] = field(default=frozenset())  # names of CTEs and of queries in the place of a table
     sources: frozenset[str] = field(default=frozenset())  # names and aliases that may qualify a column, in capitals
 
 
@@ -73,6 +74,7 @@ def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
         frozenset(_tables(nodes, grammar)),
         any(_without_where(node) for node in nodes),
         frozenset((node.table, node.name) for node in nodes if type(node) is exp.Column),
+        frozenset(node.alias for node in nodes if isinstance(node, exp.Subquery | exp.CTE) and node.alias),
         frozenset(_sources(nodes)),
     )
 

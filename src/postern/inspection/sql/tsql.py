@@ -204,7 +204,7 @@ def _plain(draft: Draft, tokens: list[Token], judging: Judging) -> None:
         _condition(draft, tokens[1:], judging)
     elif first == "ELSE" and len(tokens) > 1:
         draft.unknown("what follows ELSE is not understood")
-    elif first in ("BEGIN", "END") and len(tokens) > 2:
+    elif first in ("BEGIN", "END") and len(tokens) > 1:
         _body(draft, tokens, judging)
     elif first == "DECLARE" and key_at(tokens, place - 1) == "FOR":
         judging.query(draft, tokens[place:], "SELECT")
