@@ -65,6 +65,8 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
         ("c d", "-- \ndrop table orders"),
         ("c d", "#\ndrop table orders"),
         ("c d", "--\ndrop table orders"),
+        ("h r", "select */**/from orders"),
+        ("c rd", "select */* */from orders; drop table orders"),
         ("c d", "drop/**//**/table\n\torders"),
         ("c d", "DrOp TaBlE oRdErS".replace("oRdErS", "orders")),
         ("c d", "\x0c\x0bdrop\x0btable\x0corders"),

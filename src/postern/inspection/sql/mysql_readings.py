@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from postern.inspection.sql.lexing import MAX_TOKENS, check_text, token_of, why_unreadable
-from postern.inspection.sql.tokens import Kind, Token, Unreadable
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, symbol
 
 MAX_SERVERS = 8
 OLDEST = 50500  # MySQL 5.5
@@ -134,8 +134,9 @@ def _read(text: str, mode: Mode, server: Server) -> Reading:
                     place = _behind_comment(text, place)
             elif kind == "close" and opened:
                 opened = False
-            elif kind == "close":
-                return Reading(tuple(tokens), usual, "a comment is closed that was not opened")
+            elif kind == "close":  # where none is open it is an asterisk: `select */**/from`
+                place -= 1
+                _append(tokens, symbol("*"))
             elif kind not in ("blank", "comment"):
                 _append(tokens, _token(match, text, tokens))
                 if len(tokens) > MAX_TOKENS:
