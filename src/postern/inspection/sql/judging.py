@@ -1,0 +1,143 @@
+"""What the parsers of all dialects share: from tokens to one `Statement`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.target_schema import TargetSchema
+from postern.inspection.sql.calls import Functions, calls_in
+from postern.inspection.sql.sqlglot_tree import Facts, Grammar, facts_of
+from postern.inspection.sql.tokens import Token, Unreadable, closing, dotted_name, key_at, keys
+
+
+@dataclass
+class Draft:
+    """A statement in the making."""
+
+    tag: str
+    effects: set[Effect] = field(default_factory=set)
+    objects: set[ObjectName] = field(default_factory=set)
+    without_where: bool = False
+    reason: str = ""
+
+    def unknown(self, reason: str) -> None:
+        self.effects.add(Effect.UNKNOWN)
+        self.reason = self.reason or reason
+
+    def add(self, *effects: Effect) -> None:
+        self.effects.update(effects)
+
+    def done(self) -> Statement:
+        if not self.effects:
+            self.unknown("what it does is not known")
+        return Statement(self.tag, frozenset(self.effects), frozenset(self.objects), self.without_where, self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """What is known of the dialect and of the target while one text is judged."""
+
+    grammar: Grammar
+    functions: Functions
+    schema: TargetSchema | None
+
+    def calls(self, draft: Draft, tokens: Sequence[Token]) -> None:
+        """Adds what the functions do that are called."""
+        found = calls_in(tokens, self.functions, self.schema)
+        draft.effects |= found.effects
+        draft.objects |= found.objects
+        if found.reason:
+            draft.reason = draft.reason or found.reason
+
+    def query(self, draft: Draft, tokens: Sequence[Token], verb: str) -> Facts | None:
+        """Adds what the tree says, and the functions; unknown where the tree is not to be believed."""
+        self.calls(draft, tokens)
+        try:
+            facts = facts_of(tokens, verb, self.grammar)
+        except Unreadable as error:
+            draft.unknown(str(error))
+            return None
+        draft.effects |= facts.effects
+        draft.objects |= facts.objects
+        draft.without_where |= facts.without_where
+        return facts
+
+    def named(self, draft: Draft, tokens: Sequence[Token], place: int, kind: ObjectKind = ObjectKind.TABLE) -> None:
+        """Adds the names that stand at `place`, with commas between."""
+        while True:
+            start = place
+            parts, place = dotted_name(tokens, place)
+            if not parts:
+                return
+            last = place - 1
+            name = self._fold(tokens[last])
+            schema = self._fold(tokens[start]) if len(parts) == 2 else parts[-2].lower() if len(parts) > 2 else ""
+            draft.objects.add(ObjectName(kind, name, schema))
+            if key_at(tokens, place) != ",":
+                return
+            place += 1
+
+    def _fold(self, token: Token) -> str:
+        if self.grammar.upper is None:
+            return token.text.lower()
+        return token.text.upper() if token.key else token.text
+
+
+def by_first_words(
+    tokens: Sequence[Token], table: Mapping[tuple[str, ...], frozenset[Effect]]
+) -> tuple[tuple[str, ...], frozenset[Effect]] | None:
+    """The longest entry that the tokens begin by."""
+    for count in (4, 3, 2, 1):
+        words = keys(tokens, count)
+        if len(words) == count and words in table:
+            return words, table[words]
+    return None
+
+
+def verb_of(tokens: Sequence[Token]) -> str:
+    """The keyword that says what a query is: its first, that in its first brackets, or that behind its CTEs."""
+    place = 0
+    while key_at(tokens, place) == "(":
+        place += 1
+    if key_at(tokens, place) != "WITH":
+        return key_at(tokens, place)
+    while place < len(tokens):
+        place += 1
+        key = key_at(tokens, place)
+        if key == "(":
+            place = closing(tokens, place)
+        elif key in ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "VALUES", "TABLE"):
+            return key
+    return "WITH"
+
+
+_KINDS = {
+    "TABLE": ObjectKind.TABLE,
+    "VIEW": ObjectKind.TABLE,
+    "SEQUENCE": ObjectKind.TABLE,
+    "SYNONYM": ObjectKind.TABLE,
+    "TABLES": ObjectKind.TABLE,
+    "PROCEDURE": ObjectKind.FUNCTION,
+    "PROC": ObjectKind.FUNCTION,
+    "FUNCTION": ObjectKind.FUNCTION,
+    "DATABASE": ObjectKind.SCHEMA,
+    "SCHEMA": ObjectKind.SCHEMA,
+}
+
+
+def defined(judging: Judging, draft: Draft, tokens: Sequence[Token]) -> str:
+    """Adds what CREATE, ALTER, DROP, TRUNCATE or RENAME names; answers the kind of it, such as TABLE."""
+    for place in range(1, min(len(tokens), 14)):
+        key = tokens[place].key
+        if key not in _KINDS:
+            if key in ("(", "AS", "ON", "."):
+                break
+            continue
+        place += 1
+        while key_at(tokens, place) in ("IF", "NOT", "EXISTS", "BODY"):
+            place += 1
+        judging.named(draft, tokens, place, _KINDS[key])
+        return key
+    return key_at(tokens, 1)

@@ -1,0 +1,187 @@
+"""The ways in which a MySQL or MariaDB server may read one text.
+
+Which one it is depends on what only the server knows: its version (`/*!80000 ... */` is a comment below 8.0), whether
+it is MariaDB (`/*M! ... */`), and the session's `sql_mode` (NO_BACKSLASH_ESCAPES, ANSI_QUOTES). All of them are given.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from postern.inspection.sql.lexing import MAX_TOKENS, check_text, token_of, why_unreadable
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, symbol
+
+MAX_SERVERS = 8
+OLDEST = 50500  # MySQL 5.5
+NEVER = 999_999  # dumps of MariaDB begin by `/*!999999\- ... */`: a comment to every server
+
+_CHARSETS = (
+    "armscii8|ascii|big5|binary|cp1250|cp1251|cp1256|cp1257|cp850|cp852|cp866|cp932|dec8|eucjpms|euckr|gb18030|gb2312"
+    "|gbk|geostd8|greek|hebrew|hp8|keybcs2|koi8r|koi8u|latin1|latin2|latin5|latin7|macce|macroman|sjis|swe7|tis620"
+    "|ucs2|ujis|utf16|utf16le|utf32|utf8|utf8mb3|utf8mb4"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mode:
+    backslash: bool  # it escapes
+    ansi_quotes: bool  # "..." is a name
+
+
+USUAL = Mode(backslash=True, ansi_quotes=False)
+MODES = (USUAL, Mode(True, True), Mode(False, False), Mode(False, True))
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """`version` as in versioned comments: 80036, or 101119 for MariaDB 10.11.19."""
+
+    version: int
+    maria: bool
+
+    def runs(self, version: int, maria_only: bool) -> bool:
+        if maria_only and not self.maria:
+            return False
+        if self.maria and not maria_only and 50700 <= version <= 99999:
+            return False  # these mean versions of MySQL that MariaDB does not follow
+        return version <= self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """`broken` says why the text cannot be read to its end; the tokens are those before."""
+
+    tokens: tuple[Token, ...]
+    usual: bool
+    broken: str = ""
+
+
+def _body(quote: str, backslash: bool) -> str:
+    if backslash:
+        return rf"{quote}(?:[^{quote}\\]++|{quote}{quote}|\\.)*+{quote}"
+    return rf"{quote}(?:[^{quote}]++|{quote}{quote})*+{quote}"
+
+
+def _pattern(mode: Mode) -> re.Pattern[str]:
+    single, double = _body("'", mode.backslash), _body('"', mode.backslash)
+    plain_double = _body('"', False)
+    string = rf"(?:[nNxXbB]|_(?i:{_CHARSETS})[ \t\r\n]*)?{single}"
+    if not mode.ansi_quotes:
+        string += rf"|(?:_(?i:{_CHARSETS})[ \t\r\n]*)?{double}"
+    name = r"`(?:[^`]++|``)++`" + (rf"|{plain_double}" if mode.ansi_quotes else "")
+    ident = r"[0-9A-Za-z_$\u0080-\U0010ffff]"
+    return re.compile(
+        r"(?P<blank>[ \t\n\r\f\v]+)"
+        r"|(?P<versioned>/\*(?P<maria>M?)!(?P<version>[0-9]{5,6})?)"
+        r"|(?P<comment>/\*[\s\S]*?\*/|\#[^\n]*|--(?=[\x00-\x20\x7f]|\Z)[^\n]*)"
+        r"|(?P<close>\*/)"
+        rf"|(?P<variable>@@?(?:[0-9A-Za-z_$.\u0080-\U0010ffff]+|`(?:[^`]++|``)++`|{single}|{double})?|\?)"
+        rf"|(?P<string>{string})"
+        rf"|(?P<name>{name})"
+        rf"|(?P<number>0x[0-9a-fA-F]+(?!{ident})|0b[01]+(?!{ident})|[0-9]+[eE][+-]?[0-9]+|[0-9]+(?!{ident})(?:\.[0-9]*)?"
+        r"(?:(?<=[0-9.])[eE][+-]?[0-9]+)?(?!\.?[eE](?![+-]?[0-9])|\.)|\.[0-9]+(?:[eE][+-]?[0-9]+)?)"
+        rf"|(?P<word>{ident}+)"
+        r"|(?P<symbol>:=|<=>|->>|->|<>|!=|<=|>=|\|\||&&|<<|>>|/(?!\*)|[-+*%(),.;=<>!~^&|:{}])",
+        re.DOTALL,
+    )
+
+
+_PATTERNS = {mode: _pattern(mode) for mode in MODES}
+
+
+def readings(text: str) -> list[Reading]:
+    """Each different one, the usual first. Raises Unreadable for a text that cannot be judged at all."""
+    check_text(text)
+    modes = MODES if '"' in text or "\\" in text else (USUAL,)
+    found: dict[tuple[Token, ...], Reading] = {}
+    for server in _servers(text):
+        for mode in modes:
+            reading = _read(text, mode, server)
+            found.setdefault(reading.tokens + ((_BROKEN,) if reading.broken else ()), reading)
+    return list(found.values())
+
+
+_BROKEN = Token(Kind.SYMBOL, "")
+_VERSIONED = re.compile(r"/\*M?!([0-9]{5,6})?")
+
+
+def _servers(text: str) -> list[Server]:
+    """Such that every set of versioned comments that some server runs is run by one of them."""
+    found = [match.group(1) for match in _VERSIONED.finditer(text)]
+    if not found:
+        return [Server(NEVER - 1, False)]
+    versions = sorted({int(version) for version in found if version and OLDEST < int(version) != NEVER})
+    if len(versions) >= MAX_SERVERS:
+        raise Unreadable("it has comments for too many versions of the server")
+    return [Server(version, maria) for version in reversed([OLDEST, *versions]) for maria in (False, True)]
+
+
+def _read(text: str, mode: Mode, server: Server) -> Reading:
+    pattern = _PATTERNS[mode]
+    tokens: list[Token] = []
+    place, opened, usual = 0, False, mode == USUAL
+    try:
+        while place < len(text):
+            match = pattern.match(text, place)
+            if match is None or match.end() == place:
+                return Reading(tuple(tokens), usual, why_unreadable(text, place))
+            place, kind = match.end(), match.lastgroup
+            if match["versioned"] is not None:
+                if server.runs(int(match["version"] or 0), match["maria"] == "M"):
+                    opened = True
+                else:
+                    place = _behind_comment(text, place)
+            elif kind == "close" and opened:
+                opened = False
+            elif kind == "close":  # where none is open it is an asterisk: `select */**/from`
+                place -= 1
+                _append(tokens, symbol("*"))
+            elif kind not in ("blank", "comment"):
+                _append(tokens, _token(match, text, tokens))
+                if len(tokens) > MAX_TOKENS:
+                    raise Unreadable(f"it has more than {MAX_TOKENS} words and signs")
+    except Unreadable as error:
+        return Reading(tuple(tokens), usual, str(error))
+    return Reading(tuple(tokens), usual)
+
+
+_BLANKS_OF_OTHERS = re.compile(r"[\u0085\u00a0\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u2064\u3000\ufeff]")
+
+
+def _token(match: re.Match[str], text: str, tokens: list[Token]) -> Token:
+    if match.lastgroup == "word":
+        if tokens and tokens[-1].key == "." and not match.group().isdigit():
+            return Token(Kind.NAME, match.group())  # behind a dot nothing is a keyword
+        found = match.group()
+        if not found.isascii() and (blank := _BLANKS_OF_OTHERS.search(found)) is not None:
+            raise Unreadable(f"U+{ord(blank.group()):04X} may be a blank or not")
+        if found.isdigit() and found.isascii():
+            return Token(Kind.NUMBER, found)
+        if found[0].isdigit():
+            return Token(Kind.NAME, found)
+    return token_of(match, text)
+
+
+def _append(tokens: list[Token], token: Token) -> None:
+    if token.key == "." and tokens and tokens[-1].kind is Kind.NUMBER:
+        raise Unreadable("a dot follows a number")
+    if token.kind is Kind.STRING and tokens and tokens[-1].kind is Kind.STRING:
+        tokens[-1] = Token(Kind.STRING, tokens[-1].text + token.text)  # side by side they are one
+    else:
+        tokens.append(token)
+
+
+def _behind_comment(text: str, place: int) -> int:
+    """Behind a versioned comment that is not run: comments inside of it are passed over, one level deep."""
+    while True:
+        close = text.find("*/", place)
+        if close < 0:
+            raise Unreadable("a comment is not closed")
+        inner = text.find("/*", place, close)
+        if inner < 0:
+            return close + 2
+        inner_close = text.find("*/", inner + 2)
+        if inner_close < 0:
+            raise Unreadable("a comment is not closed")
+        place = inner_close + 2

@@ -1,0 +1,252 @@
+"""Oracle Database: what each statement of a text would do.
+
+A function without arguments needs no brackets there, so that it looks like a column. Where the names that a query reads
+from cannot have such a column, it is unknown; where they may have it, it is taken for one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from postern.domain.statement import Effect, ObjectKind, Statement
+from postern.domain.target_schema import TargetSchema
+from postern.inspection.sql import oracle_words as words
+from postern.inspection.sql.cache import TextCache
+from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
+from postern.inspection.sql.lexing import check_text, tokens_of
+from postern.inspection.sql.parser import unknown
+from postern.inspection.sql.sqlglot_tree import Facts
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, dotted_name, key_at, statements_of
+
+_LETTER = r"[A-Za-z\u0080-\u009f\u00a1-\u167f\u1681-\u1fff\u2070-\u2fff\u3001-\ufefe\uff00-\U0010ffff]"
+_OWN_QUOTES = (
+    r"\[[\s\S]*?\]'|\([\s\S]*?\)'|\{[\s\S]*?\}'|<[\s\S]*?>'|(?P<mark>[^\s\[({<])[\s\S]*?(?P=mark)'"  # q'[...]'
+)
+_PATTERN: Final = re.compile(
+    r"(?P<blank>[ \t\n\r\f\v]+|/\*[\s\S]*?\*/)"
+    r"|(?P<comment>--[^\n]*)"
+    rf"|(?P<string>[nN]?[qQ]'(?:{_OWN_QUOTES})|(?:[nN]|[uU](?=')|[xX](?='))?'(?:[^']++|'')*+')"
+    r'|(?P<name>"[^"\x00]++")'
+    rf"|(?P<variable>:(?:\"[^\"]+\"|(?:{_LETTER}|[0-9_$#])+)|\?)"
+    rf"|(?P<number>(?:[0-9]+(?:\.(?!\.)[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[fFdD]?(?!{_LETTER}|[0-9_$#]))"
+    rf"|(?P<word>{_LETTER}(?:{_LETTER}|[0-9_$#])*)"
+    r"|(?P<symbol>:=|=>|\*\*|\|\||<<|>>|<>|!=|\^=|~=|<=|>=|\.\.|/(?!\*)|[-+*%(),.;=<>@|!])",
+)
+
+
+class OracleParser:
+    """The port `Parser`."""
+
+    dialect = "oracle"
+
+    def __init__(self) -> None:
+        self._cache: TextCache[tuple[Statement, ...]] = TextCache()
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        found = self._cache.get(text) if schema is None else None
+        if found is None:
+            found = _parse(text, schema)
+            if schema is None:
+                self._cache.put(text, found)
+        return found
+
+
+def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
+    judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema)
+    try:
+        check_text(text)
+        found: list[Statement] = []
+        for script in _scripts(tokens_of(text, _PATTERN)):
+            found += _judge_script(script, judging)
+        return tuple(found)
+    except Unreadable as error:
+        return (unknown(str(error)),)
+    except (RecursionError, MemoryError):
+        return (unknown("it is nested too deeply"),)
+
+
+def _scripts(tokens: Sequence[Token]) -> list[list[Token]]:
+    """Split where `/` stands alone on its line, as tools of clients do."""
+    found: list[list[Token]] = [[]]
+    for token in tokens:
+        if token.key == "/" and token.alone:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [each for each in found if each]
+
+
+def _judge_script(tokens: Sequence[Token], judging: Judging) -> list[Statement]:
+    found: list[Statement] = []
+    pieces = statements_of(tokens)
+    for place, piece in enumerate(pieces):
+        rest = [token for each in pieces[place:] for token in each]
+        if key_at(piece, 0) in ("BEGIN", "DECLARE", "<<"):
+            return [*found, _block(rest, judging)]
+        if _creates_code(piece):
+            draft = Draft(piece[0].key, {Effect.DDL})
+            if any(token.key == "JAVA" for token in piece[:6]):
+                draft.add(Effect.ADMIN)
+            draft.tag = f"{piece[0].key} {defined(judging, draft, rest)}"
+            return [*found, draft.done()]  # its body is the rest
+        if key_at(piece, 0) == "WITH" and key_at(piece, 1) in ("FUNCTION", "PROCEDURE"):
+            return [*found, unknown("it holds code", "WITH")]
+        found.append(_judge(piece, judging))
+    return found
+
+
+def _creates_code(tokens: Sequence[Token]) -> bool:
+    if key_at(tokens, 0) != "CREATE":
+        return False
+    place = 1
+    while key_at(tokens, place) in ("OR", "REPLACE", "EDITIONABLE", "NONEDITIONABLE", "AND", "RESOLVE", "COMPILE"):
+        place += 1
+    return key_at(tokens, place) in words.CREATES_CODE
+
+
+def _block(tokens: list[Token], judging: Judging) -> Statement:
+    """Code runs anything; what it calls of the server's own packages is told."""
+    draft = Draft(key_at(tokens, 0))
+    judging.calls(draft, tokens)
+    draft.effects &= {Effect.ADMIN}
+    draft.reason = ""
+    draft.unknown("it runs a block of code")
+    return draft.done()
+
+
+_QUERIES = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
+
+
+def _judge(tokens: list[Token], judging: Judging) -> Statement:
+    verb = verb_of(tokens)
+    if verb in _QUERIES:
+        return _query(tokens, verb, judging)
+    if verb == "EXPLAIN":
+        return _explain(tokens, judging)
+    found = by_first_words(tokens, words.STATEMENTS)
+    if found is None:
+        return unknown("it begins like no statement that is known", key_at(tokens, 0))
+    first, effects = found
+    draft = Draft(" ".join(first), set(effects))
+    if Effect.UNKNOWN in effects:
+        judging.calls(draft, tokens)
+        draft.reason = f"{first[0]} runs what its own text does not tell"
+    elif first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE", "PURGE", "FLASHBACK", "COMMENT", "LOCK"):
+        _definition(draft, tokens, judging)
+    elif first[0] in ("GRANT", "REVOKE"):
+        place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
+        judging.named(draft, tokens, place)
+    elif first[0] == "RENAME":
+        judging.named(draft, tokens, 1)
+    return draft.done()
+
+
+def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
+    draft = Draft(verb)
+    plain = _without_extras(tokens, verb)
+    if verb == "MERGE":
+        judging.calls(draft, tokens)
+    for place, token in enumerate(tokens):
+        if token.text.upper() == "NEXTVAL" and key_at(tokens, place - 1) == ".":
+            draft.add(Effect.WRITE)
+    facts = judging.query(draft, plain, verb)
+    if facts is not None:
+        _check_bare_names(draft, facts, judging)
+    return draft.done()
+
+
+_BIND = Token(Kind.VARIABLE, ":b")
+
+
+def _without_extras(tokens: Sequence[Token], verb: str) -> list[Token]:
+    """Without links to other databases (`t@remote`), and in MERGE without the WHERE and DELETE WHERE of its branches,
+    which sqlglot does not know."""
+    found: list[Token] = []
+    place = depth = 0
+    while place < len(tokens):
+        token = tokens[place]
+        depth += (token.key == "(") - (token.key == ")")
+        if token.key == "(" and key_at(tokens, place + 1) == "+" and key_at(tokens, place + 2) == ")":
+            depth -= 1
+            place += 3  # the old sign of an outer join
+            continue
+        if token.kind is Kind.VARIABLE:
+            token = _BIND
+        if token.key == "@":
+            parts, place = dotted_name(tokens, place + 1)
+            if not parts or key_at(tokens, place) in ("(", "@"):
+                raise Unreadable("what is called over a link to another database is not known")
+            continue
+        if verb == "MERGE" and depth == 0 and token.key in ("WHERE", "DELETE") and key_at(tokens, place - 1) != "THEN":
+            while place < len(tokens) and (depth > 0 or key_at(tokens, place) not in ("WHEN", "LOG", "RETURNING")):
+                if key_at(tokens, place) == "SELECT":
+                    raise Unreadable("a query in the condition of a MERGE's branch is not understood")
+                depth += (key_at(tokens, place) == "(") - (key_at(tokens, place) == ")")
+                place += 1
+            continue
+        found.append(token)
+        place += 1
+    return found
+
+
+def _check_bare_names(draft: Draft, facts: Facts, judging: Judging) -> None:
+    tables = {name.name for name in facts.objects if name.kind is ObjectKind.TABLE}
+    schemas = {name.schema for name in facts.objects if name.kind is ObjectKind.TABLE and name.schema}
+    for qualifier, name in facts.columns:
+        if name.upper() in words.BARE_NAMES | {"NEXTVAL", "CURRVAL", "*"}:
+            continue
+        if qualifier and qualifier.upper() not in facts.sources | schemas:
+            effects = words.FUNCTIONS.packages.get(qualifier.upper())
+            if effects:
+                draft.effects |= effects
+            draft.unknown(f"{qualifier}.{name} is no column of what it reads, and may be a function")
+        elif not qualifier and tables <= {"DUAL"} and draft.tag == "SELECT" and not facts.derived:
+            draft.unknown(f"{name} is no column of what it reads, and may be a function")
+
+
+def _explain(tokens: list[Token], judging: Judging) -> Statement:
+    """EXPLAIN PLAN puts the plan into a table; the statement itself is not run."""
+    place = next((at for at, token in enumerate(tokens) if token.key == "FOR"), len(tokens))
+    draft = Draft("EXPLAIN PLAN", {Effect.READ, Effect.WRITE})
+    inner = tokens[place + 1 :]
+    if verb_of(inner) in _QUERIES:
+        draft.objects |= _query(inner, verb_of(inner), judging).objects
+    return draft.done()
+
+
+def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+    kind = defined(judging, draft, tokens)
+    if len(draft.tag.split()) == 1 and kind.isalpha():
+        draft.tag = f"{tokens[0].key} {kind}"
+    listed = [token.key for token in tokens]
+    if draft.tag == "ALTER SESSION" and ({"EVENTS", "CONTAINER"} & set(listed)):
+        draft.add(Effect.ADMIN)
+    if "LINK" in listed[1:5] and "DATABASE" in listed[1:4]:
+        draft.objects = set()
+        draft.add(Effect.ADMIN)
+    if kind == "INDEX" or "INDEX" in listed[1:4]:
+        place = next((at for at, key in enumerate(listed) if key == "ON"), len(tokens)) + 1
+        judging.named(draft, tokens, place)
+    if tokens[0].key != "CREATE" or kind not in ("TABLE", "VIEW", "MATERIALIZED"):
+        return
+    place = _query_after_as(listed)
+    if not place:
+        return
+    inner = tokens[place + 1 :]
+    if verb_of(inner) != "SELECT":
+        draft.unknown("the query it is made from is not known")
+        return
+    said = _query(inner, "SELECT", judging)
+    draft.objects |= said.objects
+    runs = kind == "TABLE" or "MATERIALIZED" in listed[:6]
+    draft.effects |= said.effects | {Effect.WRITE} if runs else said.effects - {Effect.READ}
+    draft.reason = said.reason
+
+
+def _query_after_as(listed: Sequence[str]) -> int:
+    for place in range(2, len(listed) - 1):
+        if listed[place] == "AS" and listed[place + 1] in ("SELECT", "WITH", "("):
+            return place
+    return 0

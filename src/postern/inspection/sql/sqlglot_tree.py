@@ -1,0 +1,219 @@
+"""What sqlglot's tree of one query says: effects, tables, conditions.
+
+sqlglot is lenient: it takes a keyword for an alias, and what it does not know for an opaque command. So a tree is only
+believed when it is of the kind that the statement's first word promises, holds no opaque node, and accounts for every
+keyword of the text that could begin a statement. Otherwise Unreadable says why.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from postern.domain.statement import Effect, ObjectKind, ObjectName
+from postern.inspection.sql.conditions import always_true, looks_at_no_row
+from postern.inspection.sql.tokens import Token, Unreadable, check_nesting, render
+
+logging.getLogger("sqlglot").disabled = True  # its warnings quote the statement
+
+
+@dataclass(frozen=True, slots=True)
+class Grammar:
+    """Of one dialect: `name` is sqlglot's; `quotes` open and close a name. `reserved` are the words that begin a
+    statement and cannot be a name without quotes. `upper` is how unquoted names are folded (None: all names, quoted or
+    not, are the same in any case, and told in small letters)."""
+
+    name: str
+    quotes: tuple[str, str]
+    reserved: frozenset[str]
+    upper: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    effects: frozenset[Effect]
+    objects: frozenset[ObjectName] = frozenset()
+    without_where: bool = False
+    columns: frozenset[tuple[str, str]] = field(default=frozenset())  # (qualifier, name), as written
+    derived: frozenset[str] = field(default=frozenset())  # names of CTEs and of queries in the place of a table
+    sources: frozenset[str] = field(default=frozenset())  # names and aliases that may qualify a column, in capitals
+
+
+_ROOTS: dict[str, tuple[type[exp.Expr], ...]] = {
+    "SELECT": (exp.Select, exp.SetOperation, exp.Subquery),
+    "TABLE": (exp.Select, exp.SetOperation, exp.Subquery),
+    "VALUES": (exp.Values, exp.SetOperation, exp.Subquery, exp.Select),
+    "INSERT": (exp.Insert, exp.MultitableInserts),
+    "UPDATE": (exp.Update,),
+    "DELETE": (exp.Delete,),
+    "MERGE": (exp.Merge,),
+}
+_OPAQUE = (exp.Command, exp.Block, exp.Set, exp.Use, exp.Execute)
+
+
+def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
+    """`verb` is the keyword that decides what the statement is: its first, or the one behind WITH."""
+    check_nesting(tokens)
+    tree = _parsed(render(tokens, *grammar.quotes), grammar)
+    if not isinstance(tree, _ROOTS[verb]):
+        raise Unreadable(f"it begins like {verb} and is read as {type(tree).__name__}")
+    nodes = list(tree.walk())
+    opaque = next((node for node in nodes if isinstance(node, _OPAQUE)), None)
+    if opaque is not None:
+        raise Unreadable("a part of it is not understood")
+    _check_accounted(tokens, nodes, grammar)
+    return Facts(
+        _effects(nodes),
+        frozenset(_tables(nodes, grammar)),
+        any(_without_where(node) for node in nodes),
+        frozenset((node.table, node.name) for node in nodes if type(node) is exp.Column),
+        frozenset(node.alias for node in nodes if isinstance(node, exp.Subquery | exp.CTE) and node.alias),
+        frozenset(_sources(nodes)),
+    )
+
+
+def _parsed(text: str, grammar: Grammar) -> exp.Expr:
+    try:
+        trees = sqlglot.parse(text, read=grammar.name)
+    except SqlglotError as error:
+        raise Unreadable(f"it is not understood: {_first_line(error)}") from None
+    except (RecursionError, MemoryError):
+        raise Unreadable("it is nested too deeply") from None
+    except Exception as error:
+        raise Unreadable(f"it could not be parsed ({type(error).__name__})") from None
+    if len(trees) != 1 or not isinstance(trees[0], exp.Expr):
+        raise Unreadable("it is read as no statement, or as more than one")
+    return trees[0]
+
+
+def _first_line(error: SqlglotError) -> str:
+    """Without the excerpt: the statement's own text has no place in messages."""
+    details = getattr(error, "errors", None) or [{}]
+    return str(details[0].get("description") or "a syntax error")
+
+
+def _check_accounted(tokens: Sequence[Token], nodes: Sequence[exp.Expr], grammar: Grammar) -> None:
+    words = Counter(token.key for token in tokens if token.key in grammar.reserved)
+    functions = Counter(
+        token.key
+        for token, after in pairwise(tokens)
+        if token.key in ("REPLACE", "INSERT", "TRUNCATE") and after.key == "("
+    )
+    accounted: Counter[str] = Counter()
+    for node in nodes:
+        accounted.update(_words_of(node))
+    for word, count in words.items():
+        if count > accounted[word] + functions[word]:
+            raise Unreadable(f"{word} stands where it may begin another statement")
+
+
+def _words_of(node: exp.Expr) -> list[str]:
+    """The keywords that could begin a statement and that this node stands for."""
+    if isinstance(node, exp.Select):
+        return ["SELECT"]
+    if isinstance(node, exp.Insert):
+        return ["INSERT", "INTO"]
+    if isinstance(node, exp.Update):
+        return ["UPDATE"]
+    if isinstance(node, exp.Delete):
+        return ["DELETE"]
+    if isinstance(node, exp.Merge):
+        return ["MERGE", "INTO"]
+    if isinstance(node, exp.Into):
+        return ["INTO"]
+    if isinstance(node, exp.With):
+        return ["WITH"]
+    if isinstance(node, exp.MultitableInserts):
+        return ["INSERT"]
+    if isinstance(node, exp.Lock):
+        return ["UPDATE", "LOCK"]
+    if isinstance(node, exp.OnConflict):
+        return ["UPDATE"]
+    if isinstance(node, exp.Returning) and node.args.get("into"):
+        return ["INTO"]
+    if isinstance(node, exp.When):
+        then = node.args.get("then")
+        return [then.name.upper()] if isinstance(then, exp.Var) else []
+    return []
+
+
+_NODE_EFFECTS: tuple[tuple[tuple[type[exp.Expr], ...], tuple[Effect, ...]], ...] = (
+    ((exp.Select, exp.SetOperation, exp.Returning), (Effect.READ,)),
+    ((exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.MultitableInserts), (Effect.WRITE,)),
+    ((exp.Into,), (Effect.DDL, Effect.WRITE)),
+    ((exp.NextValueFor,), (Effect.WRITE,)),
+)
+
+
+def _effects(nodes: Sequence[exp.Expr]) -> frozenset[Effect]:
+    found = {
+        effect for node in nodes for kinds, effects in _NODE_EFFECTS if isinstance(node, kinds) for effect in effects
+    }
+    for node in nodes:
+        if isinstance(node, exp.Lock):  # FOR UPDATE is refused in a read-only transaction, FOR SHARE is not
+            found.add(Effect.WRITE if node.args.get("update") else Effect.SESSION)
+    return frozenset(found or {Effect.READ})  # VALUES (1)
+
+
+def folded(name: str, quoted: bool, grammar: Grammar) -> str:
+    if grammar.upper is None:
+        return name.lower()
+    return name if quoted else name.upper() if grammar.upper else name.lower()
+
+
+def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[ObjectName]:
+    for node in nodes:
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or _is_cte(node):
+            continue
+        schema = node.args.get("db")
+        yield ObjectName(
+            ObjectKind.TABLE,
+            folded(node.name, bool(node.this.args.get("quoted")), grammar),
+            folded(schema.name, bool(schema.args.get("quoted")), grammar) if isinstance(schema, exp.Identifier) else "",
+        )
+
+
+def _is_cte(table: exp.Table) -> bool:
+    """Whether a CTE of this name is in sight: one of a WITH around it, except itself and those behind it."""
+    if table.args.get("db"):
+        return False
+    name, below, node = table.name.lower(), None, table.parent
+    while node is not None:
+        with_ = node.args.get("with_")
+        if isinstance(with_, exp.With) and below is not with_:
+            if any(cte.alias.lower() == name for cte in with_.expressions):
+                return True
+        elif isinstance(node, exp.With):
+            inside = next(place for place, cte in enumerate(node.expressions) if cte is below)
+            if any(cte.alias.lower() == name for cte in node.expressions[:inside]):
+                return True
+        below, node = node, node.parent
+    return False
+
+
+def _sources(nodes: Sequence[exp.Expr]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, exp.Table | exp.Subquery | exp.CTE | exp.TableAlias):
+            yield node.alias_or_name.upper()
+            if isinstance(node, exp.Table):
+                yield node.name.upper()
+
+
+def _without_where(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Update | exp.Delete) and not isinstance(node.parent, exp.When):
+        where = node.args.get("where")
+        return not isinstance(where, exp.Where) or always_true(where.this)
+    if isinstance(node, exp.Merge):
+        on, whens = node.args.get("on"), node.args.get("whens")
+        changes = [
+            each for each in (whens.expressions if whens else []) if not isinstance(each.args.get("then"), exp.Insert)
+        ]
+        return bool(changes) and (not isinstance(on, exp.Expr) or looks_at_no_row(on) or always_true(on))
+    return False

@@ -1,0 +1,247 @@
+"""T-SQL (SQL Server, Azure SQL): what each statement of a text would do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.target_schema import TargetSchema
+from postern.inspection.sql import tsql_words as words
+from postern.inspection.sql.cache import TextCache
+from postern.inspection.sql.judging import Draft, Judging, by_first_words, defined, verb_of
+from postern.inspection.sql.parser import unknown
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, symbol, word
+from postern.inspection.sql.tsql_batches import batches, statements
+
+
+class TSqlParser:
+    """The port `Parser`."""
+
+    dialect = "tsql"
+
+    def __init__(self) -> None:
+        self._cache: TextCache[tuple[Statement, ...]] = TextCache()
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        found = self._cache.get(text) if schema is None else None
+        if found is None:
+            found = _parse(text, schema)
+            if schema is None:
+                self._cache.put(text, found)
+        return found
+
+
+def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:
+    judging = Judging(words.GRAMMAR, words.FUNCTIONS, schema)
+    try:
+        found: list[Statement] = []
+        for batch in batches(text):
+            found += _judge_batch(batch, judging)
+        return tuple(found)
+    except Unreadable as error:
+        return (unknown(str(error)),)
+    except (RecursionError, MemoryError):
+        return (unknown("it is nested too deeply"),)
+
+
+def _judge_batch(batch: list[Token], judging: Judging) -> list[Statement]:
+    found: list[Statement] = []
+    for place, tokens in enumerate(pieces := statements(batch)):
+        if _creates_code(tokens):
+            rest = [token for each in pieces[place:] for token in each]
+            draft = Draft(tokens[0].key, {Effect.DDL})
+            draft.tag = f"{tokens[0].key} {defined(judging, draft, rest)}"
+            return [*found, draft.done()]  # its body is the rest of the batch
+        found.append(_judge(tokens, judging))
+    return found
+
+
+_CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER"})
+
+
+def _creates_code(tokens: Sequence[Token]) -> bool:
+    if key_at(tokens, 0) not in ("CREATE", "ALTER"):
+        return False
+    return key_at(tokens, 1) in _CODE or (key_at(tokens, 1) == "OR" and key_at(tokens, 3) in _CODE)
+
+
+_QUERIES = ("SELECT", "INSERT", "UPDATE", "DELETE", "MERGE")
+
+
+def _judge(tokens: list[Token], judging: Judging) -> Statement:
+    verb = verb_of(tokens)
+    found = by_first_words(tokens, words.STATEMENTS)
+    if verb in _QUERIES and (found is None or len(found[0]) == 1):
+        return _query(tokens, verb, judging)
+    if verb in ("EXEC", "EXECUTE") and found is None:
+        return _exec(tokens[1:], judging)
+    if found is None:
+        if tokens[0].is_name and key_at(tokens, 0) not in ("WITH", "RECEIVE"):
+            return _exec(tokens, judging)  # at the start of a batch a procedure needs no EXEC
+        return unknown("it begins like no statement that is known", key_at(tokens, 0))
+    first, effects = found
+    draft = Draft(" ".join(first), set(effects))
+    if first[0] in ("CREATE", "ALTER", "DROP", "TRUNCATE"):
+        _definition(draft, tokens, judging)
+    elif first[0] in ("GRANT", "DENY", "REVOKE"):
+        place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
+        judging.named(draft, tokens, place)
+    else:
+        _plain(draft, tokens, judging)
+    return draft.done()
+
+
+def _query(tokens: list[Token], verb: str, judging: Judging) -> Statement:
+    draft = Draft(verb)
+    plain = _without_top(tokens)
+    if verb == "DELETE":
+        plain = _without_output(draft, plain, judging)
+    run = next((at for at, token in enumerate(plain) if token.key in ("EXEC", "EXECUTE") and at > 1), 0)
+    if verb == "INSERT" and run:
+        said = _exec(plain[run + 1 :], judging)
+        draft.effects |= said.effects | {Effect.WRITE}
+        draft.objects |= said.objects
+        draft.reason = said.reason
+        judging.named(draft, plain, 1 + (key_at(plain, 1) == "INTO"))
+        return draft.done()
+    if (
+        verb == "SELECT"
+        and len(plain) > 1
+        and any(token.kind is Kind.VARIABLE and key_at(plain, at + 1) == "=" for at, token in enumerate(plain))
+    ):
+        draft.add(Effect.SESSION)
+    judging.query(draft, plain, verb)
+    return draft.done()
+
+
+def _without_top(tokens: Sequence[Token]) -> list[Token]:
+    """Without TOP (n) behind UPDATE, DELETE, INSERT, MERGE, and the MERGE of a MERGE JOIN, which sqlglot
+    does not know."""
+    found: list[Token] = []
+    place = 0
+    while place < len(tokens):
+        if (
+            tokens[place].key == "TOP"
+            and key_at(tokens, place - 1) in ("UPDATE", "DELETE", "INSERT", "MERGE")
+            and key_at(tokens, place + 1) == "("
+        ):
+            inside, place = place + 1, closing(tokens, place + 1) + 1
+            if any(token.key in ("(", "SELECT") for token in tokens[inside + 1 : place]):
+                raise Unreadable("how many rows its TOP means is not known")
+            place += key_at(tokens, place) == "PERCENT"
+            continue
+        if tokens[place].key in _ASSIGNMENTS:
+            found.append(symbol("="))
+        elif tokens[place].key != "MERGE" or key_at(tokens, place + 1) != "JOIN":
+            found.append(tokens[place])
+        place += 1
+    return found
+
+
+_ASSIGNMENTS = frozenset({"+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="})
+
+
+def _without_output(draft: Draft, tokens: list[Token], judging: Judging) -> list[Token]:
+    """A DELETE without its OUTPUT, which sqlglot does not know there; told in the draft."""
+    start = next((at for at, token in enumerate(tokens) if token.key == "OUTPUT"), 0)
+    if start == 0:
+        return tokens
+    end = start
+    while end < len(tokens) and key_at(tokens, end) not in ("WHERE", "FROM", "OPTION"):
+        if tokens[end].key == "SELECT":
+            raise Unreadable("a query in an OUTPUT is not understood")
+        if tokens[end].key == "INTO":
+            judging.named(draft, tokens, end + 1)
+        end += 1
+    draft.add(Effect.READ)
+    judging.calls(draft, tokens[start:end])
+    return tokens[:start] + tokens[end:]
+
+
+def _exec(tokens: list[Token], judging: Judging) -> Statement:
+    """`tokens` are what stands behind EXEC."""
+    draft = Draft("EXECUTE")
+    place = 2 if tokens and tokens[0].kind is Kind.VARIABLE and key_at(tokens, 1) == "=" else 0
+    parts, end = dotted_name(tokens, place)
+    if not parts:
+        draft.unknown("it runs what its own text does not tell")
+        return draft.done()
+    name = parts[-1].lower()
+    draft.objects.add(ObjectName(ObjectKind.FUNCTION, name, parts[-2].lower() if len(parts) > 1 else ""))
+    judging.calls(draft, [word("EXEC"), *tokens[end:]])
+    own = len(parts) == 1 or parts[-2].lower() in ("sys", "dbo", "msdb", "master")
+    if own and len(parts) <= 3 and name in words.PROCEDURES:
+        draft.effects |= words.PROCEDURES[name]
+    else:
+        draft.unknown(f"it runs the procedure {'.'.join(parts)}, and what that does is not known")
+    return draft.done()
+
+
+def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+    kind = defined(judging, draft, tokens)
+    if len(draft.tag.split()) == 1 and kind.isalpha():
+        draft.tag = f"{tokens[0].key} {kind}"
+    if kind == "INDEX" or (kind != "TABLE" and key_at(tokens, 2) == "INDEX"):
+        place = next((at for at, token in enumerate(tokens) if token.key == "ON"), len(tokens)) + 1
+        judging.named(draft, tokens, place)
+    place = next(
+        (at for at, token in enumerate(tokens) if token.key in ("SELECT", "WITH") and key_at(tokens, at - 1) == "AS"), 0
+    )
+    if kind == "VIEW" and place:
+        said = _query(tokens[place:], verb_of(tokens[place:]), judging)
+        draft.objects |= said.objects
+        draft.effects |= said.effects - {Effect.READ}
+        draft.reason = said.reason
+    elif place:
+        draft.unknown("the query it is made from is not known")
+
+
+def _plain(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+    first = tokens[0].key
+    judging.calls(draft, tokens)
+    place = next((at for at, token in enumerate(tokens) if token.key == "SELECT"), 0)
+    if first in ("IF", "WHILE"):
+        _condition(draft, tokens[1:], judging)
+    elif first == "ELSE" and len(tokens) > 1:
+        draft.unknown("what follows ELSE is not understood")
+    elif first in ("BEGIN", "END") and len(tokens) > 1:
+        _body(draft, tokens, judging)
+    elif first == "DECLARE" and key_at(tokens, place - 1) == "FOR":
+        judging.query(draft, tokens[place:], "SELECT")
+    elif first == "WAITFOR" and key_at(tokens, 1) not in ("DELAY", "TIME"):
+        draft.unknown("what it waits for is not known")
+    elif first == "BULK" or first == "INSERT":
+        judging.named(draft, tokens, 2)
+        draft.tag = "BULK INSERT"
+    elif first == "USE" and len(tokens) == 2:
+        draft.objects.add(ObjectName(ObjectKind.SCHEMA, tokens[1].text.lower()))
+    elif first == "RAISERROR" and "LOG" in {token.key for token in tokens}:
+        draft.add(Effect.ADMIN)
+    elif first == "UPDATE":
+        judging.named(draft, tokens, 2)
+    elif place:
+        inside = closing(tokens, place - 1) if key_at(tokens, place - 1) == "(" else place
+        judging.query(draft, tokens[place:inside], "SELECT") if inside > place else draft.unknown(
+            "it is not understood"
+        )
+
+
+def _condition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+    """An IF's or a WHILE's: judged like the condition of a query."""
+    if not tokens:
+        draft.unknown("it has no condition")
+        return
+    facts = judging.query(draft, [word("SELECT"), Token(Kind.NUMBER, "1"), word("WHERE"), *tokens], "SELECT")
+    if facts is not None and not facts.objects:
+        draft.effects.discard(Effect.READ)
+
+
+_OF_BLOCKS = frozenset({"TRY", "CATCH", "TRAN", "TRANSACTION"})
+
+
+def _body(draft: Draft, tokens: list[Token], judging: Judging) -> None:
+    """What stands behind BEGIN or END and begins like no statement: a procedure's name, perhaps."""
+    rest = tokens[2:] if key_at(tokens, 1) in _OF_BLOCKS else tokens[1:]
+    if not rest or key_at(tokens, 1) in ("TRAN", "TRANSACTION", "DISTRIBUTED") or rest[0].key == "THROW":
+        return
+    draft.unknown("what stands behind it is not understood")

@@ -1,0 +1,177 @@
+"""T-SQL's text to statements. They need no semicolons between them, so keywords tell where each begins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from postern.inspection.sql.lexing import check_text, tokens_of
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, key_at, words_of
+from postern.inspection.sql.tsql_words import STARTERS
+
+_LETTER = r"[A-Za-z_\u0080-\u009f\u00a1-\u167f\u1681-\u1fff\u2070-\u2fff\u3001-\ufefe\uff00-\U0010ffff]"
+_PATTERN: Final = re.compile(
+    r"(?P<blank>[ \t\n\r\f\v]+)"
+    r"|(?P<comment>--[^\n]*)"
+    r"|(?P<nested>/\*)"
+    r"|(?P<string>[nN]?'(?:[^']++|'')*+')"
+    r'|(?P<name>"(?:[^"]++|"")++"|\[(?:[^\]]++|\]\])++\])'
+    rf"|(?P<variable>@@?(?:{_LETTER}|[0-9@#$])+|\$(?:action|identity|rowguid|partition)\b|\?)"
+    rf"|(?P<number>0[xX][0-9a-fA-F]*(?!{_LETTER})|(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?(?!{_LETTER}|[0-9@#$])"
+    r"|\$[0-9.]+)"
+    rf"|(?P<word>(?:{_LETTER}|\#)(?:{_LETTER}|[0-9@#$])*)"
+    r"|(?P<symbol>::|[-+*/%&|^]=|<>|!=|!<|!>|<=|>=|[-+*/%(),.;=<>~^&|])",
+)
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_GO_LINE = re.compile(r"(?im)^[ \t]*go\b")
+
+
+def batches(text: str) -> list[list[Token]]:
+    """Split at GO, which is the client's and never reaches a server: raises Unreadable where it is in doubt."""
+    check_text(text)
+    tokens = tokens_of(_without_nested(text), _PATTERN)
+    found: list[list[Token]] = [[]]
+    seen = 0
+    for place, token in enumerate(tokens):
+        if token.key == "GO" and token.alone:
+            found.append([])
+            seen += 1
+        elif not (token.kind is Kind.NUMBER and place and tokens[place - 1].key == "GO" and tokens[place - 1].alone):
+            found[-1].append(token)
+    if len(_GO_LINE.findall(text)) > seen:
+        raise Unreadable("a line that begins by GO may end a batch or not")
+    return [each for each in found if each]
+
+
+def _without_nested(text: str) -> str:
+    """Comments in `/* */` may hold others; each whole one becomes a blank."""
+    if "/*" not in text:
+        return text
+    parts, place = [], 0
+    while place < len(text):
+        match = _PATTERN.match(text, place)
+        if match is None:
+            raise Unreadable("a quote or a comment is not closed")
+        if match.lastgroup != "nested":
+            parts.append(match.group())
+            place = match.end()
+            continue
+        depth, place = 1, match.end()
+        while depth:
+            edge = _COMMENT_EDGE.search(text, place)
+            if edge is None:
+                raise Unreadable("a comment is not closed")
+            depth += 1 if edge.group() == "/*" else -1
+            place = edge.end()
+        parts.append(" ")
+    return "".join(parts)
+
+
+_KIND_WORDS = words_of(
+    """
+    TABLE VIEW INDEX PROCEDURE PROC FUNCTION TRIGGER DATABASE SCHEMA LOGIN USER ROLE SEQUENCE SYNONYM TYPE
+    STATISTICS ASSEMBLY CERTIFICATE CREDENTIAL ENDPOINT SERVER EVENT QUEUE SERVICE RULE DEFAULT AGGREGATE XML
+    FULLTEXT AVAILABILITY APPLICATION MASTER SYMMETRIC ASYMMETRIC SECURITY EXTERNAL RESOURCE WORKLOAD CONTRACT
+    MESSAGE
+    """
+)
+
+
+def statements(batch: Sequence[Token]) -> list[list[Token]]:
+    """Cut too often rather than too seldom: a piece that is none is unknown, one that is hidden would not be seen."""
+    found: list[list[Token]] = [[]]
+    depth = cases = 0
+    for place, token in enumerate(batch):
+        key = token.key
+        if key == ";":
+            found.append([])
+            depth = cases = 0
+            continue
+        if key == "(":
+            depth += 1
+        elif key == ")":
+            depth = max(0, depth - 1)
+        elif key == "CASE":
+            cases += 1
+        elif key == "END" and cases:
+            cases -= 1
+        elif depth == 0 and key in STARTERS and found[-1] and not _goes_on(found[-1], batch, place, cases):
+            found.append([])
+        found[-1].append(token)
+    return [each for each in found if each]
+
+
+def _goes_on(current: Sequence[Token], batch: Sequence[Token], place: int, cases: int) -> bool:
+    """Whether the keyword at `place` belongs to the statement that `current` begins."""
+    key, before, after = batch[place].key, key_at(batch, place - 1), key_at(batch, place + 1)
+    verb, listed = current[0].key, {token.key for token in current}
+    if before in _BELONGS.get((key, verb), ()) or before in _BELONGS.get((key, ""), ()):
+        return True
+    if key in ("UPDATE", "DELETE") and before == "ON":
+        return verb in ("CREATE", "ALTER") and after in ("CASCADE", "NO", "SET")
+    if key == "MERGE" and after == "JOIN":
+        return True
+    if before == "THEN" and key in ("INSERT", "UPDATE", "DELETE"):
+        return "MERGE" in listed
+    if verb in ("GRANT", "DENY", "REVOKE"):
+        return not listed & {"ON", "TO"} and (verb != "REVOKE" or "FROM" not in listed)
+    if key == "SELECT":
+        return _takes_select(current, verb, listed)
+    if key in ("INSERT", "UPDATE", "DELETE", "MERGE"):
+        return verb == "WITH" and not listed & {"INSERT", "UPDATE", "DELETE", "MERGE"} and before == ")"
+    if key == "SET":
+        return ((verb == "UPDATE" or (verb == "WITH" and "UPDATE" in listed)) and "SET" not in listed) or (
+            verb == "ALTER" and after == "("
+        )
+    if key in ("EXEC", "EXECUTE"):
+        return verb == "INSERT" and not listed & {"VALUES", "SELECT", "DEFAULT", "EXEC", "EXECUTE"}
+    if key == "ELSE":
+        return cases > 0
+    if key == "IF":
+        return verb in ("DROP", "ALTER", "CREATE") and after == "EXISTS"
+    if key in ("ALTER", "DROP", "CREATE"):
+        return verb == "ALTER" and key != "CREATE" and after not in _KIND_WORDS
+    return False
+
+
+# By the keyword and the first word of the statement ("" for any): what stands before it.
+_BELONGS: Final[dict[tuple[str, str], frozenset[str]]] = {
+    ("SELECT", ""): frozenset({"UNION", "EXCEPT", "INTERSECT"}),
+    ("UPDATE", "DECLARE"): frozenset({"FOR"}),
+    ("INSERT", "BULK"): frozenset({"BULK"}),
+    ("BULK", "INSERT"): frozenset({"INSERT"}),
+    ("SET", "MERGE"): frozenset({"UPDATE"}),
+    ("SET", "WITH"): frozenset({"UPDATE"}),
+    ("SET", "ALTER"): frozenset({"UPDATE", "DELETE"}),
+    ("FETCH", ""): frozenset({"ROW", "ROWS"}),
+    ("GRANT", "GRANT"): frozenset({"WITH"}),
+    ("EXECUTE", "CREATE"): frozenset({"WITH"}),
+    ("EXEC", "CREATE"): frozenset({"WITH"}),
+}
+
+
+def _takes_select(current: Sequence[Token], verb: str, listed: set[str]) -> bool:
+    last = current[-1].key
+    if last == "ALL" and key_at(current, len(current) - 2) == "UNION":
+        return True
+    depth_0 = _top_keys(current)
+    if verb == "INSERT" or (verb == "WITH" and "INSERT" in listed):
+        return "SELECT" not in depth_0 and "VALUES" not in depth_0 and "DEFAULT" not in depth_0
+    if verb == "WITH":
+        return last == ")" and not depth_0 & {"SELECT", "UPDATE", "DELETE", "MERGE"}
+    if verb == "DECLARE":
+        return last == "FOR"
+    return verb in ("CREATE", "ALTER") and last == "AS"
+
+
+def _top_keys(tokens: Sequence[Token]) -> set[str]:
+    found, depth = set(), 0
+    for token in tokens:
+        if token.key == "(":
+            depth += 1
+        elif token.key == ")":
+            depth -= 1
+        elif depth == 0:
+            found.add(token.key)
+    return found
