@@ -8,9 +8,13 @@ from importlib import import_module
 
 from postern.domain.dialect import DIALECTS
 from postern.domain.guardrail import GuardRail
+from postern.domain.policy import Policy
 from postern.domain.trial import Hit, Trial
 from postern.inspection.guardrails.trial import Trier, try_input, try_output
-from postern.inspection.sql.parser import Parser
+from postern.inspection.sql.parser import Parser, SessionParser
+from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.inspection.sql.postgres.prepared import PreparedStatements
+from postern.interception.pipeline import SessionView
 
 # By the name of the dialect. A process loads those that it asks for: together they take half a second and 60 MB.
 _CLASSES: Mapping[str, tuple[str, str]] = {
@@ -19,6 +23,8 @@ _CLASSES: Mapping[str, tuple[str, str]] = {
     "tsql": ("tsql", "TSqlParser"),
     "oracle": ("oracle", "OracleParser"),
 }
+
+_KEPT = "prepared statements"
 
 PARSED = frozenset(protocol for protocol, dialect in DIALECTS.items() if dialect in _CLASSES)
 
@@ -36,6 +42,21 @@ def parser_of(dialect: str) -> Parser | None:
 def parser_for(protocol: str) -> Parser | None:
     """Of what is spoken with a target; None where nothing can be known of statements."""
     return parser_of(DIALECTS.get(protocol, ""))
+
+
+def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionParser | None:
+    """One that stays as long as policies need it: it must hear of every statement."""
+    parser = parser_for(protocol)
+    judges = any(rule.judges_statements for rail in policy.guardrails for rule in rail.input)
+    if not judges or not isinstance(parser, PostgresParser):
+        view.kept.pop(_KEPT, None)
+        return None
+    found = view.kept.get(_KEPT)
+    if not isinstance(found, PreparedStatements):
+        found = view.kept[_KEPT] = PreparedStatements(parser)
+        if view.metrics.operations:
+            found.missed()
+    return found
 
 
 class Judge:

@@ -62,7 +62,7 @@ from postern.wiring.blobs import rows_from_threads
 from postern.wiring.language import provide_language_model
 from postern.wiring.masking import masking
 from postern.wiring.metrics import telling
-from postern.wiring.parsers import parser_for
+from postern.wiring.parsers import parser_for, session_parser
 from postern.wiring.tracing import tracing
 
 log = logging.getLogger(__name__)
@@ -76,8 +76,13 @@ def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> li
     if policy.masked_types or policy.masking:
         found.append(masking(policy, view))
     if policy.guardrails:
-        found.append(GuardRails(policy.guardrails, parser_for(protocol), lambda: view.schema))
+        found.append(_guard_rails(policy, view, protocol))
     return found
+
+
+def _guard_rails(policy: Policy, view: SessionView, protocol: str) -> GuardRails:
+    names = session_parser(policy, protocol, view)
+    return GuardRails(policy.guardrails, parser_for(protocol), lambda: view.schema, names)
 
 
 def pipeline(permit: Permit, view: SessionView) -> Pipeline:

@@ -14,9 +14,11 @@ from postern.errors import Invalid
 from postern.inspection.guardrails.interceptor import AT_ONCE, GuardRails
 from postern.inspection.guardrails.statements import MAX_PARSED
 from postern.inspection.sql.parser import unknown
+from postern.inspection.sql.postgres.parser import PostgresParser
+from postern.inspection.sql.postgres.prepared import PreparedStatements
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import SessionView
-from postern.interception.verdicts import FORWARD, Hold, Refuse, Verdict, Warn
+from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
 
 
 @dataclass(eq=False)
@@ -214,3 +216,43 @@ def test_a_rule_may_speak_for_itself(session: SessionView) -> None:
     assert isinstance(verdict, Refuse)
     assert verdict.message == "Writes go through the release pipeline."
     assert verdict.rule == "care / 1"
+
+
+class TestPreparedNames:
+    """EXECUTE is judged by what the session prepared, whichever way."""
+
+    @pytest.fixture
+    def rails(self) -> GuardRails:
+        parser = PostgresParser()
+        rule = statements(Effect.WRITE)
+        return GuardRails((rail(rule),), parser, lambda: None, PreparedStatements(parser))
+
+    @staticmethod
+    def passes(rails: GuardRails, session: SessionView, text: str, phase: Phase = Phase.RUN) -> bool:
+        return isinstance(rails.see(Operation(1, text, phase), session), Forward)
+
+    def test_what_is_known_to_be_harmless_passes(self, rails: GuardRails, session: SessionView) -> None:
+        assert not self.passes(rails, session, "execute p")
+        assert self.passes(rails, session, "prepare p as select 1")
+        assert self.passes(rails, session, "execute p")
+        assert not self.passes(rails, session, "execute q")
+
+    def test_one_session_knows_nothing_of_another(self, rails: GuardRails, session: SessionView) -> None:
+        assert self.passes(rails, session, "prepare p as select 1")
+        parser = PostgresParser()
+        other = GuardRails((rail(statements(Effect.WRITE)),), parser, lambda: None, PreparedStatements(parser))
+        assert not self.passes(other, session, "execute p")
+        assert self.passes(rails, session, "execute p")
+
+    def test_attack_the_protocol_prepares_a_write_under_a_harmless_name(
+        self, rails: GuardRails, session: SessionView
+    ) -> None:
+        assert self.passes(rails, session, "prepare p as select 1")
+        assert self.passes(rails, session, "deallocate p")
+        self.passes(rails, session, "delete from t where id = 1", Phase.PREPARE)
+        assert not self.passes(rails, session, "execute p")
+
+    def test_attack_a_refused_prepare_beside_a_harmless_one(self, rails: GuardRails, session: SessionView) -> None:
+        assert self.passes(rails, session, "prepare p as select 1")
+        assert not self.passes(rails, session, "prepare p as delete from t where id = 1")
+        assert not self.passes(rails, session, "execute p"), "whoever is unsure stays on the safe side"

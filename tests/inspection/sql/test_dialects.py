@@ -228,10 +228,10 @@ def test_functions_and_schemas_are_told() -> None:
 def test_the_cache_is_bounded_and_answers_the_same() -> None:
     cache: TextCache[str] = TextCache()
     for number in range(CACHED_TEXTS + 10):
-        cache.put(f"select {number}", "x")
-    cache.put("a" * 100_000, "x")
+        cache.put(f"select {number}", None, "x")
+    cache.put("a" * 100_000, None, "x")
     assert len(cache) == CACHED_TEXTS
-    assert cache.get("select 0") is None
-    assert cache.get(f"select {CACHED_TEXTS}") == "x"
+    assert cache.get("select 0", None) is None
+    assert cache.get(f"select {CACHED_TEXTS}", None) == "x"
     parser = MySqlParser()
     assert parser.parse("DELETE FROM t") is parser.parse("DELETE FROM t")

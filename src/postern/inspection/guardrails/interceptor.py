@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
@@ -12,7 +13,7 @@ from postern.domain.target_schema import TargetSchema
 from postern.inspection.guardrails.findings import Culprit, Finding, StatementCache, named
 from postern.inspection.guardrails.statements import StatementRules, worse
 from postern.inspection.guardrails.texts import Masker, by_severity, of_text
-from postern.inspection.sql.parser import Parser
+from postern.inspection.sql.parser import Parser, SessionParser
 from postern.inspection.sql_comments import readings
 from postern.interception.events import RUN, Event, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
@@ -20,6 +21,9 @@ from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdic
 
 # Characters that are parsed where the event loop waits for it, in all statements that come together: some 10 ms.
 AT_ONCE: Final = 2 * 1024
+
+# Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name.
+_BY_NAME: Final = re.compile("prepare|execute", re.IGNORECASE)
 
 _tickets = itertools.count(1)
 
@@ -72,8 +76,9 @@ def _nothing() -> TargetSchema | None:
 class GuardRails:
     """Sessions under the same rules share what is compiled and what was judged.
 
-    `parser` is that of the connection's dialect; `target` gives what is known now of its own objects. Raises Invalid
-    when a rule cannot be loaded: such a session must not begin.
+    `parser` is that of the connection's dialect; `target` gives what is known now of its own objects, `session_parser`
+    follows the names that the session prepares. Raises Invalid when a rule cannot be loaded: such a session must not
+    begin.
     """
 
     name = "guard rails"
@@ -83,10 +88,12 @@ class GuardRails:
         rules: tuple[GuardRail, ...],
         parser: Parser | None = None,
         target: Callable[[], TargetSchema | None] = _nothing,
+        session_parser: SessionParser | None = None,
     ) -> None:
         self._rails = rules
         self._parser = parser
         self._target = target
+        self._session_parser = session_parser
         self._known = target()
         self._rules = _load(rules, parser, _Known(self._known))
         self._judges_input = self._rules.first is not None
@@ -104,7 +111,16 @@ class GuardRails:
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Operation):
-            return self._see_operation(event, session) if self._judges_input else FORWARD
+            if not self._judges_input:
+                return FORWARD
+            verdict = self._see_operation(event, session)
+            # Told behind its judgement, and of what is refused, too: nothing is lost by knowing a name too many.
+            if self._session_parser is not None and not event.truncated:
+                if event.phase is not RUN:
+                    self._session_parser.passed(event.text, by_protocol=True)
+                elif _BY_NAME.search(event.text):
+                    self._session_parser.passed(event.text)
+            return verdict
         if isinstance(event, Rows | Output):
             return self._see_answer(event, session)
         return FORWARD
@@ -122,15 +138,23 @@ class GuardRails:
             assert rules.first is not None
             return _refuse(Finding(rules.first, Action.DENY), session, "this is too large to be judged by")
         text = event.text
+        by_name = self._by_name(event) if rules.statements is not None else None
         if rules.statements is not None and text not in rules.judged and not self._may_parse(len(text), session):
-            work: Callable[[], Verdict] = _Work(rules, event, session)
+            work: Callable[[], Verdict] = _Work(rules, event, session, by_name)
             return Hold(_ticket(), "this statement is being parsed", work=work)
-        if text in rules.judged:
+        if by_name is None and text in rules.judged:
             finding = rules.judged.get(text)
         else:
-            finding = judge_text(rules, text)
-            rules.judged.put(text, finding)
+            finding = judge_text(rules, text, by_name)
+            if by_name is None:
+                rules.judged.put(text, finding)
         return _answer(_with_values(rules, finding, event), event, session)
+
+    def _by_name(self, event: Operation) -> SessionParser | None:
+        """That of the session, for a text that means something else in every session."""
+        if self._session_parser is None or not _BY_NAME.search(event.text):
+            return None
+        return self._session_parser
 
     def _may_parse(self, size: int, session: SessionView) -> bool:
         """Whether that is little enough, together with what was parsed for the same request."""
@@ -193,24 +217,25 @@ class GuardRails:
 class _Work:
     """The judgement of one statement, for a thread."""
 
-    def __init__(self, rules: Rules, event: Operation, session: SessionView) -> None:
+    def __init__(self, rules: Rules, event: Operation, session: SessionView, parser: SessionParser | None) -> None:
         self._rules = rules
         self._event = event
         self._session = session
+        self._parser = parser
 
     def __call__(self) -> Verdict:
-        finding = judge_text(self._rules, self._event.text)
+        finding = judge_text(self._rules, self._event.text, self._parser)
         return _answer(_with_values(self._rules, finding, self._event), self._event, self._session)
 
 
-def judge_text(rules: Rules, text: str) -> Finding | None:
+def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> Finding | None:
     spellings = readings(text.encode("utf-8", "replace"))
     worst: Finding | None = None
     for one in rules.input:
         worst = worse(worst, one.judge(spellings))
     if rules.statements is None or (worst is not None and worst.action is Action.DENY):
         return worst
-    return worse(worst, rules.statements.judge(text))
+    return worse(worst, rules.statements.judge(text, parser))
 
 
 def _with_values(rules: Rules, finding: Finding | None, event: Operation) -> Finding | None:

@@ -12,7 +12,7 @@ from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.target_schema import Function, TargetSchema
 from postern.errors import Invalid
 from postern.inspection.guardrails.findings import Culprit, Finding
-from postern.inspection.sql.parser import Parser, unknown
+from postern.inspection.sql.parser import Parser, SessionParser, unknown
 
 MAX_PARSED: Final = 1 << 20  # characters; what is longer is unknown
 
@@ -101,20 +101,24 @@ class StatementRules:
             if made.harmless not in self._schemas:
                 self._schemas[made.harmless] = _with_harmless(target, made.harmless)
 
-    def judge(self, text: str) -> Finding | None:
-        """The most severe finding, and of those the first by the order of rules and statements."""
+    def judge(self, text: str, parser: SessionParser | None = None) -> Finding | None:
+        """The most severe finding, and of those the first by the order of rules and statements. `parser`: that of the
+        session, for texts that only mean something in it."""
         worst: Finding | None = None
         for harmless, rules in self._by_harmless.items():
-            statements = self.parse(text, harmless)
+            statements = self.parse(text, harmless, parser)
             for rule in rules:
                 for statement in statements:
                     worst = worse(worst, rule.judge(statement, self._target))
         return worst
 
-    def parse(self, text: str, harmless: tuple[tuple[str, str], ...] = ()) -> tuple[Statement, ...]:
+    def parse(
+        self, text: str, harmless: tuple[tuple[str, str], ...] = (), parser: SessionParser | None = None
+    ) -> tuple[Statement, ...]:
         if len(text) > MAX_PARSED:
             return (unknown(f"it is longer than the {MAX_PARSED} characters that are parsed"),)
-        return self._parser.parse(text, self._schemas.get(harmless, self._target))
+        schema = self._schemas.get(harmless, self._target)
+        return self._parser.parse(text, schema) if parser is None else parser.parse(text, schema)
 
 
 def worse(one: Finding | None, other: Finding | None) -> Finding | None:

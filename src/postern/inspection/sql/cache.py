@@ -3,36 +3,54 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
-CACHED_TEXTS = 1024
-CACHED_TEXT_LENGTH = 16 * 1024
-CACHED_LENGTH = 2 * 1024 * 1024
+from postern.domain.target_schema import TargetSchema
+
+CACHED_TEXTS = 2_048
+CACHED_TEXT_LENGTH = 16 * 1024  # longer ones hardly come twice
+CACHED_LENGTH = 4 * 1024 * 1024
 
 Found = TypeVar("Found")
 
 
 class TextCache(Generic[Found]):
-    """Texts longer than CACHED_TEXT_LENGTH are not kept: they hardly come twice."""
+    """By the text and the identity of the schema that it was judged by. Calls from several threads may lose an entry,
+    never find a wrong one."""
 
     def __init__(self) -> None:
-        self._found: OrderedDict[str, Found] = OrderedDict()
+        self._found: OrderedDict[tuple[str, int], tuple[TargetSchema | None, Found]] = OrderedDict()
         self._length = 0
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def get(self, text: str) -> Found | None:
-        if text not in self._found:
-            return None
-        self._found.move_to_end(text)
-        return self._found[text]
+    def of(self, text: str, schema: TargetSchema | None, judge: Callable[[str, TargetSchema | None], Found]) -> Found:
+        """What was said, or is said now."""
+        found = self.get(text, schema)
+        if found is None:
+            found = judge(text, schema)
+            self.put(text, schema, found)
+        return found
 
-    def put(self, text: str, found: Found) -> None:
-        if len(text) > CACHED_TEXT_LENGTH or text in self._found:
+    def get(self, text: str, schema: TargetSchema | None) -> Found | None:
+        key = (text, id(schema))
+        entry = self._found.get(key)  # it holds the schema, so that nobody else gets its identity
+        if entry is None:
+            return None
+        with suppress(KeyError):  # another thread dropped it meanwhile
+            self._found.move_to_end(key)
+        return entry[1]
+
+    def put(self, text: str, schema: TargetSchema | None, found: Found) -> None:
+        if len(text) > CACHED_TEXT_LENGTH:
             return
-        self._found[text] = found
-        self._length += len(text)
+        key = (text, id(schema))
+        if key not in self._found:
+            self._length += len(text)
+        self._found[key] = (schema, found)
         while len(self._found) > CACHED_TEXTS or self._length > CACHED_LENGTH:
-            oldest, _ = self._found.popitem(last=False)
+            (oldest, _), _ = self._found.popitem(last=False)
             self._length -= len(oldest)

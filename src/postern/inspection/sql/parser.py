@@ -22,5 +22,15 @@ class Parser(Protocol):
         """What was judged by one parser is kept by it."""
 
 
+class SessionParser(Protocol):
+    """A parser for the statements of one session, some of which depend on those before them."""
+
+    def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
+        """As `Parser.parse`, by what has passed."""
+
+    def passed(self, text: str, *, by_protocol: bool = False) -> None:
+        """This goes to the target; `by_protocol`: to be prepared there under a name that is not told."""
+
+
 def unknown(reason: str, tag: str = "") -> Statement:
     return Statement(tag, frozenset({Effect.UNKNOWN}), reason=reason)

@@ -23,12 +23,7 @@ class TSqlParser:
         self._cache: TextCache[tuple[Statement, ...]] = TextCache()
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
-        found = self._cache.get(text) if schema is None else None
-        if found is None:
-            found = _parse(text, schema)
-            if schema is None:
-                self._cache.put(text, found)
-        return found
+        return self._cache.of(text, schema, _parse)
 
 
 def _parse(text: str, schema: TargetSchema | None) -> tuple[Statement, ...]:

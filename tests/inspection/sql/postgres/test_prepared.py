@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import pytest
+
+from postern.domain.statement import Effect
+from postern.domain.target_schema import Function, TargetSchema
 from postern.inspection.sql.postgres import prepared as module
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.postgres.prepared import PreparedStatements
@@ -73,15 +77,49 @@ def test_names_are_folded_as_the_server_folds_them() -> None:
     assert effects(one, 'execute "P"') == [{"unknown"}]
 
 
-def test_statements_that_the_protocol_prepares_have_names_too() -> None:
+def test_attack_arguments_that_nobody_knows() -> None:
     one = session()
-    one.passed("delete from t", name="s1")
+    one.passed("prepare p(int) as select $1")
+    assert "unknown" in effects(one, "execute p(evil())")[0]
+
+
+def test_what_the_protocol_prepared_may_be_behind_any_name() -> None:
+    one = session()
+    one.passed("delete from t", by_protocol=True)
     assert effects(one, "execute s1") == [{"write"}]
 
 
-def test_more_names_than_are_kept_stay_unknown() -> None:
+def test_attack_a_harmless_name_that_the_protocol_took_again() -> None:
     one = session()
-    for number in range(module.MOST_PREPARED + 1):
+    one.passed("prepare p as select 1")
+    one.passed("deallocate p")
+    one.passed("delete from t", by_protocol=True)
+    assert "write" in effects(one, "execute p")[0]
+
+
+def test_by_what_is_known_of_a_function_now() -> None:
+    one = session()
+    harmless = TargetSchema(functions={("public", "f"): Function("public", "f", harmless=True)})
+    one.passed("prepare p as select public.f()")
+    assert [statement.effects for statement in one.parse("execute p", harmless)] == [{Effect.SESSION, Effect.READ}]
+    assert Effect.UNKNOWN in one.parse("execute p", TargetSchema())[0].effects
+
+
+def test_where_something_was_missed_nothing_is_known() -> None:
+    one = session()
+    one.passed("prepare p as select 1")
+    one.missed()
+    one.passed("prepare q as select 1")
+    assert effects(one, "execute p; execute q") == [{"unknown"}] * 2
+
+
+@pytest.mark.parametrize("bound", ["MOST", "MOST_LENGTH"])
+def test_who_prepares_without_end_is_not_followed(monkeypatch: pytest.MonkeyPatch, bound: str) -> None:
+    monkeypatch.setattr(module, bound, 100)
+    one = session()
+    for _ in range(100):
+        one.passed("prepare p as select 1")
+        assert effects(one, "execute p") == [{"session", "read"}]
+    for number in range(101):
         one.passed(f"prepare p{number} as select 1")
-    assert effects(one, f"execute p{module.MOST_PREPARED - 1}") == [{"session", "read"}]
-    assert effects(one, f"execute p{module.MOST_PREPARED}") == [{"unknown"}]
+    assert effects(one, "execute p") == [{"unknown"}]

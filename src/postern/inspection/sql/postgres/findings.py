@@ -43,3 +43,8 @@ class Findings:
         effects = frozenset(self.effects or {Effect.UNKNOWN})
         reason = "; ".join(self.reasons) if Effect.UNKNOWN in effects else ""
         return Statement(self.tag, effects, frozenset(self.objects), self.without_where, reason)
+
+
+def untold(name: str) -> str:
+    """Why an EXECUTE is unknown by itself."""
+    return f"it runs what was prepared as {name}, which its own text does not tell"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
 
 from postern.domain.statement import Effect, Statement
 from postern.domain.target_schema import TargetSchema
+from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.postgres.findings import Findings
 from postern.inspection.sql.postgres.names import Names
@@ -17,9 +16,6 @@ from postern.inspection.sql.postgres.statements import HANDLERS, tag_of
 from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
 from postern.inspection.sql.postgres.walk import Walk
 
-CACHED_TEXTS = 2_048
-CACHED_TEXT_LENGTH = 16 * 1024
-CACHED_LENGTH = 4 * 1024 * 1024
 CACHED_SCHEMAS = 8
 DEEPEST_CODE = 8  # views that read views, functions within functions
 _TWO_WAYS: Final = "it holds a backslash, which is read otherwise where standard_conforming_strings is off"
@@ -45,7 +41,7 @@ class PostgresParser:
     dialect = "postgres"
 
     def __init__(self) -> None:
-        self._cache = _Cache()
+        self._cache: TextCache[tuple[Judged, ...]] = TextCache()
         self._names: list[tuple[TargetSchema | None, Names]] = []
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
@@ -54,11 +50,7 @@ class PostgresParser:
 
     def judge(self, text: str, schema: TargetSchema | None = None) -> tuple[Judged, ...]:
         """As `parse`, with the names of prepared statements."""
-        found = self._cache.get(text, schema)
-        if found is None:
-            found = self._judged(text, self._known(schema))
-            self._cache.put(text, schema, found)
-        return found
+        return self._cache.of(text, schema, self._judged)
 
     def _known(self, schema: TargetSchema | None) -> Names:
         for one, known in self._names:
@@ -68,7 +60,8 @@ class PostgresParser:
         self._names = [(schema, known), *self._names[: CACHED_SCHEMAS - 1]]
         return known
 
-    def _judged(self, text: str, known: Names) -> tuple[Judged, ...]:
+    def _judged(self, text: str, schema: TargetSchema | None) -> tuple[Judged, ...]:
+        known = self._known(schema)
         try:
             ways = [[_walk(one, known, 0) for one in way] for way in readings(text)]
         except Unreadable as error:
@@ -111,35 +104,3 @@ def _doubtful(one: Judged) -> Judged:
     statement = one.statement
     reason = "; ".join(filter(None, (statement.reason, _TWO_WAYS)))
     return replace(one, statement=replace(statement, effects=statement.effects | {Effect.UNKNOWN}, reason=reason))
-
-
-class _Cache:
-    """What was judged last. Bounded in number and in characters. Calls from several threads may lose an entry, never
-    find a wrong one."""
-
-    def __init__(self) -> None:
-        self._found: OrderedDict[tuple[str, int], tuple[TargetSchema | None, tuple[Judged, ...]]] = OrderedDict()
-        self._length = 0
-
-    def get(self, text: str, schema: TargetSchema | None) -> tuple[Judged, ...] | None:
-        key = (text, id(schema))
-        entry = self._found.get(key)  # it holds the schema, so that nobody else gets its identity
-        if entry is None:
-            return None
-        with suppress(KeyError):  # another thread dropped it meanwhile
-            self._found.move_to_end(key)
-        return entry[1]
-
-    def put(self, text: str, schema: TargetSchema | None, judged: tuple[Judged, ...]) -> None:
-        if len(text) > CACHED_TEXT_LENGTH:
-            return
-        key = (text, id(schema))
-        if key not in self._found:
-            self._length += len(text)
-        self._found[key] = (schema, judged)
-        while len(self._found) > CACHED_TEXTS or self._length > CACHED_LENGTH:
-            (oldest, _), _ = self._found.popitem(last=False)
-            self._length -= len(oldest)
-
-    def __len__(self) -> int:
-        return len(self._found)

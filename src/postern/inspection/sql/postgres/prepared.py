@@ -3,65 +3,111 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from postern.domain.statement import Effect, Statement
 from postern.domain.target_schema import TargetSchema
-from postern.inspection.sql.postgres.parser import Judged, PostgresParser
+from postern.inspection.sql.postgres.findings import untold
+from postern.inspection.sql.postgres.parser import PostgresParser
 
-MOST_PREPARED = 1_000
+MOST: Final = 1_000  # texts that prepare something
+MOST_LENGTH: Final = 1024 * 1024  # … and their characters
 
 
 class PreparedStatements:
     """A parser for the statements of one session, in the order in which they are sent.
 
     `parse` as the port has it, but EXECUTE does what was prepared under its name. `passed` tells what has gone to the
-    target, as SQL or, with a name, as a statement prepared by the protocol; only what has passed is known. Nothing is
-    forgotten: a name may stand for each text that passed under it, since it is the target that knows which of them were
-    prepared, dropped (DEALLOCATE), or rolled back, and an EXECUTE does all that any of them does.
+    target; only what has passed is known. Nothing is forgotten: a name may stand for each text that passed under it,
+    since it is the target that knows which of them were prepared, dropped (DEALLOCATE), or rolled back, and an EXECUTE
+    does all that any of them does. What the protocol prepares (Parse) has its names in the same place, and which is
+    not told: it may be behind each name that is known.
     """
 
     dialect = "postgres"
 
     def __init__(self, parser: PostgresParser) -> None:
         self._parser = parser
-        self._passed: dict[str, Statement] = {}
+        self._heard: list[str] = []  # what has passed and was not looked into yet
+        self._texts: dict[str, dict[str, None]] = {}  # by the name that they prepare
+        self._by_protocol: dict[str, None] = {}
+        self._count = 0
+        self._length = 0
+        self._is_lost = False
+
+    def missed(self) -> None:
+        """There was something that this was not told of: from now on, what EXECUTE runs is not known."""
+        self._is_lost = True
+        self._heard.clear()
+        self._texts.clear()
+        self._by_protocol.clear()
 
     def parse(self, text: str, schema: TargetSchema | None = None) -> tuple[Statement, ...]:
-        book = dict(self._passed)
-        found = []
+        self._look_into(schema)
+        found: list[Statement] = []
+        own: dict[str, list[Statement]] = {}  # prepared by the text itself, so far
         for one in self._parser.judge(text, schema):
-            _note(book, one)
-            known = book.get(one.executes) if one.executes is not None else None
-            found.append(one.statement if known is None else _run(one.statement, known))
+            if one.prepares is not None:
+                own.setdefault(one.prepares, []).append(one.statement)
+            if one.executes is None or self._is_lost:
+                found.append(one.statement)
+            else:
+                prepared = self._prepared(one.executes, schema) + own.get(one.executes, [])
+                found.append(_run(one.statement, one.executes, prepared) if prepared else one.statement)
         return tuple(found)
 
-    def passed(self, text: str, schema: TargetSchema | None = None, name: str = "") -> None:
-        """`name`: of a statement that the protocol prepares, as a Parse message of PostgreSQL does."""
-        for one in self._parser.judge(text, schema):
-            _note(self._passed, replace(one, prepares=name) if name else one)
+    def passed(self, text: str, *, by_protocol: bool = False) -> None:
+        """Looked into by the next `parse`, which may be in a thread."""
+        if self._is_lost or (by_protocol and text in self._by_protocol):
+            return
+        self._count += 1
+        self._length += len(text)
+        if self._count > MOST or self._length > MOST_LENGTH:
+            self.missed()
+        elif by_protocol:
+            self._by_protocol[text] = None
+        else:
+            self._heard.append(text)
+
+    def _look_into(self, schema: TargetSchema | None) -> None:
+        heard, self._heard = self._heard, []
+        for text in heard:
+            is_new = False
+            for one in self._parser.judge(text, schema):
+                if one.prepares is not None and text not in self._texts.setdefault(one.prepares, {}):
+                    self._texts[one.prepares][text] = None
+                    is_new = True
+            if not is_new:
+                self._count -= 1
+                self._length -= len(text)
+
+    def _prepared(self, name: str, schema: TargetSchema | None) -> list[Statement]:
+        """All that may be behind the name; nothing where nothing is known of it."""
+        found = [
+            one.statement
+            for text in self._texts.get(name, ())
+            for one in self._parser.judge(text, schema)
+            if one.prepares == name
+        ]
+        if self._by_protocol:
+            found += [one for text in self._by_protocol for one in self._parser.parse(text, schema)]
+        return found
 
 
-def _note(book: dict[str, Statement], one: Judged) -> None:
-    if one.prepares is None:
-        return
-    before = book.get(one.prepares)
-    if before is None and len(book) >= MOST_PREPARED:
-        return  # its EXECUTE stays unknown
-    book[one.prepares] = one.statement if before is None else _both(before, one.statement)
-
-
-def _both(one: Statement, other: Statement) -> Statement:
-    return replace(
-        one,
-        effects=one.effects | other.effects,
-        objects=one.objects | other.objects,
-        without_where=one.without_where or other.without_where,
-        reason=one.reason or other.reason,
-    )
-
-
-def _run(execute: Statement, prepared: Statement) -> Statement:
-    if execute.tag != "EXECUTE":  # within another statement, which its own text tells more about
+def _run(execute: Statement, name: str, prepared: list[Statement]) -> Statement:
+    # Within another statement, or with arguments of which nobody knows what they do, more than the name is unknown.
+    if execute.tag != "EXECUTE" or execute.reason != untold(name):
         return execute
-    return replace(prepared, tag=execute.tag, effects=prepared.effects | (execute.effects - {Effect.UNKNOWN}),
-                   objects=prepared.objects | execute.objects)  # fmt: skip
+    effects = execute.effects - {Effect.UNKNOWN}
+    objects = execute.objects
+    for one in prepared:
+        effects |= one.effects
+        objects |= one.objects
+    return replace(
+        prepared[0],
+        tag=execute.tag,
+        effects=effects,
+        objects=objects,
+        without_where=any(one.without_where for one in prepared),
+        reason=next((one.reason for one in prepared if one.reason), ""),
+    )

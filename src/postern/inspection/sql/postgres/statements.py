@@ -7,6 +7,7 @@ from typing import Final
 
 from postern.domain.statement import Effect
 from postern.inspection.sql.postgres.definitions import DEFINITIONS
+from postern.inspection.sql.postgres.findings import untold
 from postern.inspection.sql.postgres.queries import QUERIES
 from postern.inspection.sql.postgres.settings import change_setting
 from postern.inspection.sql.postgres.tree import Message, names, node
@@ -130,7 +131,7 @@ def _prepare(walk: Walk, message: Message, scope: Scope) -> None:
 def _execute(walk: Walk, message: Message, scope: Scope) -> None:
     name = message.get("name", "")
     walk.found.executes = name
-    walk.found.unknown(f"it runs what was prepared as {name}, which its own text does not tell")
+    walk.found.unknown(untold(name))
     walk.inside("ExecuteStmt", message, scope)
 
 
