@@ -256,3 +256,20 @@ def test_statements_are_kept_up_to_a_bound() -> None:
     masking.see(Operation(1, "p", Phase.PREPARE), make_session())
     assert len(masking._statements) == _STATEMENTS
     assert known.heard[-1] == "p"
+
+
+def test_attack_large_statements_without_end_fill_no_memory() -> None:
+    masking = Masking(frozenset(), (rule(columns=("x",)),), origins=Known({}))
+    for number in range(1, 50):
+        masking.see(Operation(number, "x" * 1024 * 1024), make_session())
+    assert sum(map(len, masking._statements.values())) == masking._length <= 4 * 1024 * 1024
+
+
+def test_statements_that_were_answered_are_forgotten() -> None:
+    masking = Masking(frozenset(), (rule(columns=("x",)),), origins=Known({}))
+    for number in range(1, 50):
+        masking.see(Operation(number, "q"), make_session())
+    rows = SampleRows(["x"], [["1"]])
+    rows.exchange = 40
+    masking.see(rows, make_session())
+    assert list(masking._statements) == list(range(40, 50))

@@ -30,6 +30,7 @@ _MASKS: dict[Kind, _Mask] = {
 }
 _SCALAR_KINDS = frozenset({Kind.NUMBER, Kind.ADDRESS})
 _STATEMENTS = 1024  # requests under way whose text is kept
+_STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters of them together, but for the last one
 _PLANS = 256
 _NOTES = 100  # that wait to be recorded
 
@@ -77,6 +78,7 @@ class Masking:
             wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
         self._statements: dict[int, str] = {}
+        self._length = 0  # of them all
         self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
         self._last: tuple[int, tuple[Column, ...], _Plan] | None = None
         self._noted = 0  # the exchange of the last marker
@@ -107,9 +109,23 @@ class Masking:
         if self._columns is not None:
             self._columns.asked(operation.text)
         if operation.phase is RUN:
-            if len(self._statements) >= _STATEMENTS:
-                del self._statements[next(iter(self._statements))]
+            if operation.exchange in self._statements:
+                self._forget(operation.exchange)
+            while self._statements and (
+                len(self._statements) >= _STATEMENTS or self._length + len(operation.text) > _STATEMENTS_LENGTH
+            ):
+                self._forget(next(iter(self._statements)))
             self._statements[operation.exchange] = operation.text
+            self._length += len(operation.text)
+
+    def _forget(self, exchange: int) -> None:
+        self._length -= len(self._statements.pop(exchange))
+
+    def _answered(self, exchange: int) -> str | None:
+        """The statement that this answers. Those before it have been answered: they are not needed any more."""
+        while (first := next(iter(self._statements), exchange)) < exchange:
+            self._forget(first)
+        return self._statements.get(exchange)
 
     def _see(self, event: Event, hits: Hits, session: SessionView) -> Refuse | None:
         if isinstance(event, Rows):
@@ -151,7 +167,7 @@ class Masking:
             return last[2]
         sources = None
         if self._columns is not None:
-            sources = self._columns.sources(self._statements.get(rows.exchange), rows.columns)
+            sources = self._columns.sources(self._answered(rows.exchange), rows.columns)
         key = (rows.columns, sources)
         plan = self._plans.get(key)
         if plan is None:
@@ -195,7 +211,7 @@ class Masking:
     def _copied(
         self, columns: Columns, exchange: int, lines: list[bytes], hits: Hits, session: SessionView
     ) -> tuple[Refuse | None, list[bytes] | None]:
-        statement = self._statements.get(exchange)
+        statement = self._answered(exchange)
         decided = columns.decide_copy(columns.sources(statement, ()))
         refusal = self._doubts(decided, exchange, session)
         if refusal is not None or not any(decided.rules):
