@@ -14,7 +14,7 @@ from sqlalchemy import select
 from tests.support.world import World
 
 from postern.domain.permit import Permit
-from postern.domain.question import Decision
+from postern.domain.question import MAX_STATEMENT, Decision
 from postern.domain.session import Verb
 from postern.gateway import held as module
 from postern.gateway.held import HeldRequests
@@ -108,6 +108,20 @@ async def test_nobody_decides_until_the_deadline(world: World, monkeypatch: pyte
     assert "waits until an administrator has decided" in line.told[0].message
     (kept,) = await _all(world)
     assert kept == (Decision.EXPIRED, "delete from t\n-- $1 = 'x'\n-- $2 = NULL")
+
+
+async def test_attack_what_no_decider_would_be_shown_is_not_asked_about(world: World) -> None:
+    """Something harmless in front, and what it is about behind the end of what is shown."""
+    held = HeldRequests(world.services().questions, world.signals)
+    session_id, of = await permit(world)
+    line = Line(Hold("t1", "held by a rule", rule="careful / 1"))
+    text = f"select 1{' ' * MAX_STATEMENT}; drop table t"
+    line.link.parked.request.operations[:] = [Operation(1, text)]
+    park(held, line, session_id, of)
+    verdict = await asyncio.wait_for(line.settled, 5)
+    assert isinstance(verdict, Refuse)
+    assert "10,000 characters" in verdict.message
+    assert not line.told
 
 
 async def test_a_link_that_ends_withdraws_its_question(world: World) -> None:

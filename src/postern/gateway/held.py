@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from postern.domain.permit import Permit
-from postern.domain.question import Decision, Question
+from postern.domain.question import MAX_STATEMENT, Decision, Question
 from postern.errors import PosternError
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
 from postern.relay.driver import Driver
@@ -74,9 +74,16 @@ class HeldRequests:
 
     async def _asked(self, session_id: UUID, permit: Permit, driver: Driver, parked: Parked) -> Verdict:
         """What people say, until the deadline; whoever goes or gives it up withdraws the question."""
-        hold = parked.hold
+        hold, text = parked.hold, _text(parked)
+        if len(text) > MAX_STATEMENT:
+            return Refuse(
+                hold.rule,
+                f"{hold.question}; it is longer than the {MAX_STATEMENT:,} characters that can be shown to who decides, "
+                "so it was refused",
+                "Send it in smaller parts.",
+            )
         try:
-            question = await self._questions.ask(permit, session_id, hold.rule, hold.question, _text(parked))
+            question = await self._questions.ask(permit, session_id, hold.rule, hold.question, text)
         except PosternError as error:
             log.error("a statement of session %s could not be put to anybody: %s", session_id, error.message)
             return Refuse(hold.rule, f"{hold.question}; nobody could be asked, so it was refused", "Try again later.")
