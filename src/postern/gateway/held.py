@@ -78,8 +78,7 @@ class HeldRequests:
         if len(text) > MAX_STATEMENT:
             return Refuse(
                 hold.rule,
-                f"{hold.question}; it is longer than the {MAX_STATEMENT:,} characters that can be shown to who decides, "
-                "so it was refused",
+                f"{hold.question}; it is longer than the {MAX_STATEMENT:,} characters that who decides would be shown",
                 "Send it in smaller parts.",
             )
         try:
