@@ -35,6 +35,8 @@ from tests.support.examples import THOROUGH
 
 from postern.store.database import Database
 
+pytestmark = pytest.mark.slow
+
 BOUNDED = settings(
     max_examples=6 if THOROUGH else 2,  # per operation and mode
     deadline=None,

@@ -20,6 +20,8 @@ import psycopg
 import pytest
 from tests.support.running import Gateway, started
 
+pytestmark = pytest.mark.slow
+
 MASTER = base64.b64encode(os.urandom(32)).decode()
 RULE = {
     "name": "no secrets",

@@ -16,6 +16,8 @@ from tests.support.running import Gateway, started
 
 from postern.agent.ending import processes
 
+pytestmark = pytest.mark.slow
+
 
 def served(gateway: Gateway, key: str, policy: str = "") -> AgentProcess:
     """Once it serves; it has a variable that no command of it may see."""

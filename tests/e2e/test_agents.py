@@ -15,6 +15,8 @@ from tests.support.gateway import running, wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.running import Gateway, started
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def gateway() -> Iterator[Gateway]:

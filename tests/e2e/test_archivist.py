@@ -32,6 +32,8 @@ from postern.store.ports import SegmentKeys
 from postern.wiring import paths
 from postern.wiring.blobs import KeysForThreads
 
+pytestmark = pytest.mark.slow
+
 
 @contextmanager
 def archivist(home: Path, url: str, log: Path) -> Iterator[subprocess.Popen[bytes]]:

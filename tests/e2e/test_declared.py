@@ -21,6 +21,8 @@ from tests.support.planted import in_export, in_files, in_processes, spellings
 from tests.support.postgres import PostgresServer
 from tests.support.running import Gateway, started
 
+pytestmark = pytest.mark.slow
+
 HBA = ["host all postgres 127.0.0.1/32 trust", "host all all 127.0.0.1/32 scram-sha-256"]
 PASSWORD = f"planted/{uuid4().hex}+&"
 HIDDEN = f"hidden-{uuid4().hex}"

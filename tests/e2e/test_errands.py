@@ -16,6 +16,8 @@ from tests.support.postgres import PostgresServer, free_port
 from postern.domain.errand import MAX_ANSWER, ErrandKind
 from postern.errors import Malformed, NotFound
 
+pytestmark = pytest.mark.slow
+
 
 def ask(gateway: Gateway, kind: ErrandKind, connection: str = "target", **given: str | None) -> Mapping[str, Any]:
     answer = gateway.call(gateway.services.errands.ask(gateway.admin, connection, kind, given, source="127.0.0.1"))

@@ -19,6 +19,8 @@ from tests.support.clients import run
 from tests.support.gateway import Gateway, WorkerProcess
 from tests.support.postgres import PostgresServer, free_port
 
+pytestmark = pytest.mark.slow
+
 MIB = 1024 * 1024
 
 

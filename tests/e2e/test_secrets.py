@@ -32,6 +32,8 @@ from postern.agent.files import PREFIX
 from postern.domain.agent import AgentKey
 from postern.domain.secret import Secret
 
+pytestmark = pytest.mark.slow
+
 # One user of the target for each place that a password is kept in; the connections are called the same.
 KEPT = ("value", "cloud", "vault", "variable")
 HBA = ["host all postgres 127.0.0.1/32 trust", "host all all 127.0.0.1/32 scram-sha-256"]

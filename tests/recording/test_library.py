@@ -129,6 +129,21 @@ def test_a_damaged_archive_ends_with_a_note(
     assert b"cannot be read further" in last[2]
 
 
+def test_a_recording_of_which_nothing_can_be_read_is_a_gap_in_every_reading(
+    make_segments: MakeSegments, home: Path, header: Header, library: Library
+) -> None:
+    path = record(make_segments, [(0, Operation(1, "select 1"))]).segments.spool.path
+    path.write_bytes(b"?" * path.stat().st_size)
+    (event,) = library.events(header.session)
+    assert event[1] == "e"
+    assert b"cannot be read" in event[2]
+    ((_, query),) = library.operations(header.session)
+    assert query.startswith(b"-- [note] segment 1 of the recording")
+    (result,) = Library(home, {}, {"postgres": Letters}).results(header.session)
+    assert isinstance(result, Problem)
+    assert [one.error for one in library.exchanges(header.session)]
+
+
 def test_a_bind_value_never_looks_like_a_statement() -> None:
     text = describe(Operation(1, "select $1", values=(b"x\ndrop table t;\r\n--\\",), truncated=True))
     lines = text.split(b"\n")

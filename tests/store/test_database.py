@@ -1,4 +1,4 @@
-"""Migrations, the pragmas, and the two ways to run statements, on both engines."""
+"""Migrations, the pragmas, and the ways to run statements, on both engines."""
 
 from __future__ import annotations
 
@@ -85,6 +85,21 @@ async def test_many_writers_at_once_all_come_to_their_end(database: Database) ->
     async with database.statement() as connection:
         row = (await connection.execute(select(orgs.c.admin_group, orgs.c.auditor_group))).one()
     assert (row.admin_group.count("x"), row.auditor_group.count("x")) == (40, 20)
+
+
+async def test_what_is_planned_is_planned_for_its_own_values_each_time(database: Database) -> None:
+    """PostgreSQL counts plans of statements that were prepared: none of these is made for any value."""
+    if database.is_sqlite:
+        pytest.skip("SQLite plans a statement once")
+    plans = text(
+        "select generic_plans, custom_plans from pg_prepared_statements where statement like 'select ''planned%'"
+    )
+    for _ in range(8):
+        async with database.planned() as connection:
+            await connection.execute(text("select 'planned 1', name from orgs where name = :name"), {"name": "x"})
+            counted = (await connection.execute(plans)).all()
+    assert all(one.generic_plans == 0 for one in counted)
+    assert sum(one.custom_plans for one in counted) >= 6
 
 
 async def test_foreign_keys_are_enforced(database: Database) -> None:

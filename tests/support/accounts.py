@@ -62,16 +62,22 @@ class Account:
     folder: Path
 
     def settle(self, within: float = 60.0) -> None:
-        """Until every session has ended, is stored, closed in the ledger and counted."""
+        """Until every session has ended, is stored, and closed in the ledger."""
         wait_until(lambda: not self.gateway.sessions("--status", "open"), within, 0.2)
-        end = time.monotonic() + within
-        while found := left_over(self.gateway):
-            assert time.monotonic() < end, f"not stored: {[str(one) for one in found]}\n{self.gateway.log[-5000:]}"
-            time.sleep(0.2)
+        self._wait_for_the_archivist(within)
         end = time.monotonic() + within
         while Counter(one["kind"] for one in self._entries("settling"))["closed"] < len(self.sessions):
             assert time.monotonic() < end, "the ledger does not close every session"
             time.sleep(1)
+
+    def _wait_for_the_archivist(self, within: float) -> None:
+        """It may have much to do; `within` seconds are the most without any progress."""
+        least, end = len(left_over(self.gateway)), time.monotonic() + within
+        while found := left_over(self.gateway):
+            if len(found) < least:
+                least, end = len(found), time.monotonic() + within
+            assert time.monotonic() < end, f"not stored: {[str(one) for one in found[:50]]}\n{self.gateway.log[-5000:]}"
+            time.sleep(0.2)
 
     @cached_property
     def sessions(self) -> list[dict[str, Any]]:

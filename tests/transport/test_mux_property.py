@@ -7,6 +7,7 @@ import asyncio
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
@@ -18,6 +19,8 @@ from postern.transport.mux import Incoming, Refused
 from postern.transport.outbox import MAX_UNSENT
 from postern.transport.stream import Stream
 from postern.transport.windows import SLOW, TUNNEL, WIDEST, WINDOW
+
+pytestmark = pytest.mark.slow
 
 _PATTERN = bytes(range(251)) * 160_000  # no period of a frame
 

@@ -12,6 +12,7 @@ from postern.domain.recorded import ERROR, SIZE, Exchange, Kind, Missing, Moment
 from postern.domain.results import CUT, Finished, Problem, Result
 from postern.domain.segment import Segment
 from postern.domain.session import EndReason, Session, require_recording
+from postern.domain.text import one_line
 from postern.errors import Malformed, NotFound, PosternError
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
 from postern.recording import seek, timeline
@@ -80,8 +81,9 @@ class Library:
         raise problem or NotFound(f"there is no recording of session {key}")
 
     def protocol(self, session: Session | UUID) -> str:
-        """Raises as `header`."""
-        return self.header(session).protocol
+        """Empty where no segment can be read, so that there is nothing but gaps to tell. Raises NotFound when there is
+        no recording."""
+        return self.reading(session).protocol()
 
     def records(self, session: Session | UUID, first: int = 1) -> Iterator[tuple[int, Event | Gap]]:
         """(microseconds since start, event), in order and constant memory, from the segment `first` on; of a live
@@ -126,7 +128,7 @@ class Library:
     ) -> Iterator[tuple[int, Event | Gap, list[tuple[Kind, bytes]]]]:
         """As `moments`: each record, and what is to be shown of it."""
         reading = self.reading(session)
-        protocol = reading.header().protocol
+        protocol = reading.protocol()
         framed = protocol in self._framed
         replay = Replay(self._renderers.get(protocol), framed=framed)
         for micros, event in seek.records(reading, since, framed=framed):
@@ -142,7 +144,7 @@ class Library:
         """The session as a timeline; `output` is how many bytes of what was shown are kept of each. Begins as `moments`
         does."""
         reading = self.reading(session)
-        protocol = reading.header().protocol
+        protocol = reading.protocol()
         if output:
             return timeline.exchanges(self.told(session, since), output, in_turn=protocol not in self._framed)
         told = seek.untold(reading.records(seek.first_segment(reading, since)))
@@ -163,11 +165,11 @@ class Library:
         Where output was cut at the limit of the recording, or is damaged, only how statements ended is told from there
         on.
         """
-        protocol = self.header(session).protocol
+        protocol = self.protocol(session)
         values = self._readers.get(protocol)
-        if values is None:
+        if values is None and protocol:
             raise NotFound(f"sessions of {protocol!r} have no results as values")
-        made: Reader | None = values()
+        made: Reader | None = values() if values else None
         is_cut = False
         for _, event in self.records(session):
             if isinstance(event, Shown):
@@ -192,13 +194,15 @@ class Library:
                 yield from _ends(event)
 
     def operations(self, session: Session | UUID, since: int = 0) -> Iterator[tuple[float, bytes]]:
-        """(milliseconds since start, statement text) of everything that was asked. Begins as `moments` does. Raises
-        NotFound."""
+        """(milliseconds since start, statement text) of everything that was asked; what is missing is a comment in its
+        place. Begins as `moments` does. Raises NotFound when there is no recording."""
         reading = self.reading(session)
-        reading.header()
+        reading.protocol()
         for micros, event in reading.records(seek.first_segment(reading, since)):
             if isinstance(event, Operation):
                 yield micros / 1000, text_of(event)
+            elif isinstance(event, Gap):
+                yield micros / 1000, one_line(f"-- [note] {event}").encode()
 
     def texts(self, session: Session | UUID, without: Set[int] = frozenset()) -> Iterator[tuple[int, list[Piece]]]:
         """What was asked, by segments; those in `without` are not opened, and what cannot be read is left out. Raises
@@ -292,6 +296,13 @@ class Reading:
     def header(self) -> Header:
         """As Library.header."""
         return self._library._header(self._key, self._rows)
+
+    def protocol(self) -> str:
+        """As Library.protocol."""
+        try:
+            return self.header().protocol
+        except Malformed:
+            return ""
 
     def records(self, first: int = 1) -> Iterator[tuple[int, Event | Gap]]:
         """As Library.records."""

@@ -14,6 +14,7 @@ import pytest
 from tests.api.control.conftest import Attend
 from tests.support.certificates import issue
 from tests.support.control import TUNNEL_URL, Link, Place
+from tests.support.gateway import wait_until
 
 from postern.api.control import attendance
 from postern.api.control.calls import Room, address_of
@@ -237,9 +238,10 @@ async def test_a_stranger_who_opens_a_thousand_streams_and_says_nothing_keeps_no
             many.append(await opened.enter_async_context(stub(place)))
         key = AgentKey("edge", make_secret(), "localhost", place.port)
         calls = [one(key) for _ in range(500)] + [call_of(key) for call_of in many for _ in range(25)]
-        await asyncio.sleep(2)
         assert place.server is not None
-        assert place.server._control._room._waiting.total() == 32
+        waiting = place.server._control._room._waiting
+        await asyncio.to_thread(wait_until, lambda: waiting.total() >= 32, 20.0)
+        assert waiting.total() == 32
         agent = attend(await place.key())
         with pytest.raises(TimeoutError):
             await agent.next(1)  # it is of the same address, so it waits until some of these are turned away

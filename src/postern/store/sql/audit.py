@@ -26,7 +26,7 @@ class SqlAudit:
     async def find(self, org_id: UUID, wanted: AuditFilter, page: Page) -> Listed[AuditEntry]:
         conditions = _conditions(org_id, wanted)
         rows = select(*audit_log.c).where(*conditions).order_by(audit_log.c.at.desc(), audit_log.c.id)
-        async with self._database.statement() as connection:
+        async with self._database.planned() as connection:
             found = (await connection.execute(rows.limit(page.limit).offset(page.offset))).mappings().all()
             total = (await connection.execute(count_of(audit_log, *conditions))).scalar_one()
         return Listed([AuditEntry(**row) for row in found], total)

@@ -138,7 +138,7 @@ class SqlSessions:
         return None if row is None else session_of(row)
 
     async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
-        async with self._database.statement() as connection:
+        async with self._database.planned() as connection:
             return await connection.run_sync(lambda connection: find(connection, org_id, wanted, page))
 
 
