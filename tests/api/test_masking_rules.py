@@ -72,6 +72,7 @@ async def test_leaving_connections_out_keeps_them_and_the_rest_is_replaced(api: 
         ({"score_threshold": 1.1}, 422, "score_threshold: "),
         ({"score_threshold": -0.1}, 422, "score_threshold: "),
         ({"supported_entity_types": [{"name": "X", "entity_types": ["SHOE_SIZE"]}]}, 422, "'SHOE_SIZE' is not known"),
+        ({"supported_entity_types": [{"name": "X", "entity_types": ["PERSON"]}]}, 422, "needs a language model"),
         ({"supported_entity_types": [{"name": "x", "entity_types": []}]}, 422, "must have capital letters"),
         ({"custom_entity_types": [{"name": "badge", "regex": "x"}]}, 422, "must have capital letters"),
         ({"custom_entity_types": [{"name": "US_SSN", "regex": "x"}]}, 422, "is taken by another type"),

@@ -250,30 +250,33 @@ def info_type(name: str) -> InfoType | None:
     return InfoType(name) if name in InfoType.__members__ else None
 
 
-def check_redact_types(names: Iterable[str], models: frozenset[str] = MODEL_TYPES) -> None:
+def check_types(names: Iterable[str], models: frozenset[str], field: str) -> None:
     """`models` are those of MODEL_TYPES that can be found here. Raises Invalid."""
     for name in names:
         kind = info_type(name)
         if kind in MODEL_TYPES - models:
             raise Invalid(
-                f"redact_types: {name} needs a language model, and this gateway has none; ask its operator to install "
+                f"{field}: {name} needs a language model, and this gateway has none; ask its operator to install "
                 "postern[presidio] and to set POSTERN_MASKING_LANGUAGE_MODEL",
-                field="redact_types",
+                field=field,
             )
         if kind is None:
-            raise Invalid(
-                f"redact_types: {name!r} is not known; there are {', '.join(sorted(InfoType))}", field="redact_types"
-            )
+            raise Invalid(f"{field}: {name!r} is not known; there are {', '.join(sorted(InfoType))}", field=field)
 
 
-def check_rule(rule: MaskingRule, compiles: Callable[[str], str | None]) -> None:
-    """Refuses what could not be enforced. `compiles(pattern)` answers None, or why it does not compile. Raises
-    Invalid."""
+def check_redact_types(names: Iterable[str], models: frozenset[str] = MODEL_TYPES) -> None:
+    """As `check_types`."""
+    check_types(names, models, "redact_types")
+
+
+def check_rule(rule: MaskingRule, compiles: Callable[[str], str | None], models: frozenset[str] = MODEL_TYPES) -> None:
+    """Refuses what could not be enforced. `compiles(pattern)` answers None, or why it does not compile; `models` as
+    `check_types` takes them. Raises Invalid."""
     if not rule.finds and not rule.columns:
         raise Invalid("a masking rule needs types, custom types or columns: it would mask nothing", field="columns")
     if not 0 <= rule.threshold <= 1:
         raise Invalid("score_threshold: must be from 0 to 1", field="score_threshold")
-    _check_groups(rule.groups)
+    _check_groups(rule.groups, models)
     _check_most("custom_entity_types", rule.custom_types, MAX_CUSTOM_TYPES)
     names = [custom.name for custom in rule.custom_types]
     for index, custom in enumerate(rule.custom_types):
@@ -285,16 +288,13 @@ def check_rule(rule: MaskingRule, compiles: Callable[[str], str | None]) -> None
     _check_columns(rule.columns)
 
 
-def _check_groups(groups: tuple[TypeGroup, ...]) -> None:
+def _check_groups(groups: tuple[TypeGroup, ...], models: frozenset[str]) -> None:
     _check_most("supported_entity_types", groups, MAX_GROUPS)
     for index, group in enumerate(groups):
         at = f"supported_entity_types[{index}]"
         _check_name(f"{at}.name", group.name)
         _check_most(f"{at}.entity_types", group.types, MAX_TYPES)
-        for name in group.types:
-            if info_type(name) is None:
-                known = ", ".join(sorted(InfoType))
-                raise Invalid(f"{at}.entity_types: {name!r} is not known; there are {known}", field=at)
+        check_types(group.types, models, f"{at}.entity_types")
 
 
 def _check_custom(at: str, custom: CustomType, compiles: Callable[[str], str | None]) -> None:

@@ -69,7 +69,8 @@ class Engine(Protocol):
 
 
 class MaskingRules:
-    """`compiles(pattern)` answers None, or why the engine does not take it; `engine` is what masks in sessions, too."""
+    """`compiles(pattern)` answers None, or why the engine does not take it; `engine` is what masks in sessions, too;
+    `models` are the types that a language model finds here."""
 
     def __init__(
         self,
@@ -82,7 +83,9 @@ class MaskingRules:
         compiles: Callable[[str], str | None],
         engine: Engine,
         enforceable: frozenset[str],
+        models: frozenset[str] = frozenset(),
     ) -> None:
+        self._models = models
         self._store = store
         self._access = access
         self._connections = connections
@@ -162,7 +165,7 @@ class MaskingRules:
             strategy=given.strategy,
             strictness=given.strictness,
         )
-        check_rule(rule, self._compiles)
+        check_rule(rule, self._compiles, self._models)
         ids = current.connection_ids if given.connection_ids is None else given.connection_ids
         return replace(rule, connection_ids=await self._checked_connections(rule, tuple(map(str, ids))))
 

@@ -86,6 +86,7 @@ def build_targets(
             compiles=compiles,
             engine=masks,
             enforceable=enforceable,
+            models=models,
         ),
         proxy_managers=ProxyManagers(access, now),
         questions=Questions(stores.questions, signals, now),
