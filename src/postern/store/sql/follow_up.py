@@ -21,6 +21,7 @@ from postern.store.ports.telling import ALL, TO_TELL, UNCOUNTED, CountKey, Pendi
 from postern.store.schema import audit_log, ledger, session_counts, session_maskings, sessions, untold_entries
 from postern.store.schema.retention import KEEPING
 from postern.store.sql.deliveries import add_deliveries
+from postern.store.sql.locking import lock_sessions
 from postern.store.sql.pending import waiting
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 
@@ -117,6 +118,7 @@ class SqlFollowUp:
 
 def _taken(connection: Connection, done: Sequence[Settled]) -> set[UUID]:
     """Of those, the ones that are as they were read; from now on nothing is to be told of them."""
+    lock_sessions(connection, [one.pending.session.id for one in done])
     by_bits: dict[int, list[UUID]] = {}
     for one in done:
         by_bits.setdefault(one.pending.bits & TO_TELL, []).append(one.pending.session.id)

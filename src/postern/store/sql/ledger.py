@@ -149,11 +149,15 @@ def append(connection: Connection, entries: Sequence[Entry]) -> None:
     ]
     connection.execute(insert(ledger), rows)
     for kind, name in _MARKS.items():
-        marks = [
-            {"session": entry.session_id, "entry": entry.number}
-            for entry in entries
-            if entry.kind is kind and entry.session_id is not None
-        ]
+        # By the identifier: see locking.py.
+        marks = sorted(
+            (
+                {"session": entry.session_id, "entry": entry.number}
+                for entry in entries
+                if entry.kind is kind and entry.session_id is not None
+            ),
+            key=lambda mark: str(mark["session"]),
+        )
         if not marks:
             continue
         ids = [mark["session"] for mark in marks]

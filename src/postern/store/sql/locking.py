@@ -1,14 +1,27 @@
-"""One at a time, over all processes, for what must be made exactly once."""
+"""Locks in the store: one at a time for what must be made exactly once, and rows that several change at once."""
 
 from __future__ import annotations
 
-from sqlalchemy import update
+from collections.abc import Collection
+from uuid import UUID
+
+from sqlalchemy import Connection, Uuid, any_, literal, select, update
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from postern.domain.organisation import DEFAULT
-from postern.store.schema import orgs
+from postern.store.schema import orgs, sessions
 from postern.store.threaded import Executor
 
 
 async def one_at_a_time(transaction: Executor) -> None:
     """Whoever calls this in a transaction waits for the others' to end. It locks a row that is always there."""
     await transaction.execute(update(orgs).where(orgs.c.name == DEFAULT).values(name=orgs.c.name))
+
+
+def lock_sessions(connection: Connection, ids: Collection[UUID]) -> None:
+    """In a transaction that will change these rows, in one order for all who do: two that change the same ones wait for
+    each other and never in a circle. Who changes row by row goes by the identifier instead. A transaction of SQLite is
+    the only one that writes anyhow."""
+    if ids and connection.dialect.name != "sqlite":
+        rows = select(sessions.c.id).where(sessions.c.id == any_(literal(list(ids), ARRAY(Uuid()))))
+        connection.execute(rows.order_by(sessions.c.id).with_for_update(key_share=True))

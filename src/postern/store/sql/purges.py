@@ -36,6 +36,7 @@ from postern.store.schema import ledger, purge_rounds, purges, segments, session
 from postern.store.schema.retention import KEEPING
 from postern.store.sql.audit import add_entry
 from postern.store.sql.ledger import append
+from postern.store.sql.locking import lock_sessions
 from postern.store.sql.rows import count_of
 
 _FIELDS = [column.name for column in purges.c]
@@ -139,6 +140,7 @@ def _begin(connection: Connection, begun: Sequence[Purge], entries: Sequence[Ent
     it did."""
     append(connection, entries)
     ids = [one.session_id for one in begun]
+    lock_sessions(connection, ids)
     if len(connection.execute(_free(ids)).all()) != len(ids):
         raise _Kept
     unpurged = (sessions.c.id.in_(ids), sessions.c.recording_purged_at.is_(None))
@@ -155,6 +157,7 @@ def _done(connection: Connection, done: Sequence[Purge]) -> None:
     ids = [one.session_id for one in done]
     connection.execute(delete(segments).where(segments.c.session_id.in_(ids)))
     whole = [one.session_id for one in done if one.what is What.SESSION]
+    lock_sessions(connection, whole)
     connection.execute(delete(sessions).where(sessions.c.id.in_(whole)))
     connection.execute(delete(purges).where(purges.c.session_id.in_(ids)))
 

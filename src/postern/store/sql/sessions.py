@@ -9,6 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
+    Connection,
     Integer,
     bindparam,
     delete,
@@ -103,7 +104,13 @@ class SqlSessions:
         return await self._ends.add(_end_values(session_id, ended))
 
     async def _write_ends(self, ends: list[dict[str, Any]]) -> list[bool]:
-        return await self._database.together(lambda connection: [_END.count(connection, one) == 1 for one in ends])
+        order = sorted(range(len(ends)), key=lambda at: str(ends[at]["session"]))  # see locking.py
+
+        def write(connection: Connection) -> list[bool]:
+            ended = {at: _END.count(connection, ends[at]) == 1 for at in order}
+            return [ended[at] for at in range(len(ends))]
+
+        return await self._database.together(write)
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
         async with self._database.statement() as connection:

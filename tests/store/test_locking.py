@@ -1,0 +1,90 @@
+"""Rows that several transactions change at once are locked in one order: none of them is ended as a deadlock."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+from sqlalchemy import select, text
+from sqlalchemy.exc import DBAPIError
+from tests.support.sessions import add_session
+from tests.support.world import START, World
+
+from postern.domain.ledger import Kind
+from postern.domain.session import EndReason
+from postern.proof.ledger import Writer
+from postern.services.recordings.ledger import Ledger
+from postern.store.database import Database
+from postern.store.ports import Ended
+from postern.store.ports.telling import ALL, Settled
+from postern.store.schema import sessions
+
+Work = Callable[[World, list[UUID]], Coroutine[None, None, None]]
+
+
+@pytest.fixture
+async def world(database: Database) -> World:
+    if database.is_sqlite:
+        pytest.skip("a transaction of SQLite is the only one that writes")
+    return await World.make(database)
+
+
+async def tell(world: World, ids: list[UUID]) -> None:
+    writer = Writer(world.org_id, await Ledger(world.stores.ledger, world.clock).head(world.org_id))
+    for session_id in reversed(ids):
+        writer.add(Kind.OPENED, START, session_id)
+    assert await world.stores.ledger.append(writer.entries)
+
+
+async def settle(world: World, ids: list[UUID]) -> None:
+    found = {one.session.id: one for one in await world.stores.follow_up.pending(ALL, 100)}
+    await world.stores.follow_up.settle([Settled(found[session_id]) for session_id in reversed(ids)])
+
+
+async def end(world: World, ids: list[UUID]) -> None:
+    ended = Ended(START + timedelta(minutes=1), EndReason.CLIENT_CLOSED)
+    await asyncio.gather(*(world.stores.sessions.end(session_id, ended) for session_id in reversed(ids)))
+
+
+@asynccontextmanager
+async def locked(database: Database, session_id: UUID) -> AsyncIterator[None]:
+    async with database.transaction() as transaction:
+        await transaction.execute(select(sessions.c.id).where(sessions.c.id == session_id).with_for_update())
+        yield
+
+
+async def is_free(database: Database, session_id: UUID) -> bool:
+    try:
+        async with database.transaction() as transaction:
+            own = select(sessions.c.id).where(sessions.c.id == session_id)
+            await transaction.execute(own.with_for_update(nowait=True))
+    except DBAPIError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("work", [tell, settle, end])
+async def test_rows_are_taken_by_their_identifiers(world: World, work: Work) -> None:
+    """While somebody else has the first of them, whoever comes waits for it and holds none of the others."""
+    owner = await world.add_user("ann")
+    ids = sorted([(await add_session(world, owner, seconds=None)).id for _ in range(6)])
+    async with locked(world.database, ids[0]):
+        doing = asyncio.create_task(work(world, ids))
+        await waits(world.database)
+        assert [await is_free(world.database, session_id) for session_id in ids[1:]] == [True] * 5
+    await asyncio.wait_for(doing, 10)
+
+
+async def waits(database: Database) -> None:
+    """Until a transaction waits for another one's."""
+    waiting = text("select count(*) from pg_locks where not granted")
+    async with asyncio.timeout(10):
+        while True:
+            async with database.statement() as statement:
+                if (await statement.execute(waiting)).scalar_one():
+                    return
+            await asyncio.sleep(0.02)
