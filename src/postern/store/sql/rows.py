@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, Select, String, Table, cast, func, select
+from sqlalchemy import ColumnElement, Label, Select, String, Table, Uuid, any_, cast, func, literal, select
 from sqlalchemy import Connection as DatabaseConnection
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import GuardRail, Rule, RuleType
@@ -170,6 +171,14 @@ def rules_values(rules: Sequence[Rule]) -> list[dict[str, Any]]:
         {"type": rule.type, "words": list(rule.words), "pattern_regex": rule.pattern_regex, "name": rule.name}
         for rule in rules
     ]
+
+
+def among(connection: DatabaseConnection, ids: Sequence[UUID]) -> ColumnElement[bool]:
+    """These sessions. PostgreSQL takes them as one value: a statement with hundreds of them would be planned anew each
+    time."""
+    if connection.dialect.name == "sqlite":
+        return sessions.c.id.in_(ids)
+    return sessions.c.id == any_(literal(list(ids), ARRAY(Uuid())))
 
 
 SESSION_COLUMNS: list[ColumnElement[Any]] = [column for column in sessions.c if column.name != "script"]
