@@ -116,6 +116,23 @@ async def test_half_a_copy_of_a_killed_archivist_goes_away(small: Path, file: Pa
     assert [path.name for path in await asyncio.to_thread(lambda: list(folder.iterdir()))] == ["first"]
 
 
+async def test_a_file_system_without_locks_takes_all_the_same(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a copy stays there, as nobody can tell whose it is."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, "no locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    folder = tmp_path / "kept" / "a"
+    folder.mkdir(parents=True)
+    half = folder / ".first.0001"
+    half.write_bytes(b"half")
+    assert await FolderBlobs(tmp_path / "kept").put("a/first", pieces(file))
+    assert {path.name for path in await asyncio.to_thread(lambda: list(folder.iterdir()))} == {"first", half.name}
+
+
 async def test_attack_a_key_that_leads_out_of_the_folder_is_not_found(tmp_path: Path, file: Path) -> None:
     """Keys come from the store: who can write there must not reach other files by them."""
     blobs = FolderBlobs(tmp_path / "kept")

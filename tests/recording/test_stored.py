@@ -69,7 +69,7 @@ async def test_a_session_may_lie_in_all_three_places(made: Made, blobs: BrokenBl
     made.spool(4)
     found = library(made, blobs, rows)
     assert events(list(found.records(made.id))) == wanted(1, 2, 3, 4)
-    assert found.header(made.id) == made.header(1)
+    assert found.reading(made.id).header() == made.header(1)
     assert [text for _, text in found.operations(made.id)][:2] == [b"select 1.0", b"select 1.1"]
     assert b"row 4.2\n" in [content for _, _, content in found.events(made.id)]
 
@@ -112,10 +112,10 @@ async def test_a_blob_that_is_gone_is_a_gap_and_the_rest_follows(made: Made, blo
     found = events(list(library(made, blobs, rows).records(made.id)))
     assert found == [*wanted(1), Gap(2, "it is gone from the blob store"), *wanted(3)]
     (recordings_folder(made.home) / rows[0].place).unlink()
-    assert library(made, blobs, rows).header(made.id).segment == 3
+    assert library(made, blobs, rows).reading(made.id).header().segment == 3
     (recordings_folder(made.home) / rows[2].place).unlink()
     with pytest.raises(NotFound, match="there is no"):
-        library(made, blobs, rows).header(made.id)
+        library(made, blobs, rows).reading(made.id).header()
 
 
 @pytest.mark.parametrize("cut", [20, 60, 200])
@@ -157,7 +157,7 @@ async def test_a_blob_store_that_does_not_answer_is_no_gap(made: Made, blobs: Br
     rows = await store(made, blobs)
     blobs.trouble = "the blob store is down"
     with pytest.raises(Unavailable):
-        library(made, blobs, rows).header(made.id)
+        library(made, blobs, rows).reading(made.id).header()
     blobs.trouble = ""
     reading = library(made, blobs, rows).records(made.id)
     next(reading)

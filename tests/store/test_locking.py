@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import select, text
@@ -71,7 +71,9 @@ async def is_free(database: Database, session_id: UUID) -> bool:
 async def test_rows_are_taken_by_their_identifiers(world: World, work: Work) -> None:
     """While somebody else has the first of them, whoever comes waits for it and holds none of the others."""
     owner = await world.add_user("ann")
-    ids = sorted([(await add_session(world, owner, seconds=None)).id for _ in range(6)])
+    ids = sorted(uuid4() for _ in range(6))
+    for session_id in reversed(ids):  # so that they lie in another order
+        await add_session(world, owner, seconds=None, id=session_id)
     async with locked(world.database, ids[0]):
         doing = asyncio.create_task(work(world, ids))
         await waits(world.database)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
@@ -111,9 +110,6 @@ async def test_many_that_wait_for_one_thing_hold_up_no_other(
 
     assert await ask() == [own.id]
     check(world.database, await explained(world.database, ask), 50)
-    began = time.perf_counter()
-    await ask()
-    assert time.perf_counter() - began < 0.1
 
 
 @pytest.mark.slow
@@ -122,9 +118,7 @@ async def test_what_many_wait_for_is_read_in_pieces(world: World, ann: Principal
     await multiply(world, UNREAD, 100_000)
     tell = world.stores.follow_up.pending
     check(world.database, await explained(world.database, lambda: tell(TO_TELL, 50)), 50)
-    began = time.perf_counter()
     assert [one.session.id for one in await tell(TO_TELL, 50)] == [own.id]
-    assert time.perf_counter() - began < 0.1
     texts = world.stores.session_texts
     assert own.end_date is not None
     place = Position(own.end_date, own.id)

@@ -54,7 +54,8 @@ class FolderBlobs:
         try:
             descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
             with os.fdopen(descriptor, "wb") as copy:
-                fcntl.flock(copy, fcntl.LOCK_EX)  # for as long as this process lives, whatever ends it
+                with suppress(OSError):  # where nothing can be locked, no half copy is ever taken for nobody's
+                    fcntl.flock(copy, fcntl.LOCK_EX)  # for as long as this process lives, whatever ends it
                 copy.writelines(content)
                 copy.flush()
                 os.fsync(copy.fileno())

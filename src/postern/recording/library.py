@@ -61,10 +61,6 @@ class Library:
         self._framed = frozenset(framed)
         self._stored = stored
 
-    def header(self, session: Session | UUID) -> Header:
-        """Of its first segment that can be read. Raises NotFound when there is none, Malformed when none can be."""
-        return self._header(*self._key_and_rows(session))
-
     def _header(self, key: UUID, rows: Rows) -> Header:
         problem: PosternError | None = None
         for segment in itertools.count(1):
@@ -197,7 +193,7 @@ class Library:
         """(milliseconds since start, statement text) of everything that was asked; what is missing is a comment in its
         place. Begins as `moments` does. Raises NotFound when there is no recording."""
         reading = self.reading(session)
-        reading.protocol()
+        reading.protocol()  # asked for what it raises
         for micros, event in reading.records(seek.first_segment(reading, since)):
             if isinstance(event, Operation):
                 yield micros / 1000, text_of(event)
@@ -294,7 +290,7 @@ class Reading:
         self._rows = rows
 
     def header(self) -> Header:
-        """As Library.header."""
+        """Of its first segment that can be read. Raises NotFound when there is none, Malformed when none can be."""
         return self._library._header(self._key, self._rows)
 
     def protocol(self) -> str:

@@ -82,8 +82,7 @@ def recover(
             log.warning("the file %s is not named like a recording; it is left alone", path)
             continue
         session, segment = named
-        if _never_began(path) and (segment == 1 or segment - 1 in left.get(session, {})):
-            path.unlink()
+        if (segment == 1 or segment - 1 in left.get(session, {})) and _never_began(path):
             continue
         left.setdefault(session, {})[segment] = path
     home = home_of(folder)
@@ -91,8 +90,14 @@ def recover(
 
 
 def _never_began(path: Path) -> bool:
-    """Its worker died between making the file and writing its header: nothing was shown of what it was for."""
-    return path.stat().st_size == 0
+    """Its worker died between making the file and writing its header: nothing was shown of what it was for, and the
+    one before it is the last. Then it is removed, or the next time, where the disk takes nothing now."""
+    with contextlib.suppress(OSError):
+        if path.stat().st_size == 0:
+            with contextlib.suppress(OSError):
+                path.unlink()
+            return True
+    return False
 
 
 def _recover_session(

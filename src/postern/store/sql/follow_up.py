@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -107,13 +108,17 @@ class SqlFollowUp:
             next_ = next_.where(place > tuple_(*after, types=[sessions.c.start_date.type, sessions.c.id.type]))
         async with self._database.statement() as connection:
             found = (await connection.execute(next_.order_by(sessions.c.start_date, sessions.c.id).limit(most))).all()
-        marked = literal_column(f"pending | {UNCOUNTED}", Integer)
         for at in range(0, len(found), _CHUNK):
             ids = [row.id for row in found[at : at + _CHUNK]]
-            ended = (sessions.c.id.in_(ids), sessions.c.status == SessionStatus.DONE)
-            async with self._database.statement() as connection:
-                await connection.execute(update(sessions).where(*ended).values(pending=marked))
+            await self._database.together(functools.partial(_mark, ids=ids))
         return (found[-1].start_date, found[-1].id) if len(found) == most else None
+
+
+def _mark(connection: Connection, ids: Sequence[UUID]) -> None:
+    lock_sessions(connection, ids)
+    marked = literal_column(f"pending | {UNCOUNTED}", Integer)
+    ended = (sessions.c.id.in_(ids), sessions.c.status == SessionStatus.DONE)
+    connection.execute(update(sessions).where(*ended).values(pending=marked))
 
 
 def _taken(connection: Connection, done: Sequence[Settled]) -> set[UUID]:

@@ -15,6 +15,8 @@ from postern.domain.segment import Segment
 from postern.domain.session import SessionStatus
 from postern.store.database import Database
 from postern.store.schema import checkpoints, ledger, segments, sessions
+from postern.store.sql.locking import lock_sessions
+from postern.store.sql.rows import among
 
 _OPENING = (
     *("connection", "connection_id", "connection_subtype", "credential_id", "principal_id", "source", "start_date"),
@@ -149,22 +151,16 @@ def append(connection: Connection, entries: Sequence[Entry]) -> None:
     ]
     connection.execute(insert(ledger), rows)
     for kind, name in _MARKS.items():
-        # By the identifier: see locking.py.
-        marks = sorted(
-            (
-                {"session": entry.session_id, "entry": entry.number}
-                for entry in entries
-                if entry.kind is kind and entry.session_id is not None
-            ),
-            key=lambda mark: str(mark["session"]),
-        )
-        if not marks:
+        told = [(entry.session_id, entry.number) for entry in entries if entry.kind is kind and entry.session_id]
+        if not told:
             continue
-        ids = [mark["session"] for mark in marks]
-        free = select(func.count()).where(sessions.c.id.in_(ids), sessions.c[name].is_(None))
-        if connection.execute(free).scalar_one() != len(marks):
+        ids = [session_id for session_id, _ in told]
+        lock_sessions(connection, ids)
+        free = select(func.count()).where(among(connection, ids), sessions.c[name].is_(None))
+        if connection.execute(free).scalar_one() != len(told):
             raise _Taken
         own = sessions.c.id == bindparam("session")
+        marks = [{"session": session_id, "entry": number} for session_id, number in told]
         connection.execute(update(sessions).where(own).values({name: bindparam("entry")}), marks)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from uuid import UUID
 
-from sqlalchemy import Connection, Uuid, any_, literal, select, update
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import Connection, select, update
 
 from postern.domain.organisation import DEFAULT
 from postern.store.schema import orgs, sessions
+from postern.store.sql.rows import among
 from postern.store.threaded import Executor
 
 
@@ -18,10 +18,10 @@ async def one_at_a_time(transaction: Executor) -> None:
     await transaction.execute(update(orgs).where(orgs.c.name == DEFAULT).values(name=orgs.c.name))
 
 
-def lock_sessions(connection: Connection, ids: Collection[UUID]) -> None:
+def lock_sessions(connection: Connection, ids: Sequence[UUID]) -> None:
     """In a transaction that will change these rows, in one order for all who do: two that change the same ones wait for
     each other and never in a circle. Who changes row by row goes by the identifier instead. A transaction of SQLite is
     the only one that writes anyhow."""
     if ids and connection.dialect.name != "sqlite":
-        rows = select(sessions.c.id).where(sessions.c.id == any_(literal(list(ids), ARRAY(Uuid()))))
-        connection.execute(rows.order_by(sessions.c.id).with_for_update(key_share=True))
+        rows = select(sessions.c.id).where(among(connection, ids)).order_by(sessions.c.id)
+        connection.execute(rows.with_for_update(key_share=True))

@@ -8,8 +8,9 @@ from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, Select, String, Table, cast, func, select
+from sqlalchemy import ColumnElement, Label, Select, String, Table, Uuid, any_, cast, func, literal, select
 from sqlalchemy import Connection as DatabaseConnection
+from sqlalchemy.dialects.postgresql import ARRAY
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
@@ -247,6 +248,14 @@ def masking_rule_values(rule: MaskingRule) -> dict[str, Any]:
         "strictness": rule.strictness.value,
         "updated_at": rule.updated_at,
     }
+
+
+def among(connection: DatabaseConnection, ids: Sequence[UUID]) -> ColumnElement[bool]:
+    """These sessions. PostgreSQL takes them as one value: a statement with hundreds of them would be planned anew each
+    time."""
+    if connection.dialect.name == "sqlite":
+        return sessions.c.id.in_(ids)
+    return sessions.c.id == any_(literal(list(ids), ARRAY(Uuid())))
 
 
 SESSION_COLUMNS: list[ColumnElement[Any]] = [column for column in sessions.c if column.name != "script"]

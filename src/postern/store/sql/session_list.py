@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Select, Uuid, any_, func, literal, select, tuple_
-from sqlalchemy.dialects.postgresql import ARRAY
+from sqlalchemy import ColumnElement, Connection, Select, func, literal, select, tuple_
 
 from postern.domain.lists import COUNT_CAP, Count, Page, Position, Stretch
 from postern.domain.session import Session
 from postern.store.ports import SessionFilter
 from postern.store.schema import sessions
-from postern.store.sql.rows import SESSION_COLUMNS, count_of, session_of
+from postern.store.sql.rows import SESSION_COLUMNS, among, count_of, session_of
 from postern.store.sql.session_conditions import Plan, plan
 from postern.store.sql.session_search import CANDIDATES, Candidate, Sought, candidates
 
@@ -113,16 +112,9 @@ def _search(connection: Connection, org_id: UUID, wanted: SessionFilter, ways: P
 def _sieved(
     connection: Connection, looked_at: list[Candidate], conditions: list[ColumnElement[bool]]
 ) -> list[tuple[Candidate, Session]]:
-    rows = select(*SESSION_COLUMNS).where(_among(connection, [one.session_id for one in looked_at]), *conditions)
+    rows = select(*SESSION_COLUMNS).where(among(connection, [one.session_id for one in looked_at]), *conditions)
     kept = {row["id"]: session_of(row) for row in connection.execute(rows).mappings()}
     return [(one, kept[one.session_id]) for one in looked_at if one.session_id in kept]
-
-
-def _among(connection: Connection, ids: list[UUID]) -> ColumnElement[bool]:
-    """PostgreSQL takes them as one value: a statement with hundreds of them would be planned anew each time."""
-    if connection.dialect.name == "sqlite":
-        return sessions.c.id.in_(ids)
-    return sessions.c.id == any_(literal(ids, ARRAY(Uuid())))
 
 
 def _dates(wanted: SessionFilter) -> list[ColumnElement[bool]]:

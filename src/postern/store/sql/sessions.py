@@ -104,7 +104,7 @@ class SqlSessions:
         return await self._ends.add(_end_values(session_id, ended))
 
     async def _write_ends(self, ends: list[dict[str, Any]]) -> list[bool]:
-        order = sorted(range(len(ends)), key=lambda at: str(ends[at]["session"]))  # see locking.py
+        order = sorted(range(len(ends)), key=lambda at: ends[at]["session"])  # see locking.py
 
         def write(connection: Connection) -> list[bool]:
             ended = {at: _END.count(connection, ends[at]) == 1 for at in order}
