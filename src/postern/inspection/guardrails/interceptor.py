@@ -23,7 +23,7 @@ from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdic
 AT_ONCE: Final = 2 * 1024
 
 # Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name.
-_BY_NAME: Final = re.compile("prepare|execute", re.IGNORECASE)
+_BY_NAME: Final = re.compile("[pPeE](?i:(?<=p)repare|(?<=e)xecute)")
 
 _tickets = itertools.count(1)
 
