@@ -38,7 +38,7 @@ async def test_old_logins_vouchers_and_answers_go(world: World) -> None:
 
 
 async def until(met: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while not met():  # noqa: ASYNC110 - what is waited for sets no event
             await asyncio.sleep(0.005)
 

@@ -131,7 +131,7 @@ async def test_attack_a_key_that_declares_what_our_agents_never_say(
         call = call_of(key)
         hello = messages.Hello(name="shop", instance=str(uuid4()), declaration=declaration)
         await call.write(messages.AgentReport(hello=hello))
-        assert await asyncio.wait_for(rest(call), 5) == []
+        assert await asyncio.wait_for(rest(call), 60) == []
         assert await call.code() is code
         assert "\x1b" not in (await call.details() or "")
 
