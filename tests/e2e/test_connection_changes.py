@@ -29,6 +29,7 @@ def test_a_shorter_maximum_duration_holds_for_running_sessions(gateway: Gateway,
     assert ended(gateway, gateway.newest("shortened")) == "expired"
 
 
+@pytest.mark.slow
 def test_a_longer_maximum_duration_holds_for_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("lengthened", target)
     url = gateway.url("lengthened")  # its credential was issued without that limit, which would end the session, too

@@ -189,6 +189,7 @@ def test_the_maximum_duration_of_a_connection(gateway: Gateway, target: Postgres
     assert ended(gateway, gateway.newest("short-lived")) == "expired"
 
 
+@pytest.mark.slow
 def test_an_idle_session_ends_and_a_busy_one_does_not(gateway: Gateway) -> None:
     worker = gateway.add_worker("idle", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=3)
     with psycopg.connect(gateway.url(port=worker.port), autocommit=True) as connection:
@@ -203,6 +204,7 @@ def test_an_idle_session_ends_and_a_busy_one_does_not(gateway: Gateway) -> None:
     del gateway.workers["idle"]
 
 
+@pytest.mark.slow
 def test_a_long_statement_is_not_idle(gateway: Gateway) -> None:
     """The client waits for the target: that is work, however long it is quiet."""
     worker = gateway.add_worker("patient", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=3.0)
