@@ -133,6 +133,16 @@ async def test_what_others_need_is_stopped_last(tmp_path: Path) -> None:
     assert order.read_text() == "worker target "
 
 
+@pytest.mark.slow
+async def test_a_child_that_starts_as_slowly_as_on_a_busy_machine_is_waited_for(tmp_path: Path) -> None:
+    """Half a minute was too little for the API where much else ran."""
+    supervisor = Supervisor(ENVIRONMENT)
+    slow = SERVE.replace("announce_ready()", "time.sleep(35)\nannounce_ready()")
+    await supervisor.start(child(slow, tmp_path / "pids"))
+    assert alive(pids(tmp_path / "pids")[0])
+    await supervisor.stop()
+
+
 async def test_run_once_waits_and_reports_failure() -> None:
     supervisor = Supervisor(ENVIRONMENT)
     await supervisor.run_once(child("pass"))

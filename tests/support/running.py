@@ -25,7 +25,7 @@ from postern.demo.server import place_for
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 PORTS = ("API", "POSTGRES", "TUNNEL", "CONTROL", "DEMO")
-START_TIMEOUT = 120.0
+START_TIMEOUT = 300.0
 
 
 @dataclass
