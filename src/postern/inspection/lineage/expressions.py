@@ -12,7 +12,7 @@ from typing import Final
 from google.protobuf.message import Message
 from postgast import pg_query_pb2 as pb
 
-from postern.inspection.lineage.builtins import FREE_SETTINGS
+from postern.inspection.lineage.builtins import WORDED_SETTINGS
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
 from postern.inspection.lineage.scope import NOTHING, Ctes, Item, Out, Scope, Sources, merged, union
 
@@ -168,8 +168,9 @@ class Expressions:
 
     def setting(self, name: str) -> Sources:
         """Of the session's setting of that name."""
-        free = "." in name or name.lower() in FREE_SETTINGS
-        return None if free and ("." in name or not self._doubts.settings) else NOTHING
+        if "." in name or (not self._doubts.settings and name.lower() not in WORDED_SETTINGS):
+            return None
+        return NOTHING
 
     def _operation(self, operation: pb.A_Expr, scope: Scope, ctes: Ctes) -> Sources:
         symbols = strings(operation.name)

@@ -66,11 +66,19 @@ class Columns:
         if self._origins is not None:
             self._origins.asked(statement)
 
-    def sources(self, statement: str | None, columns: tuple[Column, ...]) -> Sources | None:
-        if self._origins is None or statement is None:
+    def sources(self, statements: Sequence[str], columns: tuple[Column, ...]) -> Sources | None:
+        """Of the answer to one of these statements, whichever it was."""
+        if self._origins is None or not statements:
             return None
-        found = self._origins.of(statement, columns)
-        return found if found is None or not columns or len(found) == len(columns) else None
+        merged: Sources | None = None
+        for statement in statements:
+            found = self._origins.of(statement, columns)
+            if found is None or (columns and len(found) != len(columns)):
+                return None
+            if merged is not None and len(merged) != len(found):
+                return None
+            merged = found if merged is None else tuple(map(_either, merged, found))
+        return merged
 
     def decide(self, columns: tuple[Column, ...], sources: Sources | None) -> Decided:
         """For rows, which tell the names of their columns."""
@@ -109,3 +117,7 @@ class Columns:
                 if rule.patterns.match(ref, self._origins.tags(ref) if self._origins else frozenset()):
                     return rule
         return None
+
+
+def _either(one: frozenset[ColumnRef] | None, other: frozenset[ColumnRef] | None) -> frozenset[ColumnRef] | None:
+    return None if one is None or other is None else one | other

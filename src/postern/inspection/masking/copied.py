@@ -34,9 +34,9 @@ _QUOTED = re.compile(
 _MASK = b"****"
 
 
-def is_plain_copy(statement: str | None) -> bool:
+def is_plain_copy(statement: str) -> bool:
     """Whether its lines are in the text format, with a tab between fields."""
-    return statement is not None and _PLAIN_COPY.fullmatch(statement) is not None
+    return _PLAIN_COPY.fullmatch(statement) is not None
 
 
 def mask_columns(

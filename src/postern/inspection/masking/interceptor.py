@@ -6,17 +6,19 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from postern.domain.masking import InfoType, MaskingRule, Strategy, Strictness
+from postern.domain.target_schema import ColumnRef, TargetSchema
 from postern.inspection.masking.columns import STRENGTH, ColumnRule, Columns, Decided, Doubt, by_strength
 from postern.inspection.masking.copied import is_plain_copy, mask_columns, without_quoted
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.lines import mask_lines
 from postern.inspection.masking.origins import Origins, Sources
+from postern.inspection.masking.reported import UNTOLD, is_known_setting
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import Search, search_of
 from postern.inspection.masking.texts import Hits, mask_texts
-from postern.interception.events import RUN, Channel, Column, Event, Kind, Note, Operation, Output, Rows
+from postern.interception.events import RUN, Change, Channel, Column, Event, Kind, Note, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 
@@ -31,6 +33,7 @@ _MASKS: dict[Kind, _Mask] = {
 _SCALAR_KINDS = frozenset({Kind.NUMBER, Kind.ADDRESS})
 _STATEMENTS = 1024  # requests under way whose text is kept
 _STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters of them together, but for the last one
+_MEANINGS = 32  # texts that one request may stand for; of more nothing is known
 _PLANS = 256
 _NOTES = 100  # that wait to be recorded
 
@@ -42,6 +45,7 @@ class _Plan:
     """What is done with each column of a result: a rule has all of it, or values are looked for in it."""
 
     decided: Decided
+    changes: tuple[Change | None, ...]
     searches: tuple[tuple[tuple[Search, Detectors], ...], ...]
 
 
@@ -77,7 +81,7 @@ class Masking:
         if self._columns is not None and origins is not None:
             wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
-        self._statements: dict[int, str] = {}
+        self._statements: dict[int, tuple[str, ...]] = {}  # all that a request may have run; empty: not known
         self._length = 0  # of them all
         self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
         self._last: tuple[int, tuple[Column, ...], _Plan] | None = None
@@ -109,27 +113,35 @@ class Masking:
         if self._columns is not None:
             self._columns.asked(operation.text)
         if operation.phase is RUN:
-            if operation.exchange in self._statements:
-                self._forget(operation.exchange)
-            while self._statements and (
-                len(self._statements) >= _STATEMENTS or self._length + len(operation.text) > _STATEMENTS_LENGTH
-            ):
-                self._forget(next(iter(self._statements)))
-            self._statements[operation.exchange] = operation.text
-            self._length += len(operation.text)
+            known = self._statements.get(operation.exchange)
+            if known is not None:
+                if operation.text not in known and known:
+                    self._forget(operation.exchange)
+                    self._keep(operation.exchange, (*known, operation.text))
+                return
+            self._keep(operation.exchange, (operation.text,))
+
+    def _keep(self, exchange: int, texts: tuple[str, ...]) -> None:
+        size = sum(map(len, texts))
+        if len(texts) > 1 and (len(texts) > _MEANINGS or size > _STATEMENTS_LENGTH):
+            texts, size = (), 0
+        while self._statements and (len(self._statements) >= _STATEMENTS or self._length + size > _STATEMENTS_LENGTH):
+            self._forget(next(iter(self._statements)))
+        self._statements[exchange] = texts
+        self._length += size
 
     def _forget(self, exchange: int) -> None:
-        self._length -= len(self._statements.pop(exchange))
+        self._length -= sum(map(len, self._statements.pop(exchange)))
 
-    def _answered(self, exchange: int) -> str | None:
-        """The statement that this answers. Those before it have been answered: they are not needed any more."""
+    def _answered(self, exchange: int) -> tuple[str, ...]:
+        """What this may be the answer to. Those before it have been answered: they are not needed any more."""
         while (first := next(iter(self._statements), exchange)) < exchange:
             self._forget(first)
-        return self._statements.get(exchange)
+        return self._statements.get(exchange, ())
 
     def _see(self, event: Event, hits: Hits, session: SessionView) -> Refuse | None:
         if isinstance(event, Rows):
-            plan = self._plan(event)
+            plan = self._plan(event, session.schema)
             refusal = self._doubts(plan.decided, event.exchange, session)
             if refusal is None:
                 self._mask_rows(plan, event, hits)
@@ -147,11 +159,35 @@ class Masking:
                     return refusal
             elif event.channel in (Channel.ERROR, Channel.NOTICE):
                 masked = _unquoted(texts, hits)
+            elif event.channel is Channel.FUNCTION:
+                refusal = self._doubts(self._columns.decide_copy(None), event.exchange, session)
+                if refusal is not None:
+                    return refusal
+            elif event.channel in (Channel.NOTIFICATION, Channel.PARAMETER):
+                masked = self._told(self._columns, event, texts, hits, session)
         found = self._mask_texts(event.channel, texts if masked is None else masked, hits)
         masked = masked if found is None else found
         if masked is not None:
             event.replace(masked)
         return None
+
+    def _told(
+        self, columns: Columns, event: Output, texts: list[bytes], hits: Hits, session: SessionView
+    ) -> list[bytes] | None:
+        """What was put into a notification or a setting, of which nobody knows where it comes from."""
+        told = texts[-1]
+        if not told:
+            return None
+        if event.channel is Channel.PARAMETER:
+            statements = self._answered(event.exchange)
+            if is_known_setting(event.setting, told, statements):
+                return None
+        decided = columns.decide_copy(None)
+        if decided.refused is None:
+            self._doubts(decided, event.exchange, session)
+            return None
+        hits.add("MESSAGE", 1, len(told))
+        return [*texts[:-1], UNTOLD]
 
     def _mask_texts(self, channel: Channel, texts: list[bytes], hits: Hits) -> list[bytes] | None:
         mask = mask_lines if channel is Channel.COPY else mask_texts
@@ -161,7 +197,7 @@ class Masking:
             masked = masked if found is None else found
         return masked
 
-    def _plan(self, rows: Rows) -> _Plan:
+    def _plan(self, rows: Rows, schema: TargetSchema | None) -> _Plan:
         last = self._last
         if last is not None and last[0] == rows.exchange and last[1] is rows.columns:
             return last[2]
@@ -173,11 +209,11 @@ class Masking:
         if plan is None:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            plan = self._plans[key] = self._planned(rows.columns, sources)
+            plan = self._plans[key] = self._planned(rows.columns, sources, schema)
         self._last = (rows.exchange, rows.columns, plan)
         return plan
 
-    def _planned(self, columns: tuple[Column, ...], sources: Sources | None) -> _Plan:
+    def _planned(self, columns: tuple[Column, ...], sources: Sources | None, schema: TargetSchema | None) -> _Plan:
         decided = Decided((None,) * len(columns))
         if self._columns is not None:
             decided = self._columns.decide(columns, sources)
@@ -185,13 +221,18 @@ class Masking:
             () if rule is not None else tuple((search, search.detectors(column.name)) for search in self._searches)
             for column, rule in zip(columns, decided.rules, strict=True)
         )
-        return _Plan(decided, searches)
+        changes = tuple(
+            None if rule is None else _change(rule, column, None if sources is None else sources[place], schema)
+            for place, (rule, column) in enumerate(zip(decided.rules, columns, strict=True))
+        )
+        return _Plan(decided, changes, searches)
 
     def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
         for index, column in enumerate(rows.columns):
             rule = plan.decided.rules[index]
-            if rule is not None:
-                hits.add(rule.name, *rows.change(index, rule.substitutes.change))
+            change = plan.changes[index]
+            if rule is not None and change is not None:
+                hits.add(rule.name, *rows.change(index, change))
                 continue
             mask = _MASKS.get(column.kind)
             if mask is None:
@@ -211,12 +252,12 @@ class Masking:
     def _copied(
         self, columns: Columns, exchange: int, lines: list[bytes], hits: Hits, session: SessionView
     ) -> tuple[Refuse | None, list[bytes] | None]:
-        statement = self._answered(exchange)
-        decided = columns.decide_copy(columns.sources(statement, ()))
+        statements = self._answered(exchange)
+        decided = columns.decide_copy(columns.sources(statements, ()))
         refusal = self._doubts(decided, exchange, session)
         if refusal is not None or not any(decided.rules):
             return refusal, None
-        found = mask_columns(lines, decided.rules) if is_plain_copy(statement) else None
+        found = mask_columns(lines, decided.rules) if all(map(is_plain_copy, statements)) else None
         if found is None:
             doubts = tuple(Doubt(rule, "") for rule in decided.rules if rule is not None)
             return self._doubts(Decided((), doubts), exchange, session), None
@@ -236,7 +277,7 @@ class Masking:
         if doubt is None:
             self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        what = f"column {doubt.column!r}" if doubt.column else "this copied data"
+        what = f"column {doubt.column!r}" if doubt.column else "this answer"
         return Refuse(
             self.name,
             f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "
@@ -250,6 +291,21 @@ class Masking:
         if exchange != self._noted and len(session.notes) < _NOTES:
             self._noted = exchange
             session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
+
+
+def _change(
+    rule: ColumnRule, column: Column, sources: frozenset[ColumnRef] | None, schema: TargetSchema | None
+) -> Change:
+    """Keys of documents stay where the column is one of a table as it stands there. What a query makes of one may hold
+    values as keys: of those only the names of columns stay that stand beside what is masked."""
+    relations = {} if schema is None else schema.relations
+    tables = {(ref.schema, ref.table) for ref in sources or ()}
+    if column.table and tables and not any(table in relations and relations[table].definition for table in tables):
+        return rule.substitutes.change
+    beside = {(ref.schema, ref.table) for ref in sources or () if rule.patterns.match(ref, frozenset())}
+    return rule.substitutes.keeping(
+        frozenset(name for table in beside if table in relations for name in relations[table].columns)
+    )
 
 
 def _unquoted(texts: list[bytes], hits: Hits) -> list[bytes] | None:

@@ -16,14 +16,14 @@ from __future__ import annotations
 import hmac
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from uuid import UUID
 
 from postern.domain.masking import InfoType, Strategy
-from postern.interception.events import Scalar
+from postern.interception.events import Change, Scalar
 
 MASK = b"****"
 TOKEN_START = b"h_"
@@ -125,17 +125,37 @@ class Substitutes:
             self._found[key] = new
         return new
 
-    def _document(self, document: bytes) -> bytes | None:
+    def keeping(self, names: frozenset[str]) -> Change:
+        """A `Change` that keeps no keys of documents but these."""
+
+        def by(scalar: Scalar, value: bytes) -> bytes | None:
+            if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
+                return self._document(value, names)
+            return self.change(scalar, value)
+
+        return by
+
+    def _document(self, document: bytes, names: frozenset[str] | None = None) -> bytes | None:
         try:
-            return json.dumps(self._leaf(json.loads(document)), separators=(",", ":")).encode()
+            return json.dumps(self._leaf(json.loads(document), names), separators=(",", ":")).encode()
         except (ValueError, RecursionError):
             return None
 
-    def _leaf(self, node: object) -> object:
+    def _keys(self, keys: Iterable[str], names: frozenset[str] | None) -> Iterator[str]:
+        """None of them twice, so that none of what they name is lost."""
+        given: dict[str, int] = {}
+        for key in keys:
+            if names is not None and key not in names:
+                key = (self._make(Scalar.TEXT, key.encode("utf-8", "surrogatepass")) or b"").decode()
+            times = given[key] = given.get(key, 0) + 1
+            yield key if times == 1 else f"{key}{times}"
+
+    def _leaf(self, node: object, names: frozenset[str] | None) -> object:
         if isinstance(node, dict):
-            return {name: self._leaf(value) for name, value in node.items()}
+            values = [self._leaf(value, names) for value in node.values()]
+            return dict(zip(self._keys(node, names), values, strict=True))
         if isinstance(node, list):
-            return [self._leaf(value) for value in node]
+            return [self._leaf(value, names) for value in node]
         if isinstance(node, bool):
             return False if self.strategy is not Strategy.HASH else None
         if isinstance(node, int | float):

@@ -125,8 +125,18 @@ class Names(Generic[T]):
             if not known:
                 del self._found[name]
 
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def names(self) -> list[bytes]:
+        return list(self._found)
+
     def candidates(self, name: bytes) -> list[T]:
         return self._found.get(name, [])
+
+    def meant(self, name: bytes, own: dict[bytes, T]) -> list[T]:
+        """All that the name may stand for, with what an open batch gives it."""
+        return [*self.candidates(name), *((own[name],) if name in own else ())]
 
     def forget(self, name: bytes) -> None:
         self._found.pop(name, None)
