@@ -160,11 +160,6 @@ class Output(Event):
         """How many rows of data it is, in protocols that send some outside of `Rows` (COPY)."""
         return 0
 
-    @property
-    def setting(self) -> str:
-        """Which setting it reports (`PARAMETER`)."""
-        return ""
-
     def texts(self) -> list[bytes]:
         raise NotImplementedError
 

@@ -13,7 +13,6 @@ from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.lines import mask_lines
 from postern.inspection.masking.origins import Origins, Sources
-from postern.inspection.masking.reported import UNTOLD, is_known_setting
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import Search, search_of
@@ -159,35 +158,11 @@ class Masking:
                     return refusal
             elif event.channel in (Channel.ERROR, Channel.NOTICE):
                 masked = _unquoted(texts, hits)
-            elif event.channel is Channel.FUNCTION:
-                refusal = self._doubts(self._columns.decide_copy(None), event.exchange, session)
-                if refusal is not None:
-                    return refusal
-            elif event.channel in (Channel.NOTIFICATION, Channel.PARAMETER):
-                masked = self._told(self._columns, event, texts, hits, session)
         found = self._mask_texts(event.channel, texts if masked is None else masked, hits)
         masked = masked if found is None else found
         if masked is not None:
             event.replace(masked)
         return None
-
-    def _told(
-        self, columns: Columns, event: Output, texts: list[bytes], hits: Hits, session: SessionView
-    ) -> list[bytes] | None:
-        """What was put into a notification or a setting, of which nobody knows where it comes from."""
-        told = texts[-1]
-        if not told:
-            return None
-        if event.channel is Channel.PARAMETER:
-            statements = self._answered(event.exchange)
-            if is_known_setting(event.setting, told, statements):
-                return None
-        decided = columns.decide_copy(None)
-        if decided.refused is None:
-            self._doubts(decided, event.exchange, session)
-            return None
-        hits.add("MESSAGE", 1, len(told))
-        return [*texts[:-1], UNTOLD]
 
     def _mask_texts(self, channel: Channel, texts: list[bytes], hits: Hits) -> list[bytes] | None:
         mask = mask_lines if channel is Channel.COPY else mask_texts
@@ -277,7 +252,7 @@ class Masking:
         if doubt is None:
             self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        what = f"column {doubt.column!r}" if doubt.column else "this answer"
+        what = f"column {doubt.column!r}" if doubt.column else "this copied data"
         return Refuse(
             self.name,
             f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "

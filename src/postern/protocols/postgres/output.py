@@ -61,10 +61,6 @@ class Text(Output):
         """A message of a binary copy is a row, but its trailer."""
         return 1 if self._binary_copy and self.channel is Channel.COPY and self._tuple() else 0
 
-    @property
-    def setting(self) -> str:
-        return self._body.split(b"\0")[0].decode("latin-1") if self.channel is Channel.PARAMETER else ""
-
     def replace(self, texts: list[bytes]) -> None:
         if len(texts) != len(self.texts()):
             raise ValueError(f"{len(texts)} texts given for a message that holds {len(self.texts())}")
