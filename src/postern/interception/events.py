@@ -100,11 +100,15 @@ class Scalar(Enum):
     TIME = "time"  # 04:05:06, with microseconds where there are some
     TIMESTAMP = "timestamp"  # 2001-02-03 04:05:06
     MOMENT = "moment"  # the same, in UTC
-    INTERVAL = "interval"  # given as it came; answered as 00:00:00
+    INTERVAL = "interval"  # months, days and microseconds: three whole numbers
+    MONEY = "money"  # a whole number of its smallest coins
     UUID = "uuid"
     BYTES = "bytes"  # raw
     ADDRESS = "address"  # of a network, without a prefix length
-    RANGE = "range"  # given as it came; whatever is answered, it becomes the empty range
+    HARDWARE = "hardware"  # an address of a network card: 12 or 16 hexadecimal digits
+    BITS = "bits"  # zeros and ones
+    # Ranges, shapes, words of a text search: given as it came; whatever is answered, it becomes what has nothing in it.
+    EMPTY = "empty"
     OTHER = "other"  # given as it came: it stays so, or becomes NULL
 
 
