@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from postern.domain.masking import InfoType, MaskingRule, Strategy, Strictness
+from postern.errors import ProtocolViolation
 from postern.inspection.masking.columns import STRENGTH, ColumnRule, Columns, Decided, Doubt, by_strength
-from postern.inspection.masking.copied import is_plain_copy, mask_columns, without_quoted
+from postern.inspection.masking.copies import copy_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.lines import mask_lines
+from postern.inspection.masking.messages import MASK, is_harmless_setting, known, withheld
 from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
@@ -109,14 +112,17 @@ class Masking:
         if self._columns is not None:
             self._columns.asked(operation.text)
         if operation.phase is RUN:
+            text = operation.text
             if operation.exchange in self._statements:
+                # It may mean either: a name was given to another statement, and whether that holds is not known yet.
+                text = text if self._statements[operation.exchange] == text else ""
                 self._forget(operation.exchange)
             while self._statements and (
-                len(self._statements) >= _STATEMENTS or self._length + len(operation.text) > _STATEMENTS_LENGTH
+                len(self._statements) >= _STATEMENTS or self._length + len(text) > _STATEMENTS_LENGTH
             ):
                 self._forget(next(iter(self._statements)))
-            self._statements[operation.exchange] = operation.text
-            self._length += len(operation.text)
+            self._statements[operation.exchange] = text
+            self._length += len(text)
 
     def _forget(self, exchange: int) -> None:
         self._length -= len(self._statements.pop(exchange))
@@ -142,11 +148,14 @@ class Masking:
         masked: list[bytes] | None = None
         if self._columns is not None:
             if event.channel is Channel.COPY:
-                refusal, masked = self._copied(self._columns, event.exchange, texts, hits, session)
+                refusal = self._copied(self._columns, event, hits, session)
                 if refusal is not None:
                     return refusal
-            elif event.channel in (Channel.ERROR, Channel.NOTICE):
-                masked = _unquoted(texts, hits)
+                texts = event.texts()
+            else:
+                refusal, masked = self._said(self._columns, event, texts, hits, session)
+                if refusal is not None:
+                    return refusal
         found = self._mask_texts(event.channel, texts if masked is None else masked, hits)
         masked = masked if found is None else found
         if masked is not None:
@@ -208,23 +217,50 @@ class Masking:
                 if masked is not None:
                     rows.replace(index, masked)
 
-    def _copied(
-        self, columns: Columns, exchange: int, lines: list[bytes], hits: Hits, session: SessionView
+    def _copied(self, columns: Columns, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
+        """What a rule about columns hides of copied data. None where it may pass."""
+        statement = self._answered(event.exchange)
+        sources = columns.sources(statement, ())
+        decided = columns.decide_copy(sources)
+        refusal = self._doubts(decided, event.exchange, session)
+        if refusal is not None or sources is None or not any(decided.rules):
+            return refusal
+        copy = copy_of(statement or "")
+        if copy is not None:
+            types = copy.types(sources, session.schema)
+            changes = [
+                None if rule is None else (kind, rule.substitutes.change)
+                for rule, kind in zip(decided.rules, types, strict=True)
+            ]
+            with contextlib.suppress(ValueError, ProtocolViolation):
+                for rule, told in zip(decided.rules, event.change(copy.form, changes), strict=True):
+                    if rule is not None:
+                        hits.add(rule.name, *told)
+                return None
+        doubts = tuple(Doubt(rule, "") for rule in decided.rules if rule is not None)
+        return self._doubts(Decided((), doubts), event.exchange, session)
+
+    def _said(
+        self, columns: Columns, event: Output, texts: list[bytes], hits: Hits, session: SessionView
     ) -> tuple[Refuse | None, list[bytes] | None]:
-        statement = self._answered(exchange)
-        decided = columns.decide_copy(columns.sources(statement, ()))
-        refusal = self._doubts(decided, exchange, session)
-        if refusal is not None or not any(decided.rules):
-            return refusal, None
-        found = mask_columns(lines, decided.rules) if is_plain_copy(statement) else None
-        if found is None:
-            doubts = tuple(Doubt(rule, "") for rule in decided.rules if rule is not None)
-            return self._doubts(Decided((), doubts), exchange, session), None
-        masked, counts, size = found
-        for rule, count in zip(decided.rules, counts, strict=True):
-            if rule is not None:
-                hits.add(rule.name, count, 0)
-        hits.size += size
+        """Messages, settings and whatever else comes from nobody knows where."""
+        channel = event.channel
+        is_known = known(self._answered(event.exchange), session.schema)
+        masked: list[bytes] | None = None
+        if channel in (Channel.ERROR, Channel.NOTICE):
+            masked = withheld(texts, event.labels, is_known, strict=columns.unsure.refused is not None)
+        elif channel is Channel.PARAMETER:
+            if not is_harmless_setting("".join(event.labels), texts[0], is_known):
+                masked = [MASK]
+        elif channel is Channel.FUNCTION or (channel is Channel.NOTIFICATION and texts[1:] != [b""]):
+            refusal = self._doubts(columns.unsure, event.exchange, session)
+            if refusal is None or channel is Channel.FUNCTION:
+                return refusal, None
+            masked = [*texts[:1], MASK]
+        changed = [old for old, new in zip(texts, masked or texts, strict=True) if old != new]
+        if not changed:
+            return None, None
+        hits.add("MESSAGE", len(changed), sum(map(len, changed)))
         return None, masked
 
     def _doubts(self, decided: Decided, exchange: int, session: SessionView) -> Refuse | None:
@@ -236,7 +272,7 @@ class Masking:
         if doubt is None:
             self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        what = f"column {doubt.column!r}" if doubt.column else "this copied data"
+        what = f"column {doubt.column!r}" if doubt.column else "this data"
         return Refuse(
             self.name,
             f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "
@@ -250,12 +286,3 @@ class Masking:
         if exchange != self._noted and len(session.notes) < _NOTES:
             self._noted = exchange
             session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
-
-
-def _unquoted(texts: list[bytes], hits: Hits) -> list[bytes] | None:
-    masked = without_quoted(texts)
-    changed = [(old, new) for old, new in zip(texts, masked, strict=True) if old != new]
-    if not changed:
-        return None
-    hits.add("MESSAGE", len(changed), sum(len(old) for old, _ in changed))
-    return masked
