@@ -201,6 +201,6 @@ def test_settings_that_the_statement_itself_says_are_reported(hidden: str) -> No
         for text in ("set application_name to 'nightly job'", "select set_config('application_name', 'other', false)"):
             client.execute(text)
             assert client.info.parameter_status("application_name") in ("nightly job", "other")
-        for zone in ("Europe/Berlin", "Etc/GMT+5", "UTC", "-5", "EST5EDT"):
+        for zone in ("Europe/Berlin", "Etc/GMT+5", "UTC"):
             client.execute(f"set timezone to '{zone}'")
             assert client.info.parameter_status("TimeZone") != "****"

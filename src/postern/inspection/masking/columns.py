@@ -61,6 +61,8 @@ class Columns:
     def __init__(self, rules: Sequence[ColumnRule], origins: Origins | None) -> None:
         self._rules = tuple(rules)
         self._origins = origins
+        # What comes from nobody knows where may be anything.
+        self.unsure = Decided((), tuple(Doubt(one, "") for one in self._rules if not one.finds))
 
     def asked(self, statement: str) -> None:
         if self._origins is not None:
@@ -99,7 +101,7 @@ class Columns:
     def decide_copy(self, sources: Sources | None) -> Decided:
         """For copied data, which has no names."""
         if sources is None:
-            return Decided((), tuple(Doubt(one, "") for one in self._rules if not one.finds))
+            return self.unsure
         doubts = [
             Doubt(one, f"number {place}")
             for place, of in enumerate(sources, 1)

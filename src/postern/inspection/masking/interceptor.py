@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from postern.domain.masking import InfoType, MaskingRule, Strategy, Strictness
 from postern.domain.target_schema import ColumnRef, TargetSchema
+from postern.errors import ProtocolViolation
 from postern.inspection.masking.columns import STRENGTH, ColumnRule, Columns, Decided, Doubt, by_strength
-from postern.inspection.masking.copied import is_plain_copy, mask_columns, without_quoted
+from postern.inspection.masking.copies import copy_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.lines import mask_lines
+from postern.inspection.masking.messages import MASK, is_harmless_setting, known, withheld
 from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
@@ -153,11 +156,14 @@ class Masking:
         masked: list[bytes] | None = None
         if self._columns is not None:
             if event.channel is Channel.COPY:
-                refusal, masked = self._copied(self._columns, event.exchange, texts, hits, session)
+                refusal = self._copied(self._columns, event, hits, session)
                 if refusal is not None:
                     return refusal
-            elif event.channel in (Channel.ERROR, Channel.NOTICE):
-                masked = _unquoted(texts, hits)
+                texts = event.texts()
+            else:
+                refusal, masked = self._said(self._columns, event, texts, hits, session)
+                if refusal is not None:
+                    return refusal
         found = self._mask_texts(event.channel, texts if masked is None else masked, hits)
         masked = masked if found is None else found
         if masked is not None:
@@ -197,8 +203,8 @@ class Masking:
             for column, rule in zip(columns, decided.rules, strict=True)
         )
         changes = tuple(
-            None if rule is None else _change(rule, column, None if sources is None else sources[place], schema)
-            for place, (rule, column) in enumerate(zip(decided.rules, columns, strict=True))
+            None if rule is None else _change(rule, column.table != 0, of, schema)
+            for rule, column, of in zip(decided.rules, columns, sources or (None,) * len(columns), strict=True)
         )
         return _Plan(decided, changes, searches)
 
@@ -224,23 +230,50 @@ class Masking:
                 if masked is not None:
                     rows.replace(index, masked)
 
-    def _copied(
-        self, columns: Columns, exchange: int, lines: list[bytes], hits: Hits, session: SessionView
+    def _copied(self, columns: Columns, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
+        """What a rule about columns hides of copied data. None where it may pass."""
+        statements = self._answered(event.exchange)
+        sources = columns.sources(statements, ())
+        decided = columns.decide_copy(sources)
+        refusal = self._doubts(decided, event.exchange, session)
+        if refusal is not None or sources is None or not any(decided.rules):
+            return refusal
+        copy = copy_of(statements[0]) if len(statements) == 1 else None
+        if copy is not None:
+            types = copy.types(sources, session.schema)
+            changes = [
+                None if rule is None else (kind, _change(rule, kind != 0, of, session.schema))
+                for rule, kind, of in zip(decided.rules, types, sources, strict=True)
+            ]
+            with contextlib.suppress(ValueError, ProtocolViolation):
+                for rule, told in zip(decided.rules, event.change(copy.form, changes), strict=True):
+                    if rule is not None:
+                        hits.add(rule.name, *told)
+                return None
+        doubts = tuple(Doubt(rule, "") for rule in decided.rules if rule is not None)
+        return self._doubts(Decided((), doubts), event.exchange, session)
+
+    def _said(
+        self, columns: Columns, event: Output, texts: list[bytes], hits: Hits, session: SessionView
     ) -> tuple[Refuse | None, list[bytes] | None]:
-        statements = self._answered(exchange)
-        decided = columns.decide_copy(columns.sources(statements, ()))
-        refusal = self._doubts(decided, exchange, session)
-        if refusal is not None or not any(decided.rules):
-            return refusal, None
-        found = mask_columns(lines, decided.rules) if all(map(is_plain_copy, statements)) else None
-        if found is None:
-            doubts = tuple(Doubt(rule, "") for rule in decided.rules if rule is not None)
-            return self._doubts(Decided((), doubts), exchange, session), None
-        masked, counts, size = found
-        for rule, count in zip(decided.rules, counts, strict=True):
-            if rule is not None:
-                hits.add(rule.name, count, 0)
-        hits.size += size
+        """Messages, settings and whatever else comes from nobody knows where."""
+        channel = event.channel
+        is_known = known("\n".join(self._answered(event.exchange)), session.schema)
+        masked: list[bytes] | None = None
+        if channel in (Channel.ERROR, Channel.NOTICE):
+            masked = withheld(texts, event.labels, is_known, strict=columns.unsure.refused is not None)
+        elif channel is Channel.PARAMETER:
+            if not is_harmless_setting("".join(event.labels), texts[0], is_known):
+                masked = [MASK]
+        elif channel is Channel.FUNCTION or (channel is Channel.NOTIFICATION and texts[1:] != [b""]):
+            refusal = self._doubts(columns.unsure, event.exchange, session)
+            if refusal is None or channel is Channel.FUNCTION:
+                return refusal, None
+            masked = [*texts[:1], MASK]
+        changed = [old for old, new in zip(texts, masked or texts, strict=True) if old != new]
+        if not changed:
+            return None, None
+        hits.add("MESSAGE", len(changed), sum(map(len, changed)))
         return None, masked
 
     def _doubts(self, decided: Decided, exchange: int, session: SessionView) -> Refuse | None:
@@ -252,7 +285,7 @@ class Masking:
         if doubt is None:
             self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        what = f"column {doubt.column!r}" if doubt.column else "this copied data"
+        what = f"column {doubt.column!r}" if doubt.column else "this data"
         return Refuse(
             self.name,
             f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "
@@ -269,24 +302,15 @@ class Masking:
 
 
 def _change(
-    rule: ColumnRule, column: Column, sources: frozenset[ColumnRef] | None, schema: TargetSchema | None
+    rule: ColumnRule, is_plain: bool, sources: frozenset[ColumnRef] | None, schema: TargetSchema | None
 ) -> Change:
     """Keys of documents stay where the column is one of a table as it stands there. What a query makes of one may hold
     values as keys: of those only the names of columns stay that stand beside what is masked."""
     relations = {} if schema is None else schema.relations
     tables = {(ref.schema, ref.table) for ref in sources or ()}
-    if column.table and tables and not any(table in relations and relations[table].definition for table in tables):
+    if is_plain and tables and not any(table in relations and relations[table].definition for table in tables):
         return rule.substitutes.change
     beside = {(ref.schema, ref.table) for ref in sources or () if rule.patterns.match(ref, frozenset())}
     return rule.substitutes.keeping(
         frozenset(name for table in beside if table in relations for name in relations[table].columns)
     )
-
-
-def _unquoted(texts: list[bytes], hits: Hits) -> list[bytes] | None:
-    masked = without_quoted(texts)
-    changed = [(old, new) for old, new in zip(texts, masked, strict=True) if old != new]
-    if not changed:
-        return None
-    hits.add("MESSAGE", len(changed), sum(len(old) for old, _ in changed))
-    return masked

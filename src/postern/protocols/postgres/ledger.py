@@ -272,6 +272,10 @@ class Ledger:
             self.portals.fail(slot.name, slot.portal)
 
 
+# Codecs of encodings in which an ASCII sign may be the second byte of a character.
+AMBIGUOUS: Final = frozenset({"big5", "gbk", "gb18030", "johab", "shift_jis", "cp949"})
+
+
 def codec(client_encoding: str) -> str:
     """The Python codec of a client encoding; an unknown one is read byte by byte, which keeps ASCII."""
     return _CODECS.get(client_encoding.upper(), "latin-1")

@@ -36,7 +36,10 @@ select c.oid, n.nspname, c.relname,
   (select pg_catalog.json_object_agg(coalesce(a.attname, ''), o.description)
     from pg_catalog.pg_description o
       left join pg_catalog.pg_attribute a on a.attrelid = o.objoid and a.attnum = o.objsubid and o.objsubid > 0
-    where o.objoid = c.oid and o.classoid = 'pg_catalog.pg_class'::pg_catalog.regclass and o.description like '%#%')
+    where o.objoid = c.oid and o.classoid = 'pg_catalog.pg_class'::pg_catalog.regclass and o.description like '%#%'),
+  (select pg_catalog.json_agg(coalesce(nullif(t.typbasetype, 0), a.atttypid) order by a.attnum)
+    from pg_catalog.pg_attribute a left join pg_catalog.pg_type t on t.oid = a.atttypid
+    where a.attrelid = c.oid and a.attnum > 0)
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
   and n.nspname not like 'pg\_toast%' and n.nspname not like 'pg\_temp\_%'"""
@@ -107,7 +110,7 @@ def tags(comment: str) -> frozenset[str]:
 
 
 def _relation(row: Row) -> Relation:
-    number, schema, name, definition, columns, parents, generated, comments = row
+    number, schema, name, definition, columns, parents, generated, comments, types = row
     said: Mapping[str, str] = json.loads(comments or "{}")
     return Relation(
         text(schema),
@@ -119,6 +122,7 @@ def _relation(row: Row) -> Relation:
         {column: tags(comment) for column, comment in said.items() if column},
         tuple((place, parent) for place, parent in json.loads(parents or "[]")),
         json.loads(generated or "{}"),
+        tuple(map(int, json.loads(types or "[]"))),
     )
 
 

@@ -12,7 +12,7 @@ import struct
 from postern.errors import ProtocolViolation
 from postern.interception.events import Change, Scalar
 from postern.protocols.postgres.scalars import SCALARS, scalar_codec
-from postern.protocols.postgres.types import ARRAYS, BINARY, FIRST_OWN, RECORD, any_parts, array_parts
+from postern.protocols.postgres.types import ARRAYS, BINARY, BOX, FIRST_OWN, RECORD, any_parts, array_parts
 
 _INT32 = struct.Struct("!i")
 _NULL = b"\xff\xff\xff\xff"
@@ -54,7 +54,7 @@ def _value(oid: int, form: int, cell: bytes, by: Change) -> bytes | None:
     if new == plain:
         return cell
     try:
-        return codec.write(new)
+        return codec.write(new) if codec.like is None else codec.like(cell, new)
     except (ValueError, struct.error):
         return None
 
@@ -87,7 +87,7 @@ def _parts(cell: bytes, parts: list[tuple[int, int, int]], by: Change) -> bytes:
 def _literal(cell: bytes, element: int, by: Change) -> bytes | None:
     """An array in the text format: `{1,NULL,"a b"}`, nested, perhaps with bounds in front."""
     bounds, equals, body = cell.partition(b"=") if cell.startswith(b"[") else (b"", b"", cell)
-    if not body.startswith(b"{") or element == RECORD:
+    if not body.startswith(b"{") or element in (RECORD, BOX):  # elements of the latter have another sign between them
         return _other(cell, by)
 
     def one(found: re.Match[bytes]) -> bytes:
