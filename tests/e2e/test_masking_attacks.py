@@ -103,6 +103,11 @@ CONVERSATIONS: dict[str, list[bytes]] = {
     "a time zone": [
         query("select set_config('TimeZone', '<' || name || '>1', false) from sitters"), query("show timezone"),
     ],
+    "a time zone that is spelled": [
+        query("select set_config('TimeZone', '<' || name || '>1', false) from sitters"),
+        query("select to_char(now(), 'TZ')"), query("select timeofday()"),
+    ],
+    "an operator that does not exist": [query("select name::regoper from sitters")],
     "a setting that a block of code writes": [
         query("do $$ begin execute 'set lock_timeout to ' || (select salary from sitters); end $$"),
         query("show lock_timeout"),

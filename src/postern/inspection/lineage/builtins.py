@@ -147,3 +147,6 @@ _WORDED: Final = """
     transaction_isolation transaction_read_only wal_level
 """
 WORDED_SETTINGS: Final = frozenset(_WORDED.split())
+
+# Functions that spell the session's time zone, which may have any name.
+ZONED: Final = frozenset({"timeofday", "to_char"})

@@ -26,6 +26,7 @@ _QUOTED: Final = re.compile(rb"(?:%b)(.*?)(?:%b)" % (_OPENING, _CLOSING), re.DOT
 _ALL_QUOTED: Final = re.compile(rb"(?P<from>%b)(?P<all>.*)(?P<to>%b)" % (_OPENING, _CLOSING), re.DOTALL)
 _NUMBER: Final = re.compile(rb"(?<![A-Za-z0-9_.\x80-\xff*])(?<![A-Za-z]\()0?[0-9](?:x[0-9a-f]+|[0-9.,:/+-]*[0-9])?")
 _BEHIND: Final = re.compile(rb": .*")
+_UNQUOTED: Final = re.compile(rb"(?<= exist: ).*", re.DOTALL)  # operator does not exist: …
 # Where the server itself, and no code of the target's, trips over something.
 _OWN_CONTEXT: Final = re.compile(rb"(?:COPY |unnamed portal |portal \").*")
 
@@ -101,7 +102,7 @@ def _part(text: bytes, label: str, may_stay: Known, *, inside: bool) -> bytes:
 
 
 def _without(text: bytes, may_stay: Known) -> bytes:
-    text = _ROW.sub(MASK, text)
+    text = _UNQUOTED.sub(lambda found: found[0] if may_stay(found[0]) else MASK, _ROW.sub(MASK, text))
     segments = [found[1] for found in _QUOTED.finditer(text)]
     if not all(segment == MASK or may_stay(segment) for segment in segments):
         text = _ALL_QUOTED.sub(rb"\g<from>" + MASK + rb"\g<to>", text)
