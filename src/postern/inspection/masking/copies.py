@@ -13,6 +13,7 @@ from postgast import pg_query_pb2 as pb
 
 from postern.domain.target_schema import ColumnRef, TargetSchema
 from postern.inspection.masking.origins import Sources
+from postern.inspection.sql.postgres.tree import Unreadable, checked
 from postern.interception.events import CopyFormat
 
 _LONGEST: Final = 64 * 1024  # characters
@@ -52,8 +53,9 @@ def copy_of(statement: str) -> Copy | None:
     if len(statement) > _LONGEST or "\0" in statement:
         return None
     try:
+        checked(statement)
         nodes = [each.stmt for each in parse(statement).stmts]
-    except (PgQueryError, DecodeError, RecursionError, UnicodeEncodeError):
+    except (Unreadable, PgQueryError, DecodeError, RecursionError):
         return None
     copies = [node.copy_stmt for node in nodes if node.WhichOneof("node") == "copy_stmt"]
     found = {_copy(one) for one in copies if not (one.is_from or one.filename)}
