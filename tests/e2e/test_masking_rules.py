@@ -159,7 +159,7 @@ async def test_every_type_is_masked_and_read_by_every_client(
             assert kept or leak not in str(row), (leak, row)
     # What a text does not tell about itself (a type of the database's own) is NULL there, and walked into as binary.
     for column in set(VALUES) - {"c_moods", "c_pair", "c_macs", "c_moneys"}:
-        if isinstance(binary[column], bytes) != isinstance(text[column], bytes):
+        if "\\x00" in str(binary[column]) and "\\x00" not in str(text[column]):
             continue  # a type whose bytes psycopg gives as they are
         assert same(text[column], binary[column]), column
         if column not in OTHER_CLASSES:
@@ -245,6 +245,8 @@ async def test_hashes_join_tables_formats_and_sessions(
         "select c_text || '!' as x from typed",
         "select row_to_json(typed) as x from typed",
         "select typed as x from typed",
+        "select jsonb_object_agg(c_text, 1) as x from typed",
+        "select json_build_object(c_text, c_text) as x from typed",
         "select x from (select c_text from typed) as t(x)",
         "with t as (select c_text as x from typed) select x from t",
         "select x from people_view",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from postern.domain.masking import InfoType, MaskingRule, Strategy, Strictness
+from postern.domain.target_schema import ColumnRef
 from postern.errors import ProtocolViolation
 from postern.inspection.masking.columns import STRENGTH, ColumnRule, Columns, Decided, Doubt, by_strength
 from postern.inspection.masking.copies import copy_of
@@ -19,7 +20,7 @@ from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import Search, search_of
 from postern.inspection.masking.texts import Hits, mask_texts
-from postern.interception.events import RUN, Channel, Column, Event, Kind, Note, Operation, Output, Rows
+from postern.interception.events import RUN, Change, Channel, Column, Event, Kind, Note, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 
@@ -45,6 +46,7 @@ class _Plan:
     """What is done with each column of a result: a rule has all of it, or values are looked for in it."""
 
     decided: Decided
+    changes: tuple[Change | None, ...]
     searches: tuple[tuple[tuple[Search, Detectors], ...], ...]
 
 
@@ -194,13 +196,18 @@ class Masking:
             () if rule is not None else tuple((search, search.detectors(column.name)) for search in self._searches)
             for column, rule in zip(columns, decided.rules, strict=True)
         )
-        return _Plan(decided, searches)
+        changes = tuple(
+            None if rule is None else _change(rule, column, None if sources is None else sources[place])
+            for place, (column, rule) in enumerate(zip(columns, decided.rules, strict=True))
+        )
+        return _Plan(decided, changes, searches)
 
     def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
         for index, column in enumerate(rows.columns):
             rule = plan.decided.rules[index]
-            if rule is not None:
-                hits.add(rule.name, *rows.change(index, rule.substitutes.change))
+            change = plan.changes[index]
+            if rule is not None and change is not None:
+                hits.add(rule.name, *rows.change(index, change))
                 continue
             mask = _MASKS.get(column.kind)
             if mask is None:
@@ -286,3 +293,10 @@ class Masking:
         if exchange != self._noted and len(session.notes) < _NOTES:
             self._noted = exchange
             session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
+
+
+def _change(rule: ColumnRule, column: Column, of: frozenset[ColumnRef] | None) -> Change:
+    """The keys of a document that stands in a table are its own; one that a statement makes may have values there."""
+    if column.table and of is not None and len(of) == 1:
+        return rule.substitutes.change
+    return rule.substitutes.keeping(frozenset(ref.column for ref in of or ()))

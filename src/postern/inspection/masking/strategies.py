@@ -21,7 +21,7 @@ from uuid import UUID
 
 from postern.domain.masking import InfoType, Strategy
 from postern.inspection.masking.hashing import FLOATS, NUMBERS, Hashes
-from postern.interception.events import Scalar
+from postern.interception.events import Change, Scalar
 
 MASK = b"****"
 _MEMO = 8192  # values
@@ -88,6 +88,17 @@ class Substitutes:
         new = self._memo[key] = self._changed(scalar, value)
         return new
 
+    def keeping(self, names: frozenset[str]) -> Change:
+        """A `Change` that masks the keys of documents as well, but for these: where a document is put together by a
+        statement, its keys may be values."""
+
+        def change(scalar: Scalar, value: bytes) -> bytes | None:
+            if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
+                return self._document(value, names)
+            return self.change(scalar, value)
+
+        return change
+
     def _changed(self, scalar: Scalar, value: bytes) -> bytes | None:
         if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
             return self._document(value)
@@ -111,17 +122,32 @@ class Substitutes:
             self._found[key] = new
         return new
 
-    def _document(self, document: bytes) -> bytes | None:
+    def _key(self, name: str, found: Mapping[str, object], names: frozenset[str] | None) -> str:
+        """As many keys as there were: those that became the same are numbered."""
+        if names is None or name in names:
+            return name
+        made = (self._make(Scalar.TEXT, name.encode("utf-8", "surrogatepass")) or b"").decode("utf-8", "surrogatepass")
+        key, number = made, 1
+        while key in found:
+            number += 1
+            key = f"{made}{number}"
+        return key
+
+    def _document(self, document: bytes, names: frozenset[str] | None = None) -> bytes | None:
         try:
-            return json.dumps(self._leaf(json.loads(document)), separators=(",", ":")).encode()
+            return json.dumps(self._leaf(json.loads(document), names), separators=(",", ":")).encode()
         except (ValueError, RecursionError):
             return None
 
-    def _leaf(self, node: object) -> object:
+    def _leaf(self, node: object, names: frozenset[str] | None) -> object:
+        """With all keys as they are where `names` is None."""
         if isinstance(node, dict):
-            return {name: self._leaf(value) for name, value in node.items()}
+            found: dict[str, object] = {}
+            for name, value in node.items():
+                found[self._key(name, found, names)] = self._leaf(value, names)
+            return found
         if isinstance(node, list):
-            return [self._leaf(value) for value in node]
+            return [self._leaf(value, names) for value in node]
         if isinstance(node, bool):
             return False if self.strategy is not Strategy.HASH else None
         if isinstance(node, int | float):
