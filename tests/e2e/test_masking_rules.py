@@ -144,6 +144,10 @@ def same(one: object, other: object) -> bool:
     return one == other or str(one).split("/")[0] == str(other).split("/")[0]
 
 
+def holds_bytes(value: object) -> bool:
+    return any(map(holds_bytes, value)) if isinstance(value, list) else isinstance(value, bytes)
+
+
 @pytest.mark.parametrize("strategy", Strategy)
 async def test_every_type_is_masked_and_read_by_every_client(
     gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection, strategy: Strategy
@@ -159,7 +163,7 @@ async def test_every_type_is_masked_and_read_by_every_client(
             assert kept or leak not in str(row), (leak, row)
     # What a text does not tell about itself (a type of the database's own) is NULL there, and walked into as binary.
     for column in set(VALUES) - {"c_moods", "c_pair", "c_macs", "c_moneys"}:
-        if "\\x00" in str(binary[column]) and "\\x00" not in str(text[column]):
+        if column != "c_bytea" and holds_bytes(binary[column]):
             continue  # a type whose bytes psycopg gives as they are
         assert same(text[column], binary[column]), column
         if column not in OTHER_CLASSES:

@@ -21,7 +21,7 @@ MAIL = b"ann@example.com"
         (rb"x\n4111111111111111", rb"x\n************1111"),
         (rb"\t4111111111111111\r", rb"\t************1111\r"),
         (rb"a\nann@example.com\tb", rb"a\n****@****\tb"),
-        (rb"\\n4111111111111111", rb"\\n4111111111111111"),  # a backslash and an n: the number is part of a word
+        (rb"x\nDE89370400440532013000", rb"x\nDE****3000"),
         (rb"""{"a": "ann\\u0040example.com"}""", rb"""{"a": "****@****"}"""),
         (rb'"{""a"": ""ann\u0040example.com""}"', rb'"{""a"": ""****@****""}"'),
         (rb"\\x" + MAIL.hex().encode(), rb"\\x" + b"****@****".hex().encode()),
@@ -33,7 +33,7 @@ def test_what_is_escaped_is_found(line: bytes, made: bytes) -> None:
     hits = Hits()
     found = mask_lines(DETECTORS, [b"1\t" + line + b"\n", b"2\t" + line + b"\n"], hits)
     assert (found or [b"1\t" + line + b"\n"])[0] == b"1\t" + made + b"\n"
-    assert sum(hits.counts.values()) == (0 if made == line else 2)
+    assert sum(hits.counts.values()) == 2
 
 
 def test_lines_without_values_stay_byte_for_byte() -> None:
@@ -48,9 +48,10 @@ def test_attack_lines_that_hold_every_sign_are_not_passed() -> None:
         mask_lines(DETECTORS, [bytes(range(32)) + rb"\n4111111111111111"], Hits())
 
 
-@given(
-    st.lists(st.sampled_from([rb"\n", rb"\\", rb"\t", rb"\\u0040", rb"\\x61", b"a", b"\x01", MAIL, b" "]), max_size=9)
-)
+PARTS = st.sampled_from([rb"\n", rb"\\", rb"\t", rb"\\u0040", rb"\\x61", b"a", b"\x01", MAIL, b" "])
+
+
+@given(st.lists(PARTS, max_size=9))
 def test_masked_twice_is_masked_once(parts: list[bytes]) -> None:
     line = b"".join(parts) + b"\n"
     once = mask_lines(DETECTORS, [line], Hits()) or [line]

@@ -332,6 +332,9 @@ class Frontend:
         else:
             batch.inserts.append((batch.held, len(batch.slots)))
         for portal in portals:
+            portal.began = portal.began or slot.exchange
+        slot.began = min(portal.began for portal in portals)
+        for portal in portals:
             for statement in portal.statements:
                 operation = Operation(slot.exchange, statement.text, RUN, portal.values, portal.truncated)
                 batch.operations.append(operation)
