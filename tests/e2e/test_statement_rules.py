@@ -254,6 +254,34 @@ def test_rows_beyond_the_most_are_not_shown_and_the_connection_goes_on(
             assert connection.execute("select 2").fetchone() == (2,)
 
 
+@pytest.mark.parametrize("prepare", [False, True])
+@pytest.mark.parametrize("copies", [False, True])
+def test_the_target_is_told_to_stop_what_nobody_is_shown(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection, prepare: bool, copies: bool
+) -> None:
+    """Else a refused answer without end would be waited for without end."""
+    most = Rule(RuleType.MAX_ROWS, most=100, name="most")
+    endless = "with recursive t(n) as (select 1 union all select n + 1 from t) select n, repeat('x', 100) from t"
+    with (
+        rules(gateway, ruled, output=(most,)),
+        psycopg.connect(gateway.url("ruled"), autocommit=True, application_name="endless") as connection,
+    ):
+        for number in range(3):
+            cursor = connection.cursor()
+            if copies:
+                with (
+                    pytest.raises(REFUSED, match="more than 100 rows"),
+                    cursor.copy(f"copy ({endless}) to stdout") as out,
+                ):
+                    list(out)
+            else:
+                with pytest.raises(REFUSED, match="more than 100 rows"):
+                    cursor.execute(endless, prepare=prepare)
+            assert connection.execute("select %s::int", [number]).fetchone() == (number,)
+        running = "select count(*) from pg_stat_activity where application_name = 'endless' and state = 'active'"
+        assert direct.execute(running).fetchone() == (0,)
+
+
 async def read_in_parts(connection: asyncpg.Connection, got: list[int]) -> None:
     async with connection.transaction():
         portal = await connection.cursor("select generate_series(1, 1000)")
