@@ -484,3 +484,48 @@ async def test_live_sessions_follow_a_rule_at_once(gateway: Gateway, target: Pos
     assert await changed(connection, "select 'Lovelace' as c_text", "Lovelace") == "****"
     await connection.close()
     assert made.name == "live"
+
+
+# Everything that comes back and is no row of text: each quotes an address, and a card number.
+ASIDE = [
+    "select (m || '')::int, (c || '')::date from aside",
+    "select c::int from aside",
+    "insert into aside select * from aside",
+    "do $$ declare x text := (select m || ' ' || c from aside); begin"
+    " raise exception '%', x using detail = x, hint = x, column = x, table = x, constraint = x; end $$",
+    "do $$ declare x text := (select m || ' ' || c from aside); begin raise notice '%', x; end $$",
+    "do $$ declare x text := (select m from aside); begin execute 'select ' || x; end $$",
+    "listen me; select pg_notify('me', m || ' ' || c) from aside; select 1",
+    "select set_config('application_name', m, false) from aside",
+    "select row_to_json(aside), to_jsonb(aside), array[m, c], row(m, c), xmlelement(name a, m) from aside",
+    "select json_build_object('in', json_build_object('m', '[\"' || m || '\"]', 'n', c::bigint)) from aside",
+    "select ('{\"m\": \"' || replace(m, '@', chr(92) || 'u0040') || '\"}')::json from aside",
+    "select c::bigint, c::numeric, m::bytea, hstored from aside, lateral (select m || '=>' || c as hstored) as t",
+    "copy aside to stdout",
+    "copy aside to stdout (format csv, force_quote *)",
+    "copy (select to_json(m || E'\\n' || c) from aside) to stdout",
+    "copy (select replace(json_build_object('m', m)::text, '@', chr(92) || 'u0040') from aside) to stdout",
+    "copy (select m::bytea, c::bytea from aside) to stdout (format csv)",
+]
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_nothing_that_comes_back_holds_a_value_of_the_types(
+    gateway: Gateway, target: PostgresServer, direct: psycopg.Connection, strategy: Strategy
+) -> None:
+    direct.execute("drop table if exists aside")
+    direct.execute("create table aside (m text primary key, c text)")
+    direct.execute("insert into aside values ('ann@example.com', '4111111111111111')")
+    types = (TypeGroup("ALL", ("EMAIL_ADDRESS", "CREDIT_CARD")),)
+    rule(gateway, target, f"aside-{strategy}", strategy=strategy, columns=(), groups=types)
+    commands = [part for command in ASIDE for part in ("-c", command)]
+    done = psql(gateway.url(f"aside-{strategy}"), "-v", "VERBOSITY=verbose", *commands)
+    session = gateway.newest_finished(f"aside-{strategy}")
+    held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown)).decode("latin-1")
+    for leak in ("ann@", "ann\\u0040", "4111111111111111", b"ann@example.com".hex(), b"4111111111111111".hex()):
+        assert leak not in done.stdout + done.stderr, leak
+        assert leak not in held, leak
+    counts = session.metrics["data_masking"]["info_types"]
+    assert counts["EMAIL_ADDRESS"] > 15
+    assert counts["CREDIT_CARD"] > 10
+    direct.execute("drop table aside")
