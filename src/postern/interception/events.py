@@ -131,6 +131,11 @@ class Rows(Event):
     columns: tuple[Column, ...]
     count: int
 
+    @property
+    def began(self) -> int:
+        """The exchange in which rows of this statement began to come: it may take several to fetch them all."""
+        return self.exchange
+
     def texts(self, column: int) -> list[bytes]:
         raise NotImplementedError
 

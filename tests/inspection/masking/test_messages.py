@@ -154,3 +154,10 @@ def test_settings_tell_no_values(name: str, value: bytes, left: bytes) -> None:
     event = Text(1, m.PARAMETER_STATUS, name.encode() + b"\0" + value + b"\0")
     rules.see(event, session)
     assert event.texts() == [left]
+
+
+def test_attack_a_message_that_takes_long_to_read() -> None:
+    """Thousands of numbers and quotes, each of which would be looked for in a long statement."""
+    said = b'7 "x" ' * 600
+    assert told({"M": said, "D": b"5 " * 1_000_000}, "select 1 " * 100_000)["D"] == b"****"
+    assert b"7" not in told({"M": said}, "select 1 " * 100_000)["M"]

@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from postern.domain.target_schema import TargetSchema
 
 MASK: Final = b"****"
 Known = Callable[[bytes], bool]
+
+_LONGEST: Final = 4096  # bytes of a text; of longer ones nothing is told
+_LONGEST_STATEMENT: Final = 64 * 1024  # characters that are looked through
+_LOOKS: Final = 64  # into a statement, for one message
 
 # What an error quotes of a row: `Key (email)=(…) already exists.`, `Failing row contains (…).`
 _ROW: Final = re.compile(rb"(?<==\().*(?=\))|(?<= \().*(?=\)\.$)", re.DOTALL)
@@ -55,21 +60,44 @@ _ZONE: Final = re.compile(rb"[A-Za-z_]+(?:/[A-Za-z_-]+)*")  # no other is a zone
 
 def known(statement: str | None, schema: TargetSchema | None) -> Known:
     """Whether a text is the client's own, or the name of a table or column."""
-    said = (statement or "").lower()
+    said = (statement or "")[:_LONGEST_STATEMENT].lower()
+    left = _LOOKS
 
     def is_known(segment: bytes) -> bool:
+        nonlocal left
         text = segment.decode("utf-8", "replace").lower()
         if not text:
             return True
+        left -= 1
+        if left < 0:
+            return False
         if re.search(rf"(?<![^\W_]){re.escape(text)}(?![^\W_])", said):
             return True
-        return schema is not None and any(
-            text in (relation.name.lower(), relation.schema.lower())
-            or any(text == column.lower() for column in relation.columns)
-            for relation in schema.relations.values()
-        )
+        return schema is not None and text in _names(_Same(schema))
 
     return is_known
+
+
+class _Same:
+    """A snapshot by its identity: another one takes its place when it is read anew."""
+
+    def __init__(self, schema: TargetSchema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.schema is self.schema
+
+
+@lru_cache(maxsize=4)
+def _names(same: _Same) -> frozenset[str]:
+    found: set[str] = set()
+    for relation in same.schema.relations.values():
+        found.update((relation.name.lower(), relation.schema.lower()))
+        found.update(column.lower() for column in relation.columns)
+    return frozenset(found)
 
 
 def withheld(texts: Sequence[bytes], labels: Sequence[str], is_known: Known, *, strict: bool) -> list[bytes]:
@@ -102,6 +130,8 @@ def _part(text: bytes, label: str, may_stay: Known, *, inside: bool) -> bytes:
 
 
 def _without(text: bytes, may_stay: Known) -> bytes:
+    if len(text) > _LONGEST:
+        return MASK
     text = _UNQUOTED.sub(lambda found: found[0] if may_stay(found[0]) else MASK, _ROW.sub(MASK, text))
     segments = [found[1] for found in _QUOTED.finditer(text)]
     if not all(segment == MASK or may_stay(segment) for segment in segments):

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from uuid import UUID
@@ -88,6 +88,17 @@ class Substitutes:
         new = self._memo[key] = self._changed(scalar, value)
         return new
 
+    def keeping(self, names: frozenset[str]) -> Change:
+        """A `Change` that masks the keys of documents as well, but for these: where a document is put together by a
+        statement, its keys may be values."""
+
+        def change(scalar: Scalar, value: bytes) -> bytes | None:
+            if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
+                return self._document(value, names)
+            return self.change(scalar, value)
+
+        return change
+
     def _changed(self, scalar: Scalar, value: bytes) -> bytes | None:
         if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
             return self._document(value)
@@ -111,15 +122,16 @@ class Substitutes:
             self._found[key] = new
         return new
 
-    def keeping(self, names: frozenset[str]) -> Change:
-        """A `Change` that keeps no keys of documents but these."""
-
-        def by(scalar: Scalar, value: bytes) -> bytes | None:
-            if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
-                return self._document(value, names)
-            return self.change(scalar, value)
-
-        return by
+    def _key(self, name: str, found: Mapping[str, object], names: frozenset[str] | None) -> str:
+        """As many keys as there were: those that became the same are numbered."""
+        if names is None or name in names:
+            return name
+        made = (self._make(Scalar.TEXT, name.encode("utf-8", "surrogatepass")) or b"").decode("utf-8", "surrogatepass")
+        key, number = made, 1
+        while key in found:
+            number += 1
+            key = f"{made}{number}"
+        return key
 
     def _document(self, document: bytes, names: frozenset[str] | None = None) -> bytes | None:
         try:
@@ -127,19 +139,13 @@ class Substitutes:
         except (ValueError, RecursionError):
             return None
 
-    def _keys(self, keys: Iterable[str], names: frozenset[str] | None) -> Iterator[str]:
-        """None of them twice, so that none of what they name is lost."""
-        given: dict[str, int] = {}
-        for key in keys:
-            if names is not None and key not in names:
-                key = (self._make(Scalar.TEXT, key.encode("utf-8", "surrogatepass")) or b"").decode()
-            times = given[key] = given.get(key, 0) + 1
-            yield key if times == 1 else f"{key}{times}"
-
     def _leaf(self, node: object, names: frozenset[str] | None) -> object:
+        """With all keys as they are where `names` is None."""
         if isinstance(node, dict):
-            values = [self._leaf(value, names) for value in node.values()]
-            return dict(zip(self._keys(node, names), values, strict=True))
+            found: dict[str, object] = {}
+            for name, value in node.items():
+                found[self._key(name, found, names)] = self._leaf(value, names)
+            return found
         if isinstance(node, list):
             return [self._leaf(value, names) for value in node]
         if isinstance(node, bool):

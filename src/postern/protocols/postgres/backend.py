@@ -254,7 +254,7 @@ class Backend:
                 "Run it again.",
             )
             return None, pos, False
-        return DataRows(slot.exchange, layout, buf[first:pos], count), pos, True
+        return DataRows(slot.exchange, layout, buf[first:pos], count, slot.began), pos, True
 
     def _lines(self, buf: bytes, pos: int, end: int) -> tuple[CopiedLines, int, bool]:
         """All complete CopyData messages from `pos` on."""

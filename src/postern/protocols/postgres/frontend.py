@@ -340,6 +340,9 @@ class Frontend:
         else:
             batch.inserts.append((batch.held, len(batch.slots)))
         for portal in portals:
+            portal.began = portal.began or slot.exchange
+        slot.began = min(portal.began for portal in portals)
+        for portal in portals:
             self._run(batch, slot.exchange, portal)
             for statement in portal.statements:
                 if may_run_by_name(statement.text):
@@ -359,11 +362,8 @@ class Frontend:
             names = names_in(texts.pop(), known, ledger.encoding)
             known.difference_update(names)
             if len(names) > MOST:
-                batch.forced = Refuse(
-                    rule="size",
-                    message=f"this may run any of {len(names)} prepared statements, too many to be judged",
-                    hint="Close prepared statements, or name them by letters, digits and underscores.",
-                )
+                why = f"this may run any of {len(names)} prepared statements, too many to be judged"
+                batch.forced = Refuse("size", why, "Close some, or name them by letters, digits and underscores.")
                 return
             first = len(batch.operations)
             for name in names:

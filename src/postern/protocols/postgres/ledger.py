@@ -85,12 +85,13 @@ class Statement:
 class Portal:
     """A bound statement: every statement that its name may have meant, and the values bound."""
 
-    __slots__ = ("statements", "truncated", "values")
+    __slots__ = ("began", "statements", "truncated", "values")
 
     def __init__(self, statements: list[Statement], values: tuple[bytes | None, ...] = ()) -> None:
         self.statements = statements
         self.values = values
         self.truncated = False
+        self.began = 0  # the exchange of its first Execute
 
 
 T = TypeVar("T")
@@ -149,6 +150,7 @@ class Slot:
     """One owed answer. `hidden` answers are ours: the client never sees them."""
 
     __slots__ = (
+        "began",
         "copies_ended",
         "data",
         "described",
@@ -169,6 +171,7 @@ class Slot:
         self.statement: Statement | None = None
         self.portal: Portal | None = None
         self.hidden = False
+        self.began = 0  # EXECUTE: the exchange of the first one of its portal
         self.informs: Slot | None = None  # DESCRIBE: the Execute whose rows it describes
         self.described: bytes | None = None  # EXECUTE: the body of its RowDescription
         self.copies_ended = 0  # copies that the client has ended, before it was told that they began

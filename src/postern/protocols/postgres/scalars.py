@@ -164,6 +164,8 @@ def _date_text(cell: bytes) -> bytes:
 
 def _time_read(cell: bytes) -> bytes:
     (micros,) = struct.unpack("!q", cell)
+    if not 0 <= micros < 86_400_000_000:
+        raise ValueError(f"{micros} microseconds are no time of a day")
     return (_EPOCH + timedelta(microseconds=micros)).time().isoformat().encode()
 
 

@@ -23,7 +23,6 @@ EMPTIES: Mapping[int, tuple[bytes, bytes]] = {
     628: (b"{0,-1,0}", struct.pack("!ddd", 0, -1, 0)),
     718: (b"<(0,0),0>", bytes(24)),
     3614: (b"", bytes(4)),  # tsvector
-    3615: (b"", bytes(4)),  # tsquery
     4072: (b"$", b"\x01$"),  # jsonpath
 }
 

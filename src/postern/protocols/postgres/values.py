@@ -18,6 +18,7 @@ _INT32 = struct.Struct("!i")
 _NULL = b"\xff\xff\xff\xff"
 # An element of an array literal: in quotes, with escapes, or bare.
 _ELEMENT = re.compile(rb'"((?:[^"\\]|\\.)*)"|([^{},"]+)', re.DOTALL)
+_BOX = re.compile(rb'"((?:[^"\\]|\\.)*)"|([^{};"]+)', re.DOTALL)  # there is a semicolon between these
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _NEEDS_ESCAPE = re.compile(rb'(["\\])')
 _BARE = re.compile(rb"[0-9A-Za-z_.:+-]+")
@@ -87,7 +88,7 @@ def _parts(cell: bytes, parts: list[tuple[int, int, int]], by: Change) -> bytes:
 def _literal(cell: bytes, element: int, by: Change) -> bytes | None:
     """An array in the text format: `{1,NULL,"a b"}`, nested, perhaps with bounds in front."""
     bounds, equals, body = cell.partition(b"=") if cell.startswith(b"[") else (b"", b"", cell)
-    if not body.startswith(b"{") or element in (RECORD, BOX):  # elements of the latter have another sign between them
+    if not body.startswith(b"{") or element == RECORD:
         return _other(cell, by)
 
     def one(found: re.Match[bytes]) -> bytes:
@@ -104,4 +105,5 @@ def _literal(cell: bytes, element: int, by: Change) -> bytes | None:
             return new
         return b'"' + _NEEDS_ESCAPE.sub(rb"\\\1", new) + b'"'
 
-    return bounds + equals + _ELEMENT.sub(one, body)
+    pattern = _BOX if element == BOX else _ELEMENT
+    return bounds + equals + pattern.sub(one, body)
