@@ -51,12 +51,43 @@ VALUES: dict[str, str] = {
     "c_moods": "array['happy'::mood]",
     "c_pair": "row('Ada', 42)::pair",
     "c_mac": "'08:00:2b:01:02:03'::macaddr",
+    "c_mac8": "'08:00:2b:01:02:03:04:05'::macaddr8",
+    "c_money": "'77665.44'::money",
+    "c_timetz": "'13:14:15+02'::timetz",
+    "c_bits": "b'1011000111'::varbit",
+    "c_xml": "'<a>Lovelace</a>'::xml",
+    "c_point": "point(31234, 83412)",
+    "c_lseg": "lseg(point(1, 2), point(31234, 4))",
+    "c_path": "path '((1,2),(31234,4))'",
+    "c_box": "box(point(1, 2), point(31234, 4))",
+    "c_polygon": "polygon '((1,2),(31234,4),(5,6))'",
+    "c_line": "line '{1,2,31234}'",
+    "c_circle": "circle(point(1, 31234), 5)",
+    "c_words": "to_tsvector('simple', 'Lovelace')",
+    "c_query": "to_tsquery('simple', 'Lovelace')",
+    "c_jsonpath": "'$.Lovelace'::jsonpath",
+    "c_multi": "int4multirange(int4range(3, 31234))",
+    "c_stamps": "tstzrange('1987-06-05', '1987-06-06')",
+    "c_char": "'Lovelace'::char(40)",
+    "c_oid": "83412::oid",
+    "c_letter": "'L'::\"char\"",
+    "c_regclass": "'pg_class'::regclass",
+    "c_moneys": "array['77665.44'::money, null]",
+    "c_macs": "array['08:00:2b:01:02:03'::macaddr]",
+    "c_points": "array[point(1, 31234)]",
+    "c_boxes": "array[box(point(1, 2), point(31234, 4))]",
+    "c_jsons": """array['{"name": "Ada"}'::jsonb]""",
+    "c_surname": "'Lovelace'::surname",
     "c_null": "null::text",
 }
 ROW = "select " + ", ".join(f"{value} as {name}" for name, value in VALUES.items())
 TABLE = "typed"
+# asyncpg has other classes for them.
+OTHER_CLASSES = {"c_json", "c_jsonb", "c_jsons", "c_range", "c_stamps", "c_multi", "c_bits", "c_interval", "c_point",
+                 "c_lseg", "c_path", "c_box", "c_polygon", "c_line", "c_circle", "c_points", "c_boxes"}  # fmt: skip
 LEAKS = ("31234", "83412", "4111111111111111", "98765", "1234.56", "1987-06", "13:14:15", "42661417", "deadbeef",
-         "203.0.113", "Lovelace", "lovelace", "Ada", "quoted", "happy", "08:00:2b")  # fmt: skip
+         "203.0.113", "Lovelace", "lovelace", "Ada", "quoted", "happy", "08:00:2b",
+         "77665", "77,665", "1011000111", "pg_class")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -67,11 +98,14 @@ def typed(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection) 
         "drop table if exists typed",
         "drop type if exists mood",
         "drop type if exists pair",
+        "drop domain if exists surname",
     ):
         direct.execute(made)
+    direct.execute("create domain surname as varchar(60) check (value <> '')")
     direct.execute("create type mood as enum ('happy', 'sad')")
     direct.execute("create type pair as (name text, n int)")
     direct.execute(f"create table {TABLE} as select 1 as id, {ROW.removeprefix('select ')}")
+    direct.execute("create table if not exists odd (id int, c_text text, other text)")
     direct.execute("create view people_view as select c_text as x from typed")
     yield {strategy: rule(gateway, target, f"typed-{strategy}", strategy=strategy) for strategy in Strategy}
     direct.execute(f"drop table {TABLE} cascade")
@@ -111,6 +145,10 @@ def same(one: object, other: object) -> bool:
     return one == other or str(one).split("/")[0] == str(other).split("/")[0]
 
 
+def holds_bytes(value: object) -> bool:
+    return any(map(holds_bytes, value)) if isinstance(value, list) else isinstance(value, bytes)
+
+
 @pytest.mark.parametrize("strategy", Strategy)
 async def test_every_type_is_masked_and_read_by_every_client(
     gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection, strategy: Strategy
@@ -122,12 +160,14 @@ async def test_every_type_is_masked_and_read_by_every_client(
     lines = psql(gateway.url(name), "-c", f"select * from {TABLE}").stdout
     for row in (text, binary, shown, lines):
         for leak in LEAKS:
-            kept = strategy is Strategy.PARTIAL and leak in ("203.0.113",)
+            kept = strategy is Strategy.PARTIAL and leak in ("203.0.113", "08:00:2b")
             assert kept or leak not in str(row), (leak, row)
     # What a text does not tell about itself (a type of the database's own) is NULL there, and walked into as binary.
-    for column in set(VALUES) - {"c_moods", "c_pair"}:
+    for column in set(VALUES) - {"c_moods", "c_pair", "c_macs", "c_moneys"}:
+        if column != "c_bytea" and holds_bytes(binary[column]):
+            continue  # a type whose bytes psycopg gives as they are
         assert same(text[column], binary[column]), column
-        if column not in ("c_json", "c_jsonb", "c_range"):  # other classes at asyncpg
+        if column not in OTHER_CLASSES:
             assert same(text[column], shown[column]), column
     assert shown["id"] == 1
     assert shown["c_null"] is None
@@ -156,7 +196,17 @@ async def test_replaced_values_are_of_their_types(gateway: Gateway, typed: dict[
     assert shown["c_mood"] is None
     assert shown["c_moods"] == [None]
     assert tuple(shown["c_pair"]) == ("****", 0)
-    assert shown["c_mac"] is None
+    assert (shown["c_mac"], shown["c_mac8"]) == ("00:00:00:00:00:00", "00:00:00:00:00:00:00:00")
+    assert (shown["c_money"], shown["c_moneys"]) == ("$0.00", ["$0.00", None])
+    assert shown["c_timetz"] == datetime.time(tzinfo=datetime.UTC)
+    assert shown["c_bits"].as_string().replace(" ", "") == "0000000000"
+    assert shown["c_xml"] == "****"
+    assert tuple(shown["c_point"]) == (0, 0)
+    assert (shown["c_words"], shown["c_query"], shown["c_jsonpath"]) == ("", None, "$")
+    assert shown["c_multi"] == []
+    assert shown["c_oid"] == 0
+    assert (shown["c_letter"], shown["c_regclass"]) == (None, None)
+    assert shown["c_surname"] == "****"
 
 
 async def test_partly_shown_values_are_of_their_types(gateway: Gateway, typed: dict[Strategy, Connection]) -> None:
@@ -185,7 +235,7 @@ async def test_hashes_join_tables_formats_and_sessions(
     assert first["c_text"].startswith("h_")
     assert len(first["c_text"]) == 34
     for name, most in (("c_int2", 2**15), ("c_int4", 2**31), ("c_int8", 2**63)):
-        assert 0 <= first[name] < most
+        assert -most <= first[name] < -most // 2
     assert first["c_date"] != datetime.date(1987, 6, 5)
     assert first["c_bool"] is None
     assert isinstance(first["c_inet"], (IPv4Interface, IPv6Interface)) or first["c_inet"].version == 6
@@ -200,6 +250,8 @@ async def test_hashes_join_tables_formats_and_sessions(
         "select c_text || '!' as x from typed",
         "select row_to_json(typed) as x from typed",
         "select typed as x from typed",
+        "select jsonb_object_agg(c_text, 1) as x from typed",
+        "select json_build_object(c_text, c_text) as x from typed",
         "select x from (select c_text from typed) as t(x)",
         "with t as (select c_text as x from typed) select x from t",
         "select x from people_view",
@@ -243,12 +295,104 @@ def test_what_cannot_be_followed_is_refused_or_passed_with_a_marker(
     direct.execute("drop function told()")
 
 
-def test_a_copy_in_csv_of_a_marked_column_is_refused(gateway: Gateway, typed: dict[Strategy, Connection]) -> None:
-    done = psql(gateway.url("typed-null"), "-c", "copy (select id, c_text from typed) to stdout (format csv)")
-    assert done.returncode != 0
-    assert "Lovelace" not in done.stdout + done.stderr
-    free = psql(gateway.url("typed-null"), "-c", "copy (select id from typed) to stdout (format csv)")
-    assert free.stdout.strip() == "1"
+COPIES = {
+    "text": "",
+    "csv": "(format csv)",
+    "header": "(format csv, header, force_quote *, delimiter ';', null 'none', quote '''')",
+    "escape": r"(format csv, escape '\', delimiter '|', quote '*')",
+    "delimiter": "(delimiter '|', null '')",
+    "binary": "(format binary)",
+}
+
+
+def plain(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value).rstrip().replace(",", "")
+
+
+def read_back(options: str) -> str:
+    return options.replace("force_quote *, ", "")
+
+
+@pytest.mark.parametrize("options", COPIES)
+@pytest.mark.parametrize("strategy", Strategy)
+def test_the_target_itself_reads_what_was_copied(
+    gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection, strategy: Strategy, options: str
+) -> None:
+    """Values of every type, copied out and in again; and a copy shows them as rows do."""
+    name = f"typed-{strategy}"
+    direct.execute("drop table if exists copied")
+    direct.execute(f"create table copied (like {TABLE})")
+    with (
+        psycopg.connect(gateway.url(name)) as masked,
+        masked.cursor() as source,
+        source.copy(f"copy {TABLE} to stdout {COPIES[options]}") as out,
+    ):
+        data = b"".join(bytes(piece) for piece in out)
+    with direct.cursor() as sink, sink.copy(f"copy copied from stdin {read_back(COPIES[options])}") as into:
+        into.write(data)
+    for leak in LEAKS:
+        kept = strategy is Strategy.PARTIAL and leak in ("203.0.113", "08:00:2b")
+        assert kept or leak.encode() not in data, leak
+    with direct.cursor(row_factory=psycopg.rows.dict_row) as cursor:
+        read = cursor.execute("select * from copied").fetchone()
+    rows = by_psycopg(gateway, name, binary=False)
+    assert read is not None
+    # A composite's fields and an enumeration's array are walked into where the binary format tells their types.
+    # How many digits of a float, and signs between thousands, is the writer's choice.
+    other = {key for key in rows if plain(read[key]) != plain(rows[key])}
+    if "null ''" in COPIES[options]:  # there is no telling them apart
+        other = {key for key in other if rows[key] != ""}
+    assert other <= {"c_moods", "c_pair"}
+    session = gateway.newest_finished(name)
+    held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown))
+    assert not any(leak.encode() in held for leak in ("Lovelace", "Ada", "quoted", "happy"))
+    direct.execute("drop table copied")
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ("", "1\tL****\n"),
+        ("(format csv)", "1,L****\n"),
+        ("(format csv, header, quote '*')", "id,c_text\n1,*L*********\n"),
+        ("binary", None),
+    ],
+)
+def test_a_copy_of_a_query_is_masked(
+    gateway: Gateway, typed: dict[Strategy, Connection], options: str, line: str | None
+) -> None:
+    with (
+        psycopg.connect(gateway.url("typed-partial")) as masked,
+        masked.cursor() as source,
+        source.copy(f"copy (select id, c_text from {TABLE}) to stdout {options}") as out,
+    ):
+        data = b"".join(bytes(piece) for piece in out)
+    assert b"Lovelace" not in data
+    assert line is None or data.decode() == line
+
+
+def test_values_that_look_like_the_format_are_masked(
+    gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection
+) -> None:
+    """Attack: a value with quotes, delimiters and ends of lines in it."""
+    direct.execute("truncate odd")
+    values = ['a "b",\nLovelace\t\\N', "Love\\", "\\.", "Lovelace\r\n", '"', " ", "Lovelace|;'", "*", "none"]
+    with direct.cursor() as cursor:
+        cursor.executemany("insert into odd values (%s, %s, %s)", [(n, one, one[:2]) for n, one in enumerate(values)])
+    for options in COPIES.values():
+        with (
+            psycopg.connect(gateway.url("typed-replace")) as masked,
+            masked.cursor() as source,
+            source.copy(f"copy odd to stdout {options}") as out,
+        ):
+            data = b"".join(bytes(piece) for piece in out)
+        assert b"Lovelace" not in data
+        direct.execute("create temp table back (id int, c_text text, other text)")
+        with direct.cursor() as sink, sink.copy(f"copy back from stdin {read_back(options)}") as into:
+            into.write(data)
+        found = direct.execute("select c_text, other from back order by id").fetchall()
+        assert found == [("****", one[:2]) for one in values]
+        direct.execute("drop table back")
 
 
 async def changed(connection: asyncpg.Connection, query: str, before: str) -> str:
@@ -289,6 +433,51 @@ def test_errors_quote_no_marked_columns(gateway: Gateway, typed: dict[Strategy, 
     assert "invalid input syntax for type integer" in done.stderr
 
 
+SAID = [
+    ("insert into uniq values ('Lovelace')", "already exists"),
+    ("insert into uniq select 'Love' || 'lace'", "already exists"),
+    ("update uniq set n = -1", "violates check constraint"),
+    ("select c_text::int from typed", "invalid input syntax"),
+    ("select c_text::regclass from typed", "does not exist"),
+    ("select c_text::json from typed", "ERROR"),
+    ("select c_text::date from typed", "invalid input syntax"),
+    ("select (c_text || ' 5')::mood from typed", "invalid input value for enum"),
+    ("select current_setting(c_text) from typed", "unrecognized configuration parameter"),
+    ("select xmlparse(document c_text) from typed", "ERROR"),
+    ("select make_date(c_int4, 1, 1) from typed", ""),
+    ("select chr(-c_int4) from typed", "ERROR"),
+    ("select get_byte('a', c_int4) from typed", "out of valid range"),
+    ("do $$ begin raise exception '%', (select c_text from typed); end $$", "ERROR"),
+    ("do $$ begin raise notice '%', (select c_text from typed); end $$", "NOTICE"),
+    ("do $$ begin raise exception 'x' using hint = (select c_text from typed); end $$", "ERROR"),
+    ("do $$ declare x text := (select c_text from typed); begin raise exception 'x' using column = x; end $$", "ERROR"),
+    ("do $$ begin execute (select c_text from typed); end $$", "ERROR"),
+    ("listen me; select pg_notify('me', c_text) from typed; select 1", "Asynchronous notification"),
+    ("copy uniq (n) from stdin\nLovelace\n", "ERROR"),
+]
+
+
+@pytest.mark.parametrize(("statement", "said"), SAID)
+def test_nothing_that_is_said_aside_tells_a_marked_value(
+    gateway: Gateway, typed: dict[Strategy, Connection], direct: psycopg.Connection, statement: str, said: str
+) -> None:
+    """Attack: make the target trip over a value, or shout it."""
+    direct.execute("drop table if exists uniq")
+    direct.execute("create table uniq (c_text text primary key, n int check (n > 0))")
+    direct.execute("insert into uniq values ('Lovelace', 1)")
+    command, _, data = statement.partition("\n")
+    done = psql(gateway.url("typed-replace"), "-v", "VERBOSITY=verbose", "-c", command, stdin=data)
+    everything = done.stdout + done.stderr
+    assert said in everything
+    assert "83412" not in everything
+    if "Lovelace" not in statement:
+        assert "lovelace" not in everything.lower()
+        session = gateway.newest_finished("typed-replace")
+        held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown))
+        assert b"lovelace" not in held.lower()
+    direct.execute("drop table uniq")
+
+
 async def test_live_sessions_follow_a_rule_at_once(gateway: Gateway, target: PostgresServer) -> None:
     live = gateway.connection("live", target)
     connection = await asyncpg.connect(gateway.url("live"))
@@ -297,3 +486,48 @@ async def test_live_sessions_follow_a_rule_at_once(gateway: Gateway, target: Pos
     assert await changed(connection, "select 'Lovelace' as c_text", "Lovelace") == "****"
     await connection.close()
     assert made.name == "live"
+
+
+# Everything that comes back and is no row of text: each quotes an address, and a card number.
+ASIDE = [
+    "select (m || '')::int, (c || '')::date from aside",
+    "select c::int from aside",
+    "insert into aside select * from aside",
+    "do $$ declare x text := (select m || ' ' || c from aside); begin"
+    " raise exception '%', x using detail = x, hint = x, column = x, table = x, constraint = x; end $$",
+    "do $$ declare x text := (select m || ' ' || c from aside); begin raise notice '%', x; end $$",
+    "do $$ declare x text := (select m from aside); begin execute 'select ' || x; end $$",
+    "listen me; select pg_notify('me', m || ' ' || c) from aside; select 1",
+    "select set_config('application_name', m, false) from aside",
+    "select row_to_json(aside), to_jsonb(aside), array[m, c], row(m, c), xmlelement(name a, m) from aside",
+    "select json_build_object('in', json_build_object('m', '[\"' || m || '\"]', 'n', c::bigint)) from aside",
+    "select ('{\"m\": \"' || replace(m, '@', chr(92) || 'u0040') || '\"}')::json from aside",
+    "select c::bigint, c::numeric, m::bytea, hstored from aside, lateral (select m || '=>' || c as hstored) as t",
+    "copy aside to stdout",
+    "copy aside to stdout (format csv, force_quote *)",
+    "copy (select to_json(m || E'\\n' || c) from aside) to stdout",
+    "copy (select replace(json_build_object('m', m)::text, '@', chr(92) || 'u0040') from aside) to stdout",
+    "copy (select m::bytea, c::bytea from aside) to stdout (format csv)",
+]
+
+
+@pytest.mark.parametrize("strategy", Strategy)
+def test_nothing_that_comes_back_holds_a_value_of_the_types(
+    gateway: Gateway, target: PostgresServer, direct: psycopg.Connection, strategy: Strategy
+) -> None:
+    direct.execute("drop table if exists aside")
+    direct.execute("create table aside (m text primary key, c text)")
+    direct.execute("insert into aside values ('ann@example.com', '4111111111111111')")
+    types = (TypeGroup("ALL", ("EMAIL_ADDRESS", "CREDIT_CARD")),)
+    rule(gateway, target, f"aside-{strategy}", strategy=strategy, columns=(), groups=types)
+    commands = [part for command in ASIDE for part in ("-c", command)]
+    done = psql(gateway.url(f"aside-{strategy}"), "-v", "VERBOSITY=verbose", *commands)
+    session = gateway.newest_finished(f"aside-{strategy}")
+    held = b"".join(event.data for event in gateway.records(session.id) if isinstance(event, Shown)).decode("latin-1")
+    for leak in ("ann@", "ann\\u0040", "4111111111111111", b"ann@example.com".hex(), b"4111111111111111".hex()):
+        assert leak not in done.stdout + done.stderr, leak
+        assert leak not in held, leak
+    counts = session.metrics["data_masking"]["info_types"]
+    assert counts["EMAIL_ADDRESS"] > 15
+    assert counts["CREDIT_CARD"] > 10
+    direct.execute("drop table aside")

@@ -254,6 +254,83 @@ def test_rows_beyond_the_most_are_not_shown_and_the_connection_goes_on(
             assert connection.execute("select 2").fetchone() == (2,)
 
 
+@pytest.mark.parametrize("prepare", [False, True])
+@pytest.mark.parametrize("copies", [False, True])
+def test_the_target_is_told_to_stop_what_nobody_is_shown(
+    gateway: Gateway, ruled: Connection, direct: psycopg.Connection, prepare: bool, copies: bool
+) -> None:
+    """Else a refused answer without end would be waited for without end."""
+    most = Rule(RuleType.MAX_ROWS, most=100, name="most")
+    endless = "with recursive t(n) as (select 1 union all select n + 1 from t) select n, repeat('x', 100) from t"
+    with (
+        rules(gateway, ruled, output=(most,)),
+        psycopg.connect(gateway.url("ruled"), autocommit=True, application_name="endless") as connection,
+    ):
+        for number in range(3):
+            cursor = connection.cursor()
+            if copies:
+                with (
+                    pytest.raises(REFUSED, match="more than 100 rows"),
+                    cursor.copy(f"copy ({endless}) to stdout") as out,
+                ):
+                    list(out)
+            else:
+                with pytest.raises(REFUSED, match="more than 100 rows"):
+                    cursor.execute(endless, prepare=prepare)
+            assert connection.execute("select %s::int", [number]).fetchone() == (number,)
+        running = "select count(*) from pg_stat_activity where application_name = 'endless' and state = 'active'"
+        assert direct.execute(running).fetchone() == (0,)
+
+
+async def read_in_parts(connection: asyncpg.Connection, got: list[int]) -> None:
+    async with connection.transaction():
+        portal = await connection.cursor("select generate_series(1, 1000)")
+        for _ in range(10):
+            got.append(len(await portal.fetch(40)))
+
+
+async def test_attack_rows_are_fetched_bit_by_bit(gateway: Gateway, ruled: Connection) -> None:
+    """By a cursor of SQL, and by a portal with a limit for each request."""
+    most = Rule(RuleType.MAX_ROWS, most=100, name="most")
+    with rules(gateway, ruled, output=(most,)):
+        with psycopg.connect(gateway.url("ruled")) as connection, connection.cursor("bits") as cursor:
+            cursor.itersize = 40
+            cursor.execute("select generate_series(1, 1000)")
+            with pytest.raises(REFUSED, match="more than 100 rows"):
+                cursor.fetchall()
+        with psycopg.connect(gateway.url("ruled")) as connection:
+            for _ in range(2):  # another cursor of that name counts anew
+                with connection.cursor("bits") as cursor:
+                    cursor.execute("select generate_series(1, 90)")
+                    assert [len(cursor.fetchmany(45)) for _ in range(3)] == [45, 45, 0]
+        other = await asyncpg.connect(gateway.url("ruled"))
+        got: list[int] = []
+        with pytest.raises(asyncpg.InsufficientPrivilegeError, match="more than 100 rows"):
+            await read_in_parts(other, got)
+        assert got == [40, 40]
+        assert await other.fetchval("select 1") == 1
+        await other.close()
+
+
+@pytest.mark.parametrize("options", ["", "(format csv)", "(format binary)"])
+def test_rows_of_a_copy_are_counted_in_every_format(gateway: Gateway, ruled: Connection, options: str) -> None:
+    most = Rule(RuleType.MAX_ROWS, most=100, name="most")
+    with rules(gateway, ruled, output=(most,)), psycopg.connect(gateway.url("ruled"), autocommit=True) as connection:
+        for count, shown in ((100, True), (101, False), (100_000, False)):
+            cursor = connection.cursor()
+            statement = f"copy (select generate_series(1, {count})) to stdout {options}"
+            if shown:
+                with cursor.copy(statement) as copy:
+                    list(copy)
+            else:
+                with pytest.raises(REFUSED, match="more than 100 rows"), cursor.copy(statement) as copy:
+                    list(copy)
+        connection.execute("prepare several as select generate_series(1, $1)")
+        assert len(connection.execute("execute several (100)").fetchall()) == 100
+        with pytest.raises(REFUSED, match="more than 100 rows"):
+            connection.execute("execute several (101)")
+
+
 def test_a_change_takes_effect_at_the_next_statement(
     gateway: Gateway, ruled: Connection, direct: psycopg.Connection
 ) -> None:

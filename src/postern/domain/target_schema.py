@@ -25,7 +25,9 @@ class Relation:
 
     `definition` names everything with its schema, but for what the server brings along. `tags` are of the whole
     relation, `column_tags` of single columns. `parents` are the tables that it is a partition of, or inherits from, by
-    (schema, name). `generated` are the columns that are computed from others, and their expressions.
+    (schema, name). `generated` are the columns that are computed from others, and their
+    expressions. `types` are the target's own numbers of the columns' types, in their order; of a domain that of what it
+    is made of.
     """
 
     schema: str
@@ -37,6 +39,11 @@ class Relation:
     column_tags: Mapping[str, frozenset[str]] = field(default_factory=dict)
     parents: tuple[tuple[str, str], ...] = ()
     generated: Mapping[str, str] = field(default_factory=dict)
+    types: tuple[int, ...] = ()
+
+    def type_of(self, column: str) -> int:
+        """The target's number of a column's type; 0 where it is not known."""
+        return dict(zip(self.columns, self.types, strict=False)).get(column, 0) if column else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,11 +136,12 @@ class LiveLinks:
         link.driver.cancel()
         return True
 
-    def cancelling(self, work: Coroutine[None, None, None]) -> None:
+    def cancelling(self, work: Coroutine[None, None, None]) -> asyncio.Future[None]:
         """`work` asks a target to stop what it runs for a link, which may be gone before that is done."""
         task = asyncio.get_running_loop().create_task(work)
         self._cancels.add(task)
         task.add_done_callback(self._cancels.discard)
+        return task
 
     @property
     def running(self) -> int:

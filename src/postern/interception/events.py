@@ -7,7 +7,7 @@ ASCII in the characters that patterns look for.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
@@ -100,11 +100,15 @@ class Scalar(Enum):
     TIME = "time"  # 04:05:06, with microseconds where there are some
     TIMESTAMP = "timestamp"  # 2001-02-03 04:05:06
     MOMENT = "moment"  # the same, in UTC
-    INTERVAL = "interval"  # given as it came; answered as 00:00:00
+    INTERVAL = "interval"  # months, days and microseconds: three whole numbers
+    MONEY = "money"  # a whole number of its smallest coins
     UUID = "uuid"
     BYTES = "bytes"  # raw
     ADDRESS = "address"  # of a network, without a prefix length
-    RANGE = "range"  # given as it came; whatever is answered, it becomes the empty range
+    HARDWARE = "hardware"  # an address of a network card: 12 or 16 hexadecimal digits
+    BITS = "bits"  # zeros and ones
+    # Ranges, shapes, words of a text search: given as it came; whatever is answered, it becomes what has nothing in it.
+    EMPTY = "empty"
     OTHER = "other"  # given as it came: it stays so, or becomes NULL
 
 
@@ -127,6 +131,11 @@ class Rows(Event):
     columns: tuple[Column, ...]
     count: int
 
+    @property
+    def began(self) -> int:
+        """The exchange in which rows of this statement began to come: it may take several to fetch them all."""
+        return self.exchange
+
     def texts(self, column: int) -> list[bytes]:
         raise NotImplementedError
 
@@ -148,12 +157,36 @@ class Channel(Enum):
     STDERR = "stderr"
 
 
+@dataclass(frozen=True, slots=True)
+class CopyFormat:
+    """How copied data is written, in PostgreSQL's terms: `kind` is text, csv or binary; signs are one byte each."""
+
+    kind: str = "text"
+    header: bool = False
+    delimiter: bytes = b"\t"
+    null: bytes = rb"\N"
+    quote: bytes = b'"'
+    escape: bytes = b'"'
+    encoding: str = ""  # that of the client, if it is not told
+
+
 class Output(Event):
-    """Any other answer that holds text. Same contract as one column of `Rows`."""
+    """Any other answer that holds text. Same contract as one column of `Rows`.
+
+    `change(form, columns)` is for copied data: of each column the target's number of its type (0: not known) and what
+    is asked about each of its values, or None for one that stays. It tells for each column how many values became
+    others and how many bytes those had, and raises ValueError for data that is not of that format.
+    """
 
     __slots__ = ()
     exchange: int
     channel: Channel
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What each of `texts` is, where that is known: of a message message, detail, hint, position, query (one within
+        the target), context, schema, table, column, type and constraint; of a setting its name; or nothing at all."""
+        return ()
 
     @property
     def rows(self) -> int:
@@ -164,6 +197,9 @@ class Output(Event):
         raise NotImplementedError
 
     def replace(self, texts: list[bytes]) -> None:
+        raise NotImplementedError
+
+    def change(self, form: CopyFormat, columns: Sequence[tuple[int, Change] | None]) -> list[tuple[int, int]]:
         raise NotImplementedError
 
 

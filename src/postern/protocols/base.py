@@ -140,6 +140,12 @@ class Wire:
         """What is withheld has waited long enough: `poll_target` gives it next."""
 
     @property
+    def swallows(self) -> bool:
+        """Whether the target still sends an answer that nobody is shown, and owes no other: it may as well be told to
+        stop."""
+        return False
+
+    @property
     def exit_code(self) -> int | None:
         """Of what ran on the target, once it has ended; None in protocols that know none."""
         return None

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 LINGER = 5.0
 # How long a closing side may take to read what it was sent.
 FLUSH = 5.0
+# How long telling a target to stop may hold up its link.
+STOP = 5.0
 # What a client may send behind a request that is held, before it is no longer read. Who reads on sees it go.
 MOST_BEHIND: Final = 64 * 1024
 # A part of an answer that waits for the rest is sent once the target was quiet for QUIET seconds, or had LONGEST_WAIT.
@@ -63,7 +65,7 @@ class Driver:
     """Runs one link until both sides are closed; then `done` is set to the reason.
 
     `clock` gives microseconds since the session's start. `cancel_target` asks the target to stop the
-    running request. `on_park` hears of held requests.
+    running request, and tells when it has been asked. `on_park` hears of held requests.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Driver:
         recording: Recording,
         *,
         clock: Clock,
-        cancel_target: Callable[[], None],
+        cancel_target: Callable[[], asyncio.Future[None]],
         on_park: Callable[[Driver, Park], None] | None = None,
     ) -> None:
         self.link = link
@@ -88,6 +90,8 @@ class Driver:
         self._timers: list[asyncio.TimerHandle] = []
         self._releasing: asyncio.TimerHandle | None = None
         self._withheld_since = 0.0
+        self._stopping = False  # the target is being told to stop
+        self._stopped = False  # … and was, for the answer that is swallowed now
         self._behind = 0  # bytes that the client sent behind a request that is held
         self.client_bytes = 0  # read so far
         self.target_bytes = 0
@@ -119,6 +123,24 @@ class Driver:
         self._perform(self.link.receive(_TARGET, data))
         if self.link.withholds:
             self._release_soon()
+        if self.link.swallows:
+            self._stop()
+        else:
+            self._stopped = False
+
+    def _stop(self) -> None:
+        """An answer that nobody is shown is not waited for. Nothing else goes either way until the target was told, so
+        that no later request is stopped in its place."""
+        if self._stopped or self._closing is not None:
+            return
+        self._stopping = self._stopped = True
+        self._apply_reading()
+        self.cancel_target().add_done_callback(lambda _: self._go_on())
+        self._after(STOP, self._go_on)
+
+    def _go_on(self) -> None:
+        self._stopping = False
+        self._apply_reading()
 
     def _release_soon(self) -> None:
         now = _monotonic()
@@ -270,8 +292,10 @@ class Driver:
 
     def _apply_reading(self) -> None:
         full = self._throttled
-        self._read(Side.TARGET, Side.CLIENT not in full)
-        self._read(Side.CLIENT, not full and (self.link.parked is None or self._behind <= MOST_BEHIND))
+        goes_on = not self._stopping
+        self._read(Side.TARGET, goes_on and Side.CLIENT not in full)
+        behind = self.link.parked is None or self._behind <= MOST_BEHIND
+        self._read(Side.CLIENT, goes_on and not full and behind)
 
     def _read(self, side: Side, wanted: bool) -> None:
         transport = self._transport(side)

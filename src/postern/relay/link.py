@@ -121,6 +121,11 @@ class Link:
         return not self._ended and self._wire.withholds
 
     @property
+    def swallows(self) -> bool:
+        """Whether the target could be told to stop: see `Wire.swallows`."""
+        return not self._ended and self._wire.swallows
+
+    @property
     def exit_code(self) -> int | None:
         """How what ran on the target ended, where the protocol tells."""
         return self._wire.exit_code

@@ -115,14 +115,40 @@ def test_words(session: SessionView, rule: Rule, hits: list[str], leaves: list[s
 
 def test_rows_are_counted_by_answer(session: SessionView) -> None:
     judge = rails(Rule(RuleType.MAX_ROWS, most=3), Rule(RuleType.MAX_ROWS, most=5))
-    assert judge.wants == {Rows, Output}
+    assert judge.wants == {Operation, Rows, Output}
     assert judge.see(rows(TEXT, b"1", b"2"), session) is FORWARD
     assert judge.see(rows(TEXT, b"3"), session) is FORWARD
     over = judge.see(rows(TEXT, b"4"), session)
     assert isinstance(over, Refuse)
     assert over.message.endswith("the answer has more than 3 rows")
-    other = rows(TEXT, b"1", b"2", b"3")
-    other.exchange = 2
-    assert judge.see(other, session) is FORWARD
+    assert fetched(judge, session, 2, "select 1", 3)
     lines = CopiedLines(3, [b"x\n"] * 4)
     assert isinstance(judge.see(lines, session), Refuse)
+
+
+def fetched(judge: GuardRails, session: SessionView, exchange: int, text: str, count: int) -> bool:
+    """Whether they are shown."""
+    judge.see(Operation(exchange, text), session)
+    event = DataRows(exchange, layout_of(pg.row_description(("c", TEXT))[5:]), pg.data_row("1") * count, count)
+    return judge.see(event, session) is FORWARD
+
+
+def test_attack_rows_are_fetched_from_a_cursor_bit_by_bit(session: SessionView) -> None:
+    judge = rails(Rule(RuleType.MAX_ROWS, most=3))
+    judge.see(Operation(1, "declare c cursor for select 1"), session)
+    assert fetched(judge, session, 2, "fetch 2 from c", 2)
+    assert fetched(judge, session, 3, "select 1 fetch first 3 rows only", 3)
+    assert fetched(judge, session, 4, "/* x */ FETCH next from C;", 1)
+    assert not fetched(judge, session, 5, 'fetch forward 1 in "c"', 1)
+    assert fetched(judge, session, 6, "fetch 2 from other", 2)
+    judge.see(Operation(7, "close c; declare c cursor for select 1"), session)
+    assert fetched(judge, session, 8, "fetch c", 3)
+    assert not fetched(judge, session, 9, "fetch c; fetch c", 4)
+
+
+def test_attack_rows_of_two_portals_in_turn(session: SessionView) -> None:
+    judge = rails(Rule(RuleType.MAX_ROWS, most=3))
+    layout = layout_of(pg.row_description(("c", TEXT))[5:])
+    for exchange, began, shown in ((1, 1, True), (2, 2, True), (3, 1, False), (4, 2, False), (5, 5, True)):
+        block = pg.data_row("x") * 2
+        assert (judge.see(DataRows(exchange, layout, block, 2, began), session) is FORWARD) is shown

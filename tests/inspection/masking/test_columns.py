@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 from uuid import UUID
@@ -9,13 +10,14 @@ from uuid import UUID
 import pytest
 
 from postern.domain.masking import MaskingRule, Strategy, Strictness, TypeGroup
-from postern.domain.target_schema import ColumnRef
+from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
 from postern.inspection.masking.interceptor import _STATEMENTS, NOT_INSPECTED, Masking
 from postern.inspection.masking.origins import ColumnPatterns, Sources
 from postern.inspection.masking.samples import SampleRows
-from postern.interception.events import Change, Channel, Column, Kind, Note, Operation, Phase, Rows
+from postern.interception.events import Change, Column, Kind, Note, Operation, Phase, Rows
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
+from postern.protocols.postgres.output import CopiedLines, Text
 
 from ..conftest import ListOutput, make_session
 
@@ -155,12 +157,12 @@ def test_a_value_becomes_null_where_a_type_is_found_in_it() -> None:
     assert output.held == [b"Key (x)=()"]
 
 
-def copied(masking: Masking, statement: str, *lines: bytes) -> list[bytes] | Verdict:
+def copied(masking: Masking, statement: str, *lines: bytes, first: bool = True) -> list[bytes] | Verdict:
     session = make_session()
     masking.see(Operation(1, statement), session)
-    output = ListOutput(list(lines), Channel.COPY)
+    output = CopiedLines(1, list(lines), first)
     verdict = masking.see(output, session)
-    return verdict if isinstance(verdict, Refuse) else output.held
+    return verdict if isinstance(verdict, Refuse) else output.texts()
 
 
 COPY = "copy users to stdout"
@@ -175,13 +177,113 @@ def test_copied_columns_are_masked_by_their_place() -> None:
 
 
 @pytest.mark.parametrize(
-    "statement", ["copy users to stdout (format csv)", "copy users to stdout with csv", "copy users to stdout binary"]
+    ("options", "line", "made"),
+    [
+        ("with csv", b'1,"ann ""x"", the\nfirst"\n', b'1,"****"\n'),
+        ("(format csv, delimiter '|', null '-')", b"1|-\n", b"1|-\n"),
+        ("(format csv, delimiter '|', null '-')", b"1|ann\n", b"1|****\n"),
+        ("(format 'csv', quote '*', escape '#')", b"1,*an#*n##*\n", b"1,*#*#*#*#**\n"),
+        ("(format csv, force_quote *)", b'"1","ann"\n', b'"1","****"\n'),
+        ("delimiter as '|' null as ''", b"1|a\\|n\n", b"1|****\n"),
+        ("delimiter as '|' null as ''", b"1|\n", b"1|\n"),
+        ("delimiter '*'", b"1*ann\n", b"1*\\*\\*\\*\\*\n"),
+        ("(null '****')", b"1\tann\n", b"1\t\\****\n"),
+    ],
 )
-def test_a_copy_in_another_format_is_refused(statement: str) -> None:
-    """Attack: ask for a format in which the fields cannot be told apart."""
+def test_a_copy_is_read_as_it_was_asked_for(options: str, line: bytes, made: bytes) -> None:
+    statement = f"/* copy */ copy users to stdout {options};"
     known = Known({statement: (frozenset(), frozenset({EMAIL}))})
     masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
-    assert isinstance(copied(masking, statement, b"1,ann\n"), Refuse)
+    assert copied(masking, statement, line) == [made]
+
+
+def test_the_names_above_copied_lines_stay_once() -> None:
+    statement = "copy users to stdout (format csv, header)"
+    known = Known({statement: (frozenset(), frozenset({EMAIL}))})
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    assert copied(masking, statement, b"id,email\n", b"1,ann\n") == [b"id,email\n", b"1,****\n"]
+    assert copied(masking, statement, b"1,ann\n", first=False) == [b"1,****\n"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "line"),
+    [
+        ("copy users to stdout binary", b"1\tann\n"),
+        ("copy users to stdout (format json)", b"1\tann\n"),
+        ("copy users to stdout (encoding 'SJIS')", b"1\tann\n"),
+        ("copy users to stdout (new_option 1)", b"1\tann\n"),
+        ("copy users to stdout; copy users to stdout csv", b"1\tann\n"),
+        ("copy users to stdout", b"1\tann\tann\n"),
+        ("copy users to stdout", b"ann\n"),
+        ("copy users to stdout", b"1\tann"),
+        ("copy users to stdout", b"1\tann\\\n"),
+        ("copy users to stdout csv", b'1,"ann\n'),
+        ("copy users to stdout csv", b'1,"ann"ann\n'),
+        ("copy users to stdout csv", b'1,an"n\n'),
+    ],
+)
+def test_a_copy_whose_fields_cannot_be_told_apart_is_refused(statement: str, line: bytes) -> None:
+    """Attack: ask for a format in which the fields cannot be told apart, or are others than they seem."""
+    known = Known({statement: (frozenset(), frozenset({EMAIL}))})
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    assert isinstance(copied(masking, statement, line), Refuse)
+    session = make_session()
+    mild = Masking(frozenset(), (rule(columns=("email",), strictness=Strictness.BEST_EFFORT),), origins=known)
+    mild.see(Operation(1, statement), session)
+    assert mild.see(CopiedLines(1, [line]), session) is FORWARD
+    assert session.metrics.not_inspected == len(session.notes) == 1
+
+
+def test_attack_the_second_byte_of_a_character_is_a_sign_of_the_format() -> None:
+    known = Known({COPY: (frozenset(), frozenset({EMAIL}))})
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    masking.see(Operation(1, COPY), make_session())
+    assert isinstance(masking.see(CopiedLines(1, [b"1\tann\n"], True, "shift_jis"), make_session()), Refuse)
+
+
+def tuples(*cells: bytes | None) -> bytes:
+    packed = [struct.pack("!i", -1) if cell is None else struct.pack("!i", len(cell)) + cell for cell in cells]
+    return b"PGCOPY\n\xff\r\n\0" + bytes(8) + struct.pack("!h", len(cells)) + b"".join(packed)
+
+
+@pytest.mark.parametrize(
+    ("statement", "email", "total"),
+    [
+        ("copy users (id, email, total) to stdout binary", b"****", struct.pack("!i", 0)),
+        ("copy (select id, email, total from users) to stdout (format binary)", b"****", struct.pack("!i", 0)),
+        ("copy (select id, upper(email), total from users) to stdout (format binary)", None, struct.pack("!i", 0)),
+        ("copy (select id, email, total from f()) to stdout (format binary)", None, None),
+        ("copy (with users as (select 1) select id, email, total from users) to stdout binary", None, None),
+    ],
+)
+def test_a_binary_copy_is_masked_by_the_types_of_the_catalogue(
+    statement: str, email: bytes | None, total: bytes | None
+) -> None:
+    """What is of a type that nobody tells becomes NULL."""
+    known = Known({statement: (frozenset(), frozenset({EMAIL}), frozenset({TOTAL}))})
+    session = make_session()
+    relation = Relation("public", "users", ("id", "email", "total"), types=(23, 25, 23))
+    session.schema = TargetSchema({("public", "users"): relation})
+    masking = Masking(frozenset(), (rule(columns=("email", "total")),), origins=known)
+    masking.see(Operation(1, statement), session)
+    body = tuples(b"1", b"ann", struct.pack("!i", 42))
+    output = Text(1, ord("d"), body, True)
+    assert masking.see(output, session) is REPLACE
+    assert output.encode()[5:] == tuples(b"1", email, total)
+    end = Text(1, ord("d"), b"\xff\xff", True)
+    assert masking.see(end, session) is FORWARD
+
+
+def test_attack_a_name_that_may_stand_for_two_statements() -> None:
+    """Prepare one statement under the name of another, which fails, and run it in the same breath."""
+    known = Known({"select email": (frozenset({EMAIL}),), "select 1": (frozenset(),)})
+    masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
+    masking.see(Operation(1, "select email"), make_session())
+    masking.see(Operation(1, "select 1"), make_session())
+    rows = SampleRows(["x"], [["ann"]])
+    rows.exchange = 1
+    assert isinstance(masking.see(rows, make_session()), type(REPLACE))
+    assert rows.texts(0) == [b"****"]
 
 
 def test_a_copy_without_marked_columns_passes() -> None:
@@ -194,24 +296,6 @@ def test_a_copy_of_which_nothing_is_known_is_refused() -> None:
     for origins in (None, Known({})):
         masking = Masking(frozenset(), (rule(columns=("email",)),), origins=origins)
         assert isinstance(copied(masking, COPY, b"1\tann\n"), Refuse)
-
-
-@pytest.mark.parametrize(
-    ("said", "told"),
-    [
-        (b"Key (email)=(ann) already exists.", b"Key (email)=(****) already exists."),
-        (b"Failing row contains (1, ann, (x)).", b"Failing row contains (****)."),
-        (b'invalid input syntax for type integer: "ann "x" y"', b'invalid input syntax for type integer: "****"'),
-        ("syntaxe en entrée invalide : « ann »".encode(), "syntaxe en entrée invalide : «****»".encode()),
-        (b'relation "users" does not exist', b'relation "users" does not exist'),
-        (b"function lower(integer) does not exist", b"function lower(integer) does not exist"),
-    ],
-)
-def test_errors_quote_no_values_where_columns_are_marked(said: bytes, told: bytes) -> None:
-    masking = Masking(frozenset(), (rule(columns=("email",)),))
-    output = ListOutput([b"ERROR", said], Channel.ERROR)
-    masking.see(output, make_session())
-    assert output.held == [b"ERROR", told]
 
 
 class Broken(Rows):
@@ -262,7 +346,8 @@ def test_attack_large_statements_without_end_fill_no_memory() -> None:
     masking = Masking(frozenset(), (rule(columns=("x",)),), origins=Known({}))
     for number in range(1, 50):
         masking.see(Operation(number, "x" * 1024 * 1024), make_session())
-    assert sum(map(len, masking._statements.values())) == masking._length <= 4 * 1024 * 1024
+    assert sum(len(text) for texts in masking._statements.values() for text in texts) == masking._length
+    assert masking._length <= 4 * 1024 * 1024
 
 
 def test_statements_that_were_answered_are_forgotten() -> None:

@@ -74,7 +74,7 @@ def test_a_made_up_hash_is_hashed() -> None:
 def test_hashes_of_numbers_fit_their_type(scalar: Scalar, bits: int, value: int) -> None:
     made = HASH.change(scalar, b"%d" % value)
     assert made is not None
-    assert 0 <= int(made) < 2**bits
+    assert -(2**bits) <= int(made) < -(2 ** (bits - 1))
 
 
 def test_one_number_is_one_hash_however_it_is_written() -> None:

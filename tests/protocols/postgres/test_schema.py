@@ -26,12 +26,12 @@ def test_a_target_without_anything() -> None:
     "answers",
     [
         EMPTY[:-1],
-        with_answer(2, ("x", "public", "t", None, "[]", None, None, None)),
-        with_answer(2, ("1", None, "t", None, "[]", None, None, None)),
-        with_answer(2, ("1", "public", "t", None, "no json", None, None, None)),
+        with_answer(2, ("x", "public", "t", None, "[]", None, None, None, None)),
+        with_answer(2, ("1", None, "t", None, "[]", None, None, None, None)),
+        with_answer(2, ("1", "public", "t", None, "no json", None, None, None, None)),
         with_answer(2, ("1", "public")),
         with_answer(3, ("public", "f")),
-        with_answer(2, ("1", "public", "t", None, "[]", None, None, "[1]")),
+        with_answer(2, ("1", "public", "t", None, "[]", None, None, "[1]", None)),
         with_answer(5, ("1", "public", "t", "t", '["x"]')),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Final
 
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.target_schema import TargetSchema
+from postern.inspection.guardrails.counting import RowCounts
 from postern.inspection.guardrails.findings import Culprit, Finding, StatementCache, named
 from postern.inspection.guardrails.statements import StatementRules, worse
 from postern.inspection.guardrails.texts import Masker, by_severity, of_text
@@ -103,14 +104,17 @@ class GuardRails:
             wants.add(Operation)
         if self._looks_at_output or self._rules.most is not None:
             wants |= {Rows, Output}
+        if self._rules.most is not None:
+            wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
         self._parsed = 0  # characters parsed at once since an operation was let through
         self._operations = 0  # … when that was
-        self._counted = 0  # the exchange whose rows are counted
-        self._count = 0
+        self._counts = RowCounts()
 
     def see(self, event: Event, session: SessionView) -> Verdict:
         if isinstance(event, Operation):
+            if self._rules.most is not None:
+                self._counts.asked(event)
             if not self._judges_input:
                 return FORWARD
             rules = self._current()
@@ -210,11 +214,7 @@ class GuardRails:
         rows = event.count if isinstance(event, Rows) else event.rows
         if not rows:
             return None
-        if event.exchange != self._counted:
-            self._counted = event.exchange
-            self._count = 0
-        self._count += rows
-        if self._count <= most[0]:
+        if self._counts.add(event, rows) <= most[0]:
             return None
         return Finding(most[1], Action.DENY, f"the answer has more than {most[0]} rows")
 

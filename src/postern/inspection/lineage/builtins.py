@@ -122,7 +122,11 @@ SYSTEM_COLUMNS: Final = frozenset({"ctid", "xmin", "xmax", "cmin", "cmax", "tabl
 QUOTING: Final[dict[str, frozenset[str] | None]] = {
     "pg_cursors": None,
     "pg_largeobject": None,
+    "pg_largeobject_metadata": frozenset({"oid"}),
+    "pg_locks": frozenset({"classid", "objid"}),
     "pg_prepared_statements": None,
+    "pg_replication_origin": frozenset({"roname"}),
+    "pg_replication_slots": frozenset({"slot_name"}),
     "pg_settings": frozenset({"setting", "reset_val"}),
     "pg_stat_activity": frozenset({"query", "application_name"}),
     "pg_stat_replication": frozenset({"application_name"}),
@@ -133,5 +137,16 @@ QUOTING: Final[dict[str, frozenset[str] | None]] = {
     "pg_stats_ext_exprs": None,
 }
 
-# Settings that take any text, and so may hold what somebody put there; beside those with a dot in their names.
-FREE_SETTINGS: Final = frozenset({"application_name", "search_path"})
+# Settings that nobody can put a value of a table into: they take one of a few words, or nothing. Every other may hold
+# a number at least.
+_WORDED: Final = """
+    bytea_output client_encoding client_min_messages datestyle default_transaction_deferrable
+    default_transaction_isolation default_transaction_read_only in_hot_standby integer_datetimes intervalstyle
+    is_superuser jit lc_collate lc_ctype lc_messages lc_monetary lc_numeric lc_time max_identifier_length row_security
+    server_encoding server_version server_version_num standard_conforming_strings transaction_deferrable
+    transaction_isolation transaction_read_only wal_level
+"""
+WORDED_SETTINGS: Final = frozenset(_WORDED.split())
+
+# Functions that spell the session's time zone, which may have any name.
+ZONED: Final = frozenset({"timeofday", "to_char"})

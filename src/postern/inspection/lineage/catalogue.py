@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
@@ -12,6 +14,7 @@ from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, uni
 
 PG_CATALOG: Final = "pg_catalog"
 _DEEPEST: Final = 32  # views upon views
+_WORD: Final = re.compile(r"\w+")
 
 Key = tuple[str, str]
 
@@ -22,13 +25,14 @@ class Doubts:
 
     `names` are tables, views and functions that it made or changed, `everything` that it may have done so with any.
     Unless `path`, its search_path may be another than the login's; unless `settings`, one of its settings may hold what
-    a query put there.
+    a query put there; unless `kept`, code that nobody here can read may have opened cursors and prepared statements.
     """
 
     names: frozenset[str] = frozenset()
     everything: bool = False
     path: bool = True
     settings: bool = True
+    kept: bool = True
 
 
 NO_DOUBTS: Final = Doubts()
@@ -94,6 +98,17 @@ class Catalogue:
     def as_function(self, name: str, doubts: Doubts) -> bool:
         """Whether `(value).name` may call a function that answers what it likes."""
         return name in self._impure or name in doubts.names or doubts.everything
+
+    def tells(self, table: str, schema: str, doubts: Doubts) -> bool:
+        """Whether a plan of a query over it may quote what a function of the target's own has answered: views hold
+        calls. One that cannot be found is known to the target only."""
+        relation = self.relation(schema, table, doubts)
+        return relation is None or (bool(relation.definition) and self._views_call)
+
+    @cached_property
+    def _views_call(self) -> bool:
+        views = (relation.definition for relation in self.schema.relations.values() if relation.schema != PG_CATALOG)
+        return any(not self._impure.isdisjoint(_WORD.findall(definition)) for definition in views if definition)
 
     def outs(self, relation: Relation) -> tuple[Out, ...]:
         """Its columns in order: its own, and what a view makes them of."""

@@ -12,7 +12,7 @@ from typing import Final
 from google.protobuf.message import Message
 from postgast import pg_query_pb2 as pb
 
-from postern.inspection.lineage.builtins import FREE_SETTINGS
+from postern.inspection.lineage.builtins import WORDED_SETTINGS, ZONED
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
 from postern.inspection.lineage.scope import NOTHING, Ctes, Item, Out, Scope, Sources, merged, union
 
@@ -137,6 +137,8 @@ class Expressions:
         name = strings(call.funcname)
         if not name or not self._catalogue.pure(name, self._doubts):
             return self._setting(name, call)
+        if name[-1] in ZONED and not self._doubts.settings:
+            return None
         parts = [self.all([*call.args, *call.agg_order, call.agg_filter], scope, ctes)]
         if call.HasField("over"):
             parts.append(self._window(call.over, scope, ctes))
@@ -168,8 +170,9 @@ class Expressions:
 
     def setting(self, name: str) -> Sources:
         """Of the session's setting of that name."""
-        free = "." in name or name.lower() in FREE_SETTINGS
-        return None if free and ("." in name or not self._doubts.settings) else NOTHING
+        if "." in name or (not self._doubts.settings and name.lower() not in WORDED_SETTINGS):
+            return None
+        return NOTHING
 
     def _operation(self, operation: pb.A_Expr, scope: Scope, ctes: Ctes) -> Sources:
         symbols = strings(operation.name)

@@ -15,6 +15,7 @@ from postern.inspection.lineage.catalogue import NO_DOUBTS, Catalogue, Doubts
 from postern.inspection.lineage.expressions import TooMuch
 from postern.inspection.lineage.scope import UNKNOWN, Out
 from postern.inspection.lineage.statements import Read, Statements
+from postern.inspection.sql.postgres.tree import Unreadable, checked
 from postern.inspection.sql.shapes import shape_of
 
 log = logging.getLogger(__name__)
@@ -119,10 +120,11 @@ def _read(text: str, words: str, catalogue: Catalogue, doubts: Doubts) -> tuple[
     folded = words.lower()
     sets = "set_config" in folded or "u&" in folded  # the second spells names in other characters
     try:
+        checked(text)
         statements = parse(text).stmts
         reader = Statements(catalogue, doubts, sets=sets)
         return tuple([reader.read(statement.stmt) for statement in statements])
-    except (PgQueryError, DecodeError, TooMuch, RecursionError, UnicodeEncodeError):
+    except (Unreadable, PgQueryError, DecodeError, TooMuch, RecursionError):
         return None
     except Exception:
         log.exception("the lineage of a statement could not be found; its columns are unknown")

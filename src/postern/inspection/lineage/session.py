@@ -47,7 +47,7 @@ class SessionLineage:
 
     def missed(self) -> None:
         """Statements were let through that this was not told of: they may have done anything."""
-        self._doubts = replace(self._doubts, everything=True, path=False, settings=False)
+        self._doubts = replace(self._doubts, everything=True, path=False, settings=False, kept=False)
         self._kept.clear()
 
     def asked(self, statement: str) -> None:
@@ -64,6 +64,7 @@ class SessionLineage:
                 everything=self._doubts.everything or doubts.everything or full,
                 path=self._doubts.path and doubts.path,
                 settings=self._doubts.settings and doubts.settings,
+                kept=self._doubts.kept and doubts.kept,
             )
             if read.keeps is not None:
                 self._keep(read.keeps, read.outs)
@@ -122,7 +123,7 @@ class SessionLineage:
 
     def _meanings(self, read: Read) -> Sequence[_Outs | None]:
         if read.shows is not None:
-            return self._kept.get(read.shows, [None])
+            return self._kept.get(read.shows, [None]) if self._doubts.kept else [None]
         return [] if read.outs is None or read.keeps is not None else [read.outs]
 
     def _both(self, column: Column, sources: Sources, *, parsed: bool) -> Sources:

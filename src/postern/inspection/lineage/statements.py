@@ -114,22 +114,50 @@ class Statements:
 
     def _explained(self, explain: pb.ExplainStmt) -> tuple[Out, ...]:
         """A plan quotes constants, and what functions answered that were called while it was made."""
-        trusted = all(self._catalogue.pure(strings(call.funcname), self._doubts) for call in self._calls(explain.query))
+        trusted = not explain.query.HasField("execute_stmt") and not self._runs_code(explain.query)
+        for found in self._within(explain.query):
+            if isinstance(found, pb.RangeVar) and self._catalogue.tells(found.relname, found.schemaname, self._doubts):
+                trusted = trusted and found.relname in self._ctes(explain.query)
         return (Out("QUERY PLAN", NOTHING if trusted else None),)
 
-    def _calls(self, message: Message) -> Iterator[pb.FuncCall]:
+    def _ctes(self, message: Message) -> set[str]:
+        return {found.ctename for found in self._within(message) if isinstance(found, pb.CommonTableExpr)}
+
+    def _runs_code(self, message: Message) -> bool:
+        """Whether it runs code that nobody here can read."""
+        return isinstance(message, (pb.DoStmt, pb.CallStmt)) or any(
+            isinstance(found, pb.FuncCall) and not self._catalogue.pure(strings(found.funcname), self._doubts)
+            for found in self._within(message)
+        )
+
+    def _writes_settings(self, message: Message) -> bool:
+        """Whether a query may put into a setting what it has read."""
+        for found in self._within(message):
+            if isinstance(found, pb.UpdateStmt) and found.relation.relname == "pg_settings":
+                return True
+            if isinstance(found, pb.FuncCall) and strings(found.funcname)[-1:] == ("set_config",):
+                value = found.args[1] if len(found.args) > 1 else pb.Node()
+                while value.HasField("type_cast"):
+                    value = value.type_cast.arg
+                if not value.HasField("a_const") and not value.HasField("param_ref"):
+                    return True
+        return False
+
+    def _within(self, message: Message) -> Iterator[Message]:
         left = [message]
         while left:
             self._work.step()
             found = left.pop()
-            if isinstance(found, pb.FuncCall):
-                yield found
+            yield found
             left += inside(found)
 
     def _doubts_after(self, message: Message) -> Doubts:
         names: set[str] = set()
         everything = False
-        path = settings = not self._sets
+        kept = not self._runs_code(message)
+        writes = self._writes_settings(message)
+        settings = kept and not writes
+        path = not self._sets and not writes
         if isinstance(message, pb.ExplainStmt):
             kind = message.query.WhichOneof("node")
             return NO_DOUBTS if kind is None else self._doubts_after(getattr(message.query, kind))
@@ -155,4 +183,4 @@ class Statements:
             names.update(strings(message.funcname)[-1:])
         else:
             everything = message.DESCRIPTOR.name not in _HARMLESS
-        return Doubts(frozenset(names), everything, path, settings)
+        return Doubts(frozenset(names), everything, path, settings, kept)

@@ -61,16 +61,26 @@ class Columns:
     def __init__(self, rules: Sequence[ColumnRule], origins: Origins | None) -> None:
         self._rules = tuple(rules)
         self._origins = origins
+        # What comes from nobody knows where may be anything.
+        self.unsure = Decided((), tuple(Doubt(one, "") for one in self._rules if not one.finds))
 
     def asked(self, statement: str) -> None:
         if self._origins is not None:
             self._origins.asked(statement)
 
-    def sources(self, statement: str | None, columns: tuple[Column, ...]) -> Sources | None:
-        if self._origins is None or statement is None:
+    def sources(self, statements: Sequence[str], columns: tuple[Column, ...]) -> Sources | None:
+        """Of the answer to one of these statements, whichever it was."""
+        if self._origins is None or not statements:
             return None
-        found = self._origins.of(statement, columns)
-        return found if found is None or not columns or len(found) == len(columns) else None
+        merged: Sources | None = None
+        for statement in statements:
+            found = self._origins.of(statement, columns)
+            if found is None or (columns and len(found) != len(columns)):
+                return None
+            if merged is not None and len(merged) != len(found):
+                return None
+            merged = found if merged is None else tuple(map(_either, merged, found))
+        return merged
 
     def decide(self, columns: tuple[Column, ...], sources: Sources | None) -> Decided:
         """For rows, which tell the names of their columns."""
@@ -91,7 +101,7 @@ class Columns:
     def decide_copy(self, sources: Sources | None) -> Decided:
         """For copied data, which has no names."""
         if sources is None:
-            return Decided((), tuple(Doubt(one, "") for one in self._rules if not one.finds))
+            return self.unsure
         doubts = [
             Doubt(one, f"number {place}")
             for place, of in enumerate(sources, 1)
@@ -109,3 +119,7 @@ class Columns:
                 if rule.patterns.match(ref, self._origins.tags(ref) if self._origins else frozenset()):
                     return rule
         return None
+
+
+def _either(one: frozenset[ColumnRef] | None, other: frozenset[ColumnRef] | None) -> frozenset[ColumnRef] | None:
+    return None if one is None or other is None else one | other

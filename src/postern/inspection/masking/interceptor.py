@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from postern.domain.masking import InfoType, MaskingRule, Strategy, Strictness
+from postern.domain.target_schema import ColumnRef, TargetSchema
+from postern.errors import ProtocolViolation
 from postern.inspection.masking.columns import STRENGTH, ColumnRule, Columns, Decided, Doubt, by_strength
-from postern.inspection.masking.copied import is_plain_copy, mask_columns, without_quoted
+from postern.inspection.masking.copies import copy_of
 from postern.inspection.masking.detectors import THRESHOLD, Detectors
 from postern.inspection.masking.json_documents import mask_documents
 from postern.inspection.masking.lines import mask_lines
+from postern.inspection.masking.messages import MASK, is_harmless_setting, known, withheld
 from postern.inspection.masking.origins import Origins, Sources
 from postern.inspection.masking.scalars import mask_addresses, mask_numbers
 from postern.inspection.masking.strategies import Substitutes
 from postern.inspection.masking.substituting import Search, search_of
 from postern.inspection.masking.texts import Hits, mask_texts
-from postern.interception.events import RUN, Channel, Column, Event, Kind, Note, Operation, Output, Rows
+from postern.interception.events import RUN, Change, Channel, Column, Event, Kind, Note, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 
@@ -31,6 +35,7 @@ _MASKS: dict[Kind, _Mask] = {
 _SCALAR_KINDS = frozenset({Kind.NUMBER, Kind.ADDRESS})
 _STATEMENTS = 1024  # requests under way whose text is kept
 _STATEMENTS_LENGTH = 4 * 1024 * 1024  # … characters of them together, but for the last one
+_MEANINGS = 32  # texts that one request may stand for; of more nothing is known
 _PLANS = 256
 _NOTES = 100  # that wait to be recorded
 
@@ -42,6 +47,7 @@ class _Plan:
     """What is done with each column of a result: a rule has all of it, or values are looked for in it."""
 
     decided: Decided
+    changes: tuple[Change | None, ...]
     searches: tuple[tuple[tuple[Search, Detectors], ...], ...]
 
 
@@ -77,7 +83,7 @@ class Masking:
         if self._columns is not None and origins is not None:
             wants.add(Operation)
         self.wants: frozenset[type[Event]] = frozenset(wants)
-        self._statements: dict[int, str] = {}
+        self._statements: dict[int, tuple[str, ...]] = {}  # all that a request may have run; empty: not known
         self._length = 0  # of them all
         self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
         self._last: tuple[int, tuple[Column, ...], _Plan] | None = None
@@ -109,27 +115,35 @@ class Masking:
         if self._columns is not None:
             self._columns.asked(operation.text)
         if operation.phase is RUN:
-            if operation.exchange in self._statements:
-                self._forget(operation.exchange)
-            while self._statements and (
-                len(self._statements) >= _STATEMENTS or self._length + len(operation.text) > _STATEMENTS_LENGTH
-            ):
-                self._forget(next(iter(self._statements)))
-            self._statements[operation.exchange] = operation.text
-            self._length += len(operation.text)
+            known = self._statements.get(operation.exchange)
+            if known is not None:
+                if operation.text not in known and known:
+                    self._forget(operation.exchange)
+                    self._keep(operation.exchange, (*known, operation.text))
+                return
+            self._keep(operation.exchange, (operation.text,))
+
+    def _keep(self, exchange: int, texts: tuple[str, ...]) -> None:
+        size = sum(map(len, texts))
+        if len(texts) > 1 and (len(texts) > _MEANINGS or size > _STATEMENTS_LENGTH):
+            texts, size = (), 0
+        while self._statements and (len(self._statements) >= _STATEMENTS or self._length + size > _STATEMENTS_LENGTH):
+            self._forget(next(iter(self._statements)))
+        self._statements[exchange] = texts
+        self._length += size
 
     def _forget(self, exchange: int) -> None:
-        self._length -= len(self._statements.pop(exchange))
+        self._length -= sum(map(len, self._statements.pop(exchange)))
 
-    def _answered(self, exchange: int) -> str | None:
-        """The statement that this answers. Those before it have been answered: they are not needed any more."""
+    def _answered(self, exchange: int) -> tuple[str, ...]:
+        """What this may be the answer to. Those before it have been answered: they are not needed any more."""
         while (first := next(iter(self._statements), exchange)) < exchange:
             self._forget(first)
-        return self._statements.get(exchange)
+        return self._statements.get(exchange, ())
 
     def _see(self, event: Event, hits: Hits, session: SessionView) -> Refuse | None:
         if isinstance(event, Rows):
-            plan = self._plan(event)
+            plan = self._plan(event, session.schema)
             refusal = self._doubts(plan.decided, event.exchange, session)
             if refusal is None:
                 self._mask_rows(plan, event, hits)
@@ -142,11 +156,14 @@ class Masking:
         masked: list[bytes] | None = None
         if self._columns is not None:
             if event.channel is Channel.COPY:
-                refusal, masked = self._copied(self._columns, event.exchange, texts, hits, session)
+                refusal = self._copied(self._columns, event, hits, session)
                 if refusal is not None:
                     return refusal
-            elif event.channel in (Channel.ERROR, Channel.NOTICE):
-                masked = _unquoted(texts, hits)
+                texts = event.texts()
+            else:
+                refusal, masked = self._said(self._columns, event, texts, hits, session)
+                if refusal is not None:
+                    return refusal
         found = self._mask_texts(event.channel, texts if masked is None else masked, hits)
         masked = masked if found is None else found
         if masked is not None:
@@ -161,7 +178,7 @@ class Masking:
             masked = masked if found is None else found
         return masked
 
-    def _plan(self, rows: Rows) -> _Plan:
+    def _plan(self, rows: Rows, schema: TargetSchema | None) -> _Plan:
         last = self._last
         if last is not None and last[0] == rows.exchange and last[1] is rows.columns:
             return last[2]
@@ -173,11 +190,11 @@ class Masking:
         if plan is None:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
-            plan = self._plans[key] = self._planned(rows.columns, sources)
+            plan = self._plans[key] = self._planned(rows.columns, sources, schema)
         self._last = (rows.exchange, rows.columns, plan)
         return plan
 
-    def _planned(self, columns: tuple[Column, ...], sources: Sources | None) -> _Plan:
+    def _planned(self, columns: tuple[Column, ...], sources: Sources | None, schema: TargetSchema | None) -> _Plan:
         decided = Decided((None,) * len(columns))
         if self._columns is not None:
             decided = self._columns.decide(columns, sources)
@@ -185,13 +202,18 @@ class Masking:
             () if rule is not None else tuple((search, search.detectors(column.name)) for search in self._searches)
             for column, rule in zip(columns, decided.rules, strict=True)
         )
-        return _Plan(decided, searches)
+        changes = tuple(
+            None if rule is None else _change(rule, column.table != 0, of, schema)
+            for rule, column, of in zip(decided.rules, columns, sources or (None,) * len(columns), strict=True)
+        )
+        return _Plan(decided, changes, searches)
 
     def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
         for index, column in enumerate(rows.columns):
             rule = plan.decided.rules[index]
-            if rule is not None:
-                hits.add(rule.name, *rows.change(index, rule.substitutes.change))
+            change = plan.changes[index]
+            if rule is not None and change is not None:
+                hits.add(rule.name, *rows.change(index, change))
                 continue
             mask = _MASKS.get(column.kind)
             if mask is None:
@@ -208,23 +230,50 @@ class Masking:
                 if masked is not None:
                     rows.replace(index, masked)
 
-    def _copied(
-        self, columns: Columns, exchange: int, lines: list[bytes], hits: Hits, session: SessionView
+    def _copied(self, columns: Columns, event: Output, hits: Hits, session: SessionView) -> Refuse | None:
+        """What a rule about columns hides of copied data. None where it may pass."""
+        statements = self._answered(event.exchange)
+        sources = columns.sources(statements, ())
+        decided = columns.decide_copy(sources)
+        refusal = self._doubts(decided, event.exchange, session)
+        if refusal is not None or sources is None or not any(decided.rules):
+            return refusal
+        copy = copy_of(statements[0]) if len(statements) == 1 else None
+        if copy is not None:
+            types = copy.types(sources, session.schema)
+            changes = [
+                None if rule is None else (kind, _change(rule, kind != 0, of, session.schema))
+                for rule, kind, of in zip(decided.rules, types, sources, strict=True)
+            ]
+            with contextlib.suppress(ValueError, ProtocolViolation):
+                for rule, told in zip(decided.rules, event.change(copy.form, changes), strict=True):
+                    if rule is not None:
+                        hits.add(rule.name, *told)
+                return None
+        doubts = tuple(Doubt(rule, "") for rule in decided.rules if rule is not None)
+        return self._doubts(Decided((), doubts), event.exchange, session)
+
+    def _said(
+        self, columns: Columns, event: Output, texts: list[bytes], hits: Hits, session: SessionView
     ) -> tuple[Refuse | None, list[bytes] | None]:
-        statement = self._answered(exchange)
-        decided = columns.decide_copy(columns.sources(statement, ()))
-        refusal = self._doubts(decided, exchange, session)
-        if refusal is not None or not any(decided.rules):
-            return refusal, None
-        found = mask_columns(lines, decided.rules) if is_plain_copy(statement) else None
-        if found is None:
-            doubts = tuple(Doubt(rule, "") for rule in decided.rules if rule is not None)
-            return self._doubts(Decided((), doubts), exchange, session), None
-        masked, counts, size = found
-        for rule, count in zip(decided.rules, counts, strict=True):
-            if rule is not None:
-                hits.add(rule.name, count, 0)
-        hits.size += size
+        """Messages, settings and whatever else comes from nobody knows where."""
+        channel = event.channel
+        is_known = known("\n".join(self._answered(event.exchange)), session.schema)
+        masked: list[bytes] | None = None
+        if channel in (Channel.ERROR, Channel.NOTICE):
+            masked = withheld(texts, event.labels, is_known, strict=columns.unsure.refused is not None)
+        elif channel is Channel.PARAMETER:
+            if not is_harmless_setting("".join(event.labels), texts[0], is_known):
+                masked = [MASK]
+        elif channel is Channel.FUNCTION or (channel is Channel.NOTIFICATION and texts[1:] != [b""]):
+            refusal = self._doubts(columns.unsure, event.exchange, session)
+            if refusal is None or channel is Channel.FUNCTION:
+                return refusal, None
+            masked = [*texts[:1], MASK]
+        changed = [old for old, new in zip(texts, masked or texts, strict=True) if old != new]
+        if not changed:
+            return None, None
+        hits.add("MESSAGE", len(changed), sum(map(len, changed)))
         return None, masked
 
     def _doubts(self, decided: Decided, exchange: int, session: SessionView) -> Refuse | None:
@@ -236,7 +285,7 @@ class Masking:
         if doubt is None:
             self._note(exchange, f"masking rule {decided.doubts[0].rule.name!r}", session)
             return None
-        what = f"column {doubt.column!r}" if doubt.column else "this copied data"
+        what = f"column {doubt.column!r}" if doubt.column else "this data"
         return Refuse(
             self.name,
             f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "
@@ -252,10 +301,16 @@ class Masking:
             session.notes.append(Note(NOT_INSPECTED, {"why": why, "exchange": str(exchange)}))
 
 
-def _unquoted(texts: list[bytes], hits: Hits) -> list[bytes] | None:
-    masked = without_quoted(texts)
-    changed = [(old, new) for old, new in zip(texts, masked, strict=True) if old != new]
-    if not changed:
-        return None
-    hits.add("MESSAGE", len(changed), sum(len(old) for old, _ in changed))
-    return masked
+def _change(
+    rule: ColumnRule, is_plain: bool, sources: frozenset[ColumnRef] | None, schema: TargetSchema | None
+) -> Change:
+    """Keys of documents stay where the column is one of a table as it stands there. What a query makes of one may hold
+    values as keys: of those only the names of columns stay that stand beside what is masked."""
+    relations = {} if schema is None else schema.relations
+    tables = {(ref.schema, ref.table) for ref in sources or ()}
+    if is_plain and tables and not any(table in relations and relations[table].definition for table in tables):
+        return rule.substitutes.change
+    beside = {(ref.schema, ref.table) for ref in sources or () if rule.patterns.match(ref, frozenset())}
+    return rule.substitutes.keeping(
+        frozenset(name for table in beside if table in relations for name in relations[table].columns)
+    )

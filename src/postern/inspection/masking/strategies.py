@@ -4,39 +4,31 @@ partial   An e-mail address keeps its first character and its domain, an account
           of a network its first half, a number its first digit, a date its year, a UUID its last four. Any other text
           of at least eight characters that ends in four digits keeps these, else its first character. Besides the
           domain never more than half of a value stays.
-hash      HMAC-SHA256 by the key of the organisation. A text becomes `h_` and 32 letters: the hash, and a check of it by
-          the same key, so that what was hashed is known again and not hashed twice. Numbers, dates and UUIDs become
-          others of their type.
+hash      HMAC-SHA256 by the key of the organisation. A text becomes `h_` and 32 letters, numbers, dates and UUIDs
+          become others of their type; see `hashing`.
 
 Whatever has no value of its type to become becomes NULL.
 """
 
 from __future__ import annotations
 
-import hmac
 import json
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from uuid import UUID
 
 from postern.domain.masking import InfoType, Strategy
-from postern.interception.events import Scalar
+from postern.inspection.masking.hashing import FLOATS, NUMBERS, Hashes
+from postern.interception.events import Change, Scalar
 
 MASK = b"****"
-TOKEN_START = b"h_"
-_LETTERS = bytes.maketrans(b"0123456789abcdef", b"abcdefghijklmnop")
-_HASHED, _CHECKED = 12, 4  # bytes
-_TOKEN = re.compile(rb"h_[a-p]{%d}" % (2 * (_HASHED + _CHECKED)))
 _MEMO = 8192  # values
 _MEMO_SIZE = 256  # bytes of one
 _LAST_FOUR = 8  # characters that a text needs to keep its last four digits
 
 _EMAIL = re.compile(r"([^@\s]+)@([^@\s]+\.[^@\s]+)", re.DOTALL)
-_FIRST_DATE = date(1900, 1, 1)
-_DAYS = 73_000
 _HALF = 2  # octets of version 4, and groups of version 6, that a partly shown address keeps
 
 _CONSTANT: Mapping[Scalar, bytes] = {
@@ -52,21 +44,15 @@ _CONSTANT: Mapping[Scalar, bytes] = {
     Scalar.TIME: b"00:00:00",
     Scalar.TIMESTAMP: b"1970-01-01 00:00:00",
     Scalar.MOMENT: b"1970-01-01 00:00:00",
-    Scalar.INTERVAL: b"00:00:00",
+    Scalar.INTERVAL: b"0 0 0",
+    Scalar.MONEY: b"0",
     Scalar.UUID: str(UUID(int=0)).encode(),
     Scalar.BYTES: b"",
-    Scalar.RANGE: b"empty",
+    Scalar.EMPTY: b"",
 }
-_BITS: Mapping[Scalar, int] = {
-    Scalar.SMALLINT: 15,
-    Scalar.INTEGER: 31,
-    Scalar.BIGINT: 63,
-    Scalar.DECIMAL: 63,
-    Scalar.REAL: 24,
-    Scalar.DOUBLE: 53,
-}
-_NUMBERS = frozenset(_BITS)
 _STAMPS = frozenset({Scalar.TIMESTAMP, Scalar.MOMENT})
+_AS_LONG = frozenset({Scalar.BITS, Scalar.HARDWARE})
+_MAKER = 6  # digits of a hardware address that tell who built it
 
 
 class Substitutes:
@@ -79,13 +65,13 @@ class Substitutes:
         if strategy is Strategy.HASH and not key:
             raise ValueError("hashing needs a key")
         self.strategy = strategy
-        self._key = key
+        self._hashes = Hashes(key)
         self._memo: dict[tuple[Scalar, bytes], bytes | None] = {}
         self._found: dict[tuple[str, bytes], bytes] = {}
         makers: dict[Strategy, Callable[[Scalar, bytes], bytes | None]] = {
             Strategy.REPLACE: _replaced,
             Strategy.PARTIAL: _partly,
-            Strategy.HASH: self._hashed,
+            Strategy.HASH: self._hashes.of,
             Strategy.NULL: lambda _scalar, _value: None,
         }
         self._make = makers[strategy]
@@ -102,6 +88,17 @@ class Substitutes:
         new = self._memo[key] = self._changed(scalar, value)
         return new
 
+    def keeping(self, names: frozenset[str]) -> Change:
+        """A `Change` that masks the keys of documents as well, but for these: where a document is put together by a
+        statement, its keys may be values."""
+
+        def change(scalar: Scalar, value: bytes) -> bytes | None:
+            if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
+                return self._document(value, names)
+            return self.change(scalar, value)
+
+        return change
+
     def _changed(self, scalar: Scalar, value: bytes) -> bytes | None:
         if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
             return self._document(value)
@@ -116,7 +113,7 @@ class Substitutes:
         if self.strategy is Strategy.PARTIAL:
             new = _partly_of(kind, value)
         elif self.strategy is Strategy.HASH:
-            new = self._token(value)
+            new = self._hashes.token(value)
         else:
             new = b"" if self.strategy is Strategy.NULL else MASK
         if len(value) <= _MEMO_SIZE:
@@ -125,17 +122,32 @@ class Substitutes:
             self._found[key] = new
         return new
 
-    def _document(self, document: bytes) -> bytes | None:
+    def _key(self, name: str, found: Mapping[str, object], names: frozenset[str] | None) -> str:
+        """As many keys as there were: those that became the same are numbered."""
+        if names is None or name in names:
+            return name
+        made = (self._make(Scalar.TEXT, name.encode("utf-8", "surrogatepass")) or b"").decode("utf-8", "surrogatepass")
+        key, number = made, 1
+        while key in found:
+            number += 1
+            key = f"{made}{number}"
+        return key
+
+    def _document(self, document: bytes, names: frozenset[str] | None = None) -> bytes | None:
         try:
-            return json.dumps(self._leaf(json.loads(document)), separators=(",", ":")).encode()
+            return json.dumps(self._leaf(json.loads(document), names), separators=(",", ":")).encode()
         except (ValueError, RecursionError):
             return None
 
-    def _leaf(self, node: object) -> object:
+    def _leaf(self, node: object, names: frozenset[str] | None) -> object:
+        """With all keys as they are where `names` is None."""
         if isinstance(node, dict):
-            return {name: self._leaf(value) for name, value in node.items()}
+            found: dict[str, object] = {}
+            for name, value in node.items():
+                found[self._key(name, found, names)] = self._leaf(value, names)
+            return found
         if isinstance(node, list):
-            return [self._leaf(value) for value in node]
+            return [self._leaf(value, names) for value in node]
         if isinstance(node, bool):
             return False if self.strategy is not Strategy.HASH else None
         if isinstance(node, int | float):
@@ -146,68 +158,20 @@ class Substitutes:
             return None if made is None else made.decode("utf-8", "surrogatepass")
         return node
 
-    def _mac(self, purpose: bytes, value: bytes) -> bytes:
-        return hmac.digest(self._key, purpose + b"\0" + value, "sha256")
-
-    def _token(self, value: bytes) -> bytes:
-        if self._is_token(value):
-            return value
-        mac = self._mac(b"text", value)[:_HASHED]
-        return TOKEN_START + (mac + self._mac(b"check", mac)[:_CHECKED]).hex().encode().translate(_LETTERS)
-
-    def _is_token(self, value: bytes) -> bool:
-        """Whether it was made here; nobody else can, without the key."""
-        if _TOKEN.fullmatch(value) is None:
-            return False
-        raw = bytes((high - 97) << 4 | (low - 97) for high, low in zip(value[2::2], value[3::2], strict=True))
-        return hmac.compare_digest(self._mac(b"check", raw[:_HASHED])[:_CHECKED], raw[_HASHED:])
-
-    def _hashed(self, scalar: Scalar, value: bytes) -> bytes | None:
-        if scalar is Scalar.TEXT:
-            return self._token(value)
-        if scalar in _NUMBERS:
-            # The same number is the same hash in every type as wide.
-            number = int.from_bytes(self._mac(b"number", _plain_number(value)), "big") >> (256 - _BITS[scalar])
-            return b"%d.0" % number if scalar in (Scalar.REAL, Scalar.DOUBLE) else b"%d" % number
-        mac = self._mac(scalar.value.encode(), value)
-        number = int.from_bytes(mac[:8], "big")
-        if scalar is Scalar.UUID:
-            return str(UUID(bytes=mac[:16], version=4)).encode()
-        if scalar is Scalar.DATE:
-            return (_FIRST_DATE + timedelta(days=number % _DAYS)).isoformat().encode()
-        if scalar in _STAMPS:
-            seconds = timedelta(seconds=number % (_DAYS * 86_400))
-            return (datetime.combine(_FIRST_DATE, time()) + seconds).isoformat(" ").encode()
-        if scalar is Scalar.TIME:
-            moment = datetime.combine(_FIRST_DATE, time()) + timedelta(seconds=number % 86_400)
-            return moment.time().isoformat().encode()
-        if scalar is Scalar.BYTES:
-            return mac[:16]
-        return self._address(value) if scalar is Scalar.ADDRESS else None
-
-    def _address(self, value: bytes) -> bytes:
-        """A private address of version 6, which holds hash and check."""
-        old = ip_address(value.decode())
-        packed = old.packed
-        if old.version == 6 and packed[0] == 0xFD:
-            check = self._mac(b"check", packed[1:12])[:_CHECKED]
-            if hmac.compare_digest(check, packed[12:]):
-                return value
-        mac = self._mac(b"address", packed)[:11]
-        return str(IPv6Address(b"\xfd" + mac + self._mac(b"check", mac)[:_CHECKED])).encode()
-
 
 def _replaced(scalar: Scalar, value: bytes) -> bytes | None:
     if scalar is Scalar.ADDRESS:
         return b"::" if b":" in value else b"0.0.0.0"
+    if scalar in _AS_LONG:
+        return b"0" * len(value)
     return _CONSTANT.get(scalar)
 
 
 def _partly(scalar: Scalar, value: bytes) -> bytes | None:
     if scalar is Scalar.TEXT:
         return _partly_text(value)
-    if scalar in _NUMBERS:
-        return _first_digit(value, is_float=scalar in (Scalar.REAL, Scalar.DOUBLE))
+    if scalar in NUMBERS:
+        return _first_digit(value, is_float=scalar in FLOATS)
     if scalar is Scalar.DATE:
         return value[:4] + b"-01-01"
     if scalar in _STAMPS:
@@ -218,7 +182,9 @@ def _partly(scalar: Scalar, value: bytes) -> bytes | None:
         return str(UUID(int=int(value[-4:], 16))).encode()
     if scalar is Scalar.ADDRESS:
         return _half_address(value)
-    return _CONSTANT.get(scalar)
+    if scalar is Scalar.HARDWARE:
+        return value[:_MAKER] + b"0" * (len(value) - _MAKER)
+    return _replaced(scalar, value)
 
 
 def _half_address(value: bytes) -> bytes:
@@ -237,13 +203,6 @@ def _first_digit(value: bytes, *, is_float: bool) -> bytes:
     sign = "-" if number < 0 else ""
     rounded = "0" if len(whole) == 1 else sign + whole[0] + "0" * (len(whole) - 1)
     return repr(float(rounded)).encode() if is_float else rounded.encode()
-
-
-def _plain_number(value: bytes) -> bytes:
-    number = Decimal(value.decode())
-    if number.is_finite() and number == number.to_integral_value() and abs(number.adjusted()) < 400:
-        return b"%d" % int(number)
-    return str(number.normalize()).encode()
 
 
 def _partly_text(value: bytes) -> bytes:

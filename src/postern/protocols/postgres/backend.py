@@ -59,6 +59,7 @@ class Backend:
         self._layout: Layout | None = None
         self._layout_of: Slot | None = None
         self._copy_binary = False
+        self._copy_begins = False  # nothing of a copy has come yet
         self._pieces: list[Piece] = []
         # An error that is being judged: what is reported of it is what the client was shown.
         self._judged: Text | None = None
@@ -112,6 +113,8 @@ class Backend:
                 if tag in (m.DATA_ROW, m.COPY_DATA, m.FUNCTION_CALL_RESPONSE) and not self._wanted(tag):
                     if not slots:
                         raise _offence(tag, "that answers nothing")
+                    if tag == m.COPY_DATA:
+                        self._copy_begins = False
                     if after > end:
                         self._passing = after - end
                         self._swallowing = self.cutting
@@ -251,7 +254,7 @@ class Backend:
                 "Run it again.",
             )
             return None, pos, False
-        return DataRows(slot.exchange, layout, buf[first:pos], count), pos, True
+        return DataRows(slot.exchange, layout, buf[first:pos], count, slot.began), pos, True
 
     def _lines(self, buf: bytes, pos: int, end: int) -> tuple[CopiedLines, int, bool]:
         """All complete CopyData messages from `pos` on."""
@@ -266,7 +269,8 @@ class Backend:
                 break
             lines.append(buf[pos + 5 : after])
             pos = after
-        return CopiedLines(slots[0].exchange, lines), pos, True
+        first, self._copy_begins = self._copy_begins, False
+        return CopiedLines(slots[0].exchange, lines, first, self.ledger.encoding), pos, True
 
     def _layout_for(self, slot: Slot) -> Layout | None:
         """The columns of the rows under way. None: they were asked for before anybody wanted to see them."""
@@ -331,6 +335,7 @@ class Backend:
             ledger.begin_copy_in(head)
         elif tag == m.COPY_OUT_RESPONSE:
             self._copy_binary = end > pos and buf[pos] == 1
+            self._copy_begins = True
         return shown
 
     def _parameter(self, buf: bytes, pos: int, end: int) -> None:

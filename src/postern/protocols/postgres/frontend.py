@@ -40,6 +40,7 @@ from postern.protocols.postgres.ledger import (
     Slot,
     Statement,
 )
+from postern.protocols.postgres.named import LENGTH, MOST, may_run_by_name, names_in
 
 # What a message may be; bits, since every message is asked several times.
 _BATCHED: Final = 1  # a part of a batch
@@ -190,7 +191,10 @@ class Frontend:
         batch.end = m.QUERY
         batch.raw.append(raw)
         batch.slots.append(Slot(QUERY, exchange))
-        batch.operations.append(Operation(exchange, raw[5:end].decode(ledger.encoding, "surrogateescape")))
+        text = raw[5:end].decode(ledger.encoding, "surrogateescape")
+        batch.operations.append(Operation(exchange, text))
+        if (ledger.portals or ledger.statements) and may_run_by_name(text):
+            self._run_by_name(batch, exchange, text)
         return batch
 
     def _finish(self) -> Batch:
@@ -266,9 +270,11 @@ class Frontend:
         described = self._described
         self._described = None
         if tag == m.QUERY:
-            text = m.last_cstring(buf, pos, end)
+            text = m.last_cstring(buf, pos, end).decode(ledger.encoding, "surrogateescape")
             slot = Slot(QUERY, ledger.next_exchange())
-            batch.operations.append(Operation(slot.exchange, text.decode(ledger.encoding, "surrogateescape")))
+            batch.operations.append(Operation(slot.exchange, text))
+            if may_run_by_name(text):
+                self._run_by_name(batch, slot.exchange, text)
         elif tag == m.PARSE:
             slot = self._parse(batch, buf, pos, end)
         elif tag == m.BIND:
@@ -291,22 +297,23 @@ class Frontend:
         name, pos = m.read_cstring(buf, pos, end)
         text, pos = m.read_cstring(buf, pos, end)
         oids = m.parse_oids(buf, pos, end)
-        slot = Slot(PARSE, self.ledger.exchange + 1, name)
+        slot = Slot(PARSE, self.ledger.exchange + 1, name[:LENGTH])
         slot.statement = Statement(text.decode(self.ledger.encoding, "surrogateescape"), oids)
-        self._statements[name] = slot.statement
+        self._statements[slot.name] = slot.statement
         batch.operations.append(Operation(slot.exchange, slot.statement.text, Phase.PREPARE))
         return slot
 
     def _bind(self, body: m.BindBody) -> Slot:
-        slot = Slot(BIND, self.ledger.exchange + 1, body.portal)
-        own = self._statements.get(body.statement)
-        statements = [own] if own is not None else list(self.ledger.statements.candidates(body.statement))
+        slot = Slot(BIND, self.ledger.exchange + 1, body.portal[:LENGTH])
+        named = body.statement[:LENGTH]
+        own = self._statements.get(named)
+        statements = [own] if own is not None else list(self.ledger.statements.candidates(named))
         if not statements:
             name = body.statement.decode(self.ledger.encoding, "replace")
             statements = [Statement(f"execute prepared statement {name!r}")]
         values = types.parameters(body.values, body.formats, statements[-1].types)
         slot.portal = Portal(statements, values)
-        self._portals[body.portal] = slot.portal
+        self._portals[slot.name] = slot.portal
         return slot
 
     def _streamed_bind(self, body: m.BindBody) -> Slot:
@@ -321,6 +328,7 @@ class Frontend:
         name, after = m.read_cstring(buf, pos, end)
         if end - after != 4:
             raise ProtocolViolation("an Execute message has the wrong length")
+        name = name[:LENGTH]
         slot = Slot(EXECUTE, self.ledger.next_exchange(), name)
         own = self._portals.get(name)
         portals = [own] if own is not None else list(self.ledger.portals.candidates(name))
@@ -332,16 +340,44 @@ class Frontend:
         else:
             batch.inserts.append((batch.held, len(batch.slots)))
         for portal in portals:
+            portal.began = portal.began or slot.exchange
+        slot.began = min(portal.began for portal in portals)
+        for portal in portals:
+            self._run(batch, slot.exchange, portal)
             for statement in portal.statements:
-                operation = Operation(slot.exchange, statement.text, RUN, portal.values, portal.truncated)
-                batch.operations.append(operation)
+                if may_run_by_name(statement.text):
+                    self._run_by_name(batch, slot.exchange, statement.text)
         return slot
+
+    def _run(self, batch: Batch, exchange: int, portal: Portal) -> None:
+        for statement in portal.statements:
+            batch.operations.append(Operation(exchange, statement.text, RUN, portal.values, portal.truncated))
+
+    def _run_by_name(self, batch: Batch, exchange: int, text: str) -> None:
+        """What the text may run of what messages have prepared and bound, each as if it were executed here."""
+        ledger = self.ledger
+        known = {*self._portals, *self._statements, *ledger.portals.names(), *ledger.statements.names()} - {b""}
+        texts = [text]
+        while texts and known:
+            names = names_in(texts.pop(), known, ledger.encoding)
+            known.difference_update(names)
+            if len(names) > MOST:
+                why = f"this may run any of {len(names)} prepared statements, too many to be judged"
+                batch.forced = Refuse("size", why, "Close some, or name them by letters, digits and underscores.")
+                return
+            first = len(batch.operations)
+            for name in names:
+                for portal in ledger.portals.meant(name, self._portals):
+                    self._run(batch, exchange, portal)
+                for statement in ledger.statements.meant(name, self._statements):
+                    batch.operations.append(Operation(exchange, statement.text))
+            texts += [one.text for one in batch.operations[first:] if may_run_by_name(one.text)]
 
     def _named(self, tag: int, buf: bytes, pos: int, end: int) -> Slot:
         """Describe or Close of a statement ('S') or portal ('P')."""
         if pos >= end or buf[pos] not in b"SP":
             raise ProtocolViolation("a Describe or Close message names neither a statement nor a portal")
-        name = m.last_cstring(buf, pos + 1, end)
+        name = m.last_cstring(buf, pos + 1, end)[:LENGTH]
         slot = Slot(DESCRIBE if tag == m.DESCRIBE else CLOSE, self.ledger.exchange + 1, name)
         if buf[pos] == ord("S"):
             own = self._statements.get(name)

@@ -85,12 +85,13 @@ class Statement:
 class Portal:
     """A bound statement: every statement that its name may have meant, and the values bound."""
 
-    __slots__ = ("statements", "truncated", "values")
+    __slots__ = ("began", "statements", "truncated", "values")
 
     def __init__(self, statements: list[Statement], values: tuple[bytes | None, ...] = ()) -> None:
         self.statements = statements
         self.values = values
         self.truncated = False
+        self.began = 0  # the exchange of its first Execute
 
 
 T = TypeVar("T")
@@ -125,8 +126,18 @@ class Names(Generic[T]):
             if not known:
                 del self._found[name]
 
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
+    def names(self) -> list[bytes]:
+        return list(self._found)
+
     def candidates(self, name: bytes) -> list[T]:
         return self._found.get(name, [])
+
+    def meant(self, name: bytes, own: dict[bytes, T]) -> list[T]:
+        """All that the name may stand for, with what an open batch gives it."""
+        return [*self.candidates(name), *((own[name],) if name in own else ())]
 
     def forget(self, name: bytes) -> None:
         self._found.pop(name, None)
@@ -139,6 +150,7 @@ class Slot:
     """One owed answer. `hidden` answers are ours: the client never sees them."""
 
     __slots__ = (
+        "began",
         "copies_ended",
         "data",
         "described",
@@ -159,6 +171,7 @@ class Slot:
         self.statement: Statement | None = None
         self.portal: Portal | None = None
         self.hidden = False
+        self.began = 0  # EXECUTE: the exchange of the first one of its portal
         self.informs: Slot | None = None  # DESCRIBE: the Execute whose rows it describes
         self.described: bytes | None = None  # EXECUTE: the body of its RowDescription
         self.copies_ended = 0  # copies that the client has ended, before it was told that they began
@@ -260,6 +273,10 @@ class Ledger:
             self.statements.fail(slot.name, slot.statement)
         elif slot.kind == CLOSE and slot.portal is not None:
             self.portals.fail(slot.name, slot.portal)
+
+
+# Codecs of encodings in which an ASCII sign may be the second byte of a character.
+AMBIGUOUS: Final = frozenset({"big5", "gbk", "gb18030", "johab", "shift_jis", "cp949"})
 
 
 def codec(client_encoding: str) -> str:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from postern.errors import ProtocolViolation
-from postern.interception.events import Channel, Completed, Output
+from postern.interception.events import Channel, Completed, CopyFormat, Output
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.framing import packed
 from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.copies import CopiedColumns, change_lines
+from postern.protocols.postgres.ledger import AMBIGUOUS
+from postern.protocols.postgres.types import BINARY, UNKNOWN
+from postern.protocols.postgres.values import changed
 
 CHANNELS = {
     m.COPY_DATA: Channel.COPY,
@@ -15,6 +19,20 @@ CHANNELS = {
     m.NOTIFICATION_RESPONSE: Channel.NOTIFICATION,
     m.FUNCTION_CALL_RESPONSE: Channel.FUNCTION,
     m.PARAMETER_STATUS: Channel.PARAMETER,
+}
+# Fields of errors and notices that can hold data; the others say which error it is, and where in the server's source.
+_LABELS = {
+    ord("M"): "message",
+    ord("D"): "detail",
+    ord("H"): "hint",
+    ord("P"): "position",
+    ord("q"): "query",
+    ord("W"): "context",
+    ord("s"): "schema",
+    ord("t"): "table",
+    ord("c"): "column",
+    ord("d"): "type",
+    ord("n"): "constraint",
 }
 _ASIDE = frozenset({m.NOTICE_RESPONSE, m.NOTIFICATION_RESPONSE, m.PARAMETER_STATUS})
 _COPY_SIGNATURE = b"PGCOPY\n\xff\r\n\0"
@@ -55,6 +73,12 @@ class Text(Output):
         if self.channel is Channel.FUNCTION:
             return [self._body[4:]] if self._body[:4] != _NULL else []
         return [cell for cell in self._tuple() if cell is not None] if self._binary_copy else [self._body]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        if self.channel in (Channel.NOTICE, Channel.ERROR):
+            return tuple(_LABELS.get(key, "") for key, _ in m.parse_fields(self._body))
+        return (self._body.split(b"\0")[0].decode("ascii", "replace"),) if self.channel is Channel.PARAMETER else ()
 
     @property
     def rows(self) -> int:
@@ -109,6 +133,27 @@ class Text(Output):
             raise ProtocolViolation("a tuple of a binary copy is not as long as it says")
         return cells
 
+    def change(self, form: CopyFormat, columns: CopiedColumns) -> list[tuple[int, int]]:
+        """Of a tuple of a binary copy, which tells no types: what is of an unknown one becomes NULL."""
+        if not self._binary_copy or self.channel is not Channel.COPY or form.kind != "binary":
+            raise ValueError("this copy is not in the format that it was asked for in")
+        cells = self._tuple()
+        told = [(0, 0)] * len(columns)
+        if not cells:
+            return told
+        if len(cells) != len(columns):
+            raise ValueError(f"a copied tuple has {len(cells)} columns, not {len(columns)}")
+        for place, (cell, one) in enumerate(zip(cells, columns, strict=True)):
+            if cell is None or one is None:
+                continue
+            new = changed(one[0] or UNKNOWN, BINARY, cell, one[1])
+            if new != cell:
+                told[place] = (1, len(cell))
+                cells[place] = new
+        head = self._body[: self._tuple_start() + 2]
+        self._body = head + b"".join([_NULL if cell is None else m.INT32.pack(len(cell)) + cell for cell in cells])
+        return told
+
     def _tuple_start(self) -> int:
         """The first message of a copy begins with its header: signature, flags, length of an extension."""
         body = self._body
@@ -136,12 +181,15 @@ class Text(Output):
 
 
 class CopiedLines(Output):
-    """All CopyData messages of one read, of a copy in text or CSV format: the backend sends a line in each."""
+    """All CopyData messages of one read, of a copy in text or CSV format: the backend sends a line in each. `first`: a
+    copy begins with them; `encoding` is the client's codec."""
 
-    def __init__(self, exchange: int, lines: list[bytes]) -> None:
+    def __init__(self, exchange: int, lines: list[bytes], first: bool = False, encoding: str = "utf-8") -> None:
         self.exchange = exchange
         self.channel = Channel.COPY
         self._lines = lines
+        self._first = first
+        self._encoding = encoding
 
     @property
     def rows(self) -> int:
@@ -154,6 +202,14 @@ class CopiedLines(Output):
         if len(texts) != len(self._lines):
             raise ValueError(f"{len(texts)} texts given for {len(self._lines)} lines")
         self._lines = texts
+
+    def change(self, form: CopyFormat, columns: CopiedColumns) -> list[tuple[int, int]]:
+        if form.kind == "binary" or (not form.encoding and self._encoding in AMBIGUOUS):
+            raise ValueError("this copy is in a format in which its fields cannot be told apart")
+        headers = 1 if form.header and self._first else 0
+        lines, told = change_lines(self._lines[headers:], form, columns)
+        self._lines = self._lines[:headers] + lines
+        return told
 
     def encode(self) -> bytes:
         out: list[bytes] = []

@@ -130,8 +130,9 @@ def rebuild(block: bytes, old: list[Cells | None], new: list[Cells | None]) -> b
 class DataRows(Rows):
     """Rows of one result within one read. `replace` must be given as many texts as `texts` gave."""
 
-    def __init__(self, exchange: int, layout: Layout, block: bytes, count: int) -> None:
+    def __init__(self, exchange: int, layout: Layout, block: bytes, count: int, began: int = 0) -> None:
         self.exchange = exchange
+        self._began = began or exchange
         self.columns = layout.columns
         self.count = count
         self._layout = layout
@@ -139,6 +140,10 @@ class DataRows(Rows):
         self._old: list[Cells | None] = []  # the columns that can be searched, as they came
         self._new: list[Cells | None] = [None] * len(layout.columns)  # those that have been replaced, as they are now
         self._replaced = False
+
+    @property
+    def began(self) -> int:
+        return self._began
 
     def _cells(self, column: int) -> Cells:
         if not self._old:

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from postern.interception.events import Scalar
+from postern.protocols.postgres import styles
+from postern.protocols.postgres.styles import EMPTIES
 from postern.protocols.postgres.types import (
     BINARY,
     BYTEA,
@@ -25,13 +27,15 @@ from postern.protocols.postgres.types import (
     INT8,
     JSON,
     JSONB,
+    MONEY,
     NUMERIC,
     decimal_of,
     packed_decimal,
 )
 
 _OID: Final = 26
-_MULTIRANGES = frozenset({4451, 4532, 4533, 4534, 4535, 4536})
+_BPCHAR: Final = 1042
+_TIMETZ: Final = 1266
 
 SCALARS: Mapping[int, Scalar] = {
     **dict.fromkeys((19, 25, 142, 705, 1042, 1043, 1790), Scalar.TEXT),
@@ -54,7 +58,12 @@ SCALARS: Mapping[int, Scalar] = {
     BYTEA: Scalar.BYTES,
     INET: Scalar.ADDRESS,
     CIDR: Scalar.ADDRESS,
-    **dict.fromkeys((3904, 3906, 3908, 3910, 3912, 3926, *_MULTIRANGES), Scalar.RANGE),
+    _TIMETZ: Scalar.TIME,
+    MONEY: Scalar.MONEY,
+    829: Scalar.HARDWARE,
+    774: Scalar.HARDWARE,
+    **dict.fromkeys((1560, 1562), Scalar.BITS),
+    **dict.fromkeys(EMPTIES, Scalar.EMPTY),
 }
 
 _EPOCH = datetime.fromisoformat("2000-01-01")  # without a zone: of timestamps, and of moments in UTC
@@ -63,23 +72,27 @@ _MICROSECOND = timedelta(microseconds=1)
 _TEXT_STAMP = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?")
 _ZONE = re.compile(rb"([+-])(\d\d)(?::?(\d\d))?(?::?(\d\d))?$")
 _TEXT_TIME = re.compile(rb"\d\d:\d\d:\d\d(?:\.\d{1,6})?")
+_WRAP: Final = 1 << 32
 _WHOLE = re.compile(rb"-?\d+")
 _DECIMAL = re.compile(rb"-?\d+(?:\.\d+)?")
-_NO_TIME = b"00:00:00"
 
 
 class Codec(NamedTuple):
-    """Between a cell in one format and the plain text of its value."""
+    """Between a cell in one format and the plain text of its value. `like`, where there is one, is `write` for a cell
+    whose form is that of another one, which is given first."""
 
     read: Callable[[bytes], bytes]
     write: Callable[[bytes], bytes]
+    like: Callable[[bytes, bytes], bytes] | None = None
 
 
 def scalar_codec(oid: int, form: int) -> Codec | None:
     """None for a type of which no value can be made here."""
+    if oid in EMPTIES:
+        return Codec(_same, _constant(EMPTIES[oid][form == BINARY]))
     if form == BINARY:
-        return _EMPTY_MULTIRANGE if oid in _MULTIRANGES else _BY_OID.get(oid) or _BINARY_BY.get(_scalar(oid))
-    return _CIDR if oid == CIDR else _EMPTY_MULTIRANGE_TEXT if oid in _MULTIRANGES else _PLAIN.get(_scalar(oid))
+        return _BY_OID.get(oid) or _BINARY_BY.get(_scalar(oid))
+    return _TEXT_BY_OID.get(oid) or _PLAIN.get(_scalar(oid))
 
 
 def _scalar(oid: int) -> Scalar:
@@ -151,6 +164,8 @@ def _date_text(cell: bytes) -> bytes:
 
 def _time_read(cell: bytes) -> bytes:
     (micros,) = struct.unpack("!q", cell)
+    if not 0 <= micros < 86_400_000_000:
+        raise ValueError(f"{micros} microseconds are no time of a day")
     return (_EPOCH + timedelta(microseconds=micros)).time().isoformat().encode()
 
 
@@ -203,12 +218,6 @@ def _moment_text(cell: bytes) -> bytes:
 
 def _moment_write(text: bytes) -> bytes:
     return text + b"+00"
-
-
-def _interval_write(text: bytes) -> bytes:
-    if text != _NO_TIME:
-        raise ValueError("only the empty interval is made here")
-    return bytes(16)
 
 
 def _uuid_text(cell: bytes) -> bytes:
@@ -264,15 +273,35 @@ def _decimal_read(cell: bytes) -> bytes:
     return found
 
 
+def _no_money(_text: bytes) -> bytes:
+    raise ValueError("how money is written is not known without an example")
+
+
+def _oid_text(cell: bytes) -> bytes:
+    """An unsigned number, as the signed one of the same bits: hashes are found below zero."""
+    number = int(cell)
+    if not 0 <= number < _WRAP:
+        raise ValueError("not a number of 4 bytes")
+    return b"%d" % (number - _WRAP if number >= _WRAP // 2 else number)
+
+
+def _oid_read(cell: bytes) -> bytes:
+    (number,) = struct.unpack("!i", cell)
+    return b"%d" % int(number)
+
+
+def _oid_write(text: bytes) -> bytes:
+    return struct.pack("!I", int(text) % _WRAP)
+
+
 def _constant(value: bytes) -> Callable[[bytes], bytes]:
     return lambda _: value
 
 
-_CIDR = Codec(_address_text, _cidr_write)
-_EMPTY_MULTIRANGE = Codec(_same, _constant(bytes(4)))
-_EMPTY_MULTIRANGE_TEXT = Codec(_same, _constant(b"{}"))
 _REAL, _BINARY_REAL = _float("f")
 _DOUBLE, _BINARY_DOUBLE = _float("d")
+# Blanks at the end of a character(n) mean nothing.
+_PADDED = Codec(lambda cell: cell.rstrip(b" "), _same)
 _WHOLE_TEXT = Codec(_matching(_WHOLE), _matching(_WHOLE))
 
 _PLAIN: Mapping[Scalar, Codec] = {
@@ -289,15 +318,25 @@ _PLAIN: Mapping[Scalar, Codec] = {
     Scalar.TIME: Codec(_time_text, _same),
     Scalar.TIMESTAMP: Codec(_stamp_text, _same),
     Scalar.MOMENT: Codec(_moment_text, _moment_write),
-    Scalar.INTERVAL: Codec(_same, _same),
+    Scalar.INTERVAL: Codec(styles.interval_of_text, styles.interval_text),
+    Scalar.MONEY: Codec(styles.coins, _no_money, styles.money_like),
+    Scalar.HARDWARE: Codec(styles.hardware_of_text, styles.hardware_text),
+    Scalar.BITS: Codec(_matching(re.compile(rb"[01]*")), _same),
     Scalar.UUID: Codec(_uuid_text, _same),
     Scalar.BYTES: Codec(_bytea_text, lambda raw: b"\\x" + raw.hex().encode()),
     Scalar.ADDRESS: Codec(_address_text, _same),
-    Scalar.RANGE: Codec(_same, _constant(b"empty")),
+}
+_TEXT_BY_OID: Mapping[int, Codec] = {
+    CIDR: Codec(_address_text, _cidr_write),
+    _OID: Codec(_oid_text, lambda text: b"%d" % (int(text) % _WRAP)),
+    _BPCHAR: _PADDED,
+    _TIMETZ: Codec(lambda cell: _time_text(_ZONE.sub(b"", cell)), lambda text: text + b"+00"),
 }
 _BY_OID: Mapping[int, Codec] = {
     JSONB: Codec(_jsonb_read, lambda text: b"\x01" + text),
-    _OID: _whole("I"),
+    _OID: Codec(_oid_read, _oid_write),
+    _BPCHAR: _PADDED,
+    _TIMETZ: Codec(lambda cell: _time_read(cell[:8]), lambda text: _time_write(text) + bytes(4)),
     INET: Codec(_address_read, _address_writer(0)),
     CIDR: Codec(_address_read, _address_writer(1)),
 }
@@ -315,8 +354,10 @@ _BINARY_BY: Mapping[Scalar, Codec] = {
     Scalar.TIME: Codec(_time_read, _time_write),
     Scalar.TIMESTAMP: Codec(_stamp_read, _stamp_write),
     Scalar.MOMENT: Codec(_stamp_read, _stamp_write),
-    Scalar.INTERVAL: Codec(_same, _interval_write),
+    Scalar.INTERVAL: Codec(styles.interval_of_bytes, styles.interval_bytes),
+    Scalar.MONEY: _whole("q"),
+    Scalar.HARDWARE: Codec(lambda cell: cell.hex().encode(), lambda text: bytes.fromhex(text.decode())),
+    Scalar.BITS: Codec(styles.bits_of_bytes, styles.bits_bytes),
     Scalar.UUID: Codec(lambda cell: str(UUID(bytes=cell)).encode(), lambda text: UUID(text.decode()).bytes),
     Scalar.BYTES: Codec(_same, _same),
-    Scalar.RANGE: Codec(_same, _constant(b"\x01")),
 }

@@ -36,14 +36,20 @@ select c.oid, n.nspname, c.relname,
   (select pg_catalog.json_object_agg(coalesce(a.attname, ''), o.description)
     from pg_catalog.pg_description o
       left join pg_catalog.pg_attribute a on a.attrelid = o.objoid and a.attnum = o.objsubid and o.objsubid > 0
-    where o.objoid = c.oid and o.classoid = 'pg_catalog.pg_class'::pg_catalog.regclass and o.description like '%#%')
+    where o.objoid = c.oid and o.classoid = 'pg_catalog.pg_class'::pg_catalog.regclass and o.description like '%#%'),
+  (select pg_catalog.json_agg(coalesce(nullif(t.typbasetype, 0), a.atttypid) order by a.attnum)
+    from pg_catalog.pg_attribute a left join pg_catalog.pg_type t on t.oid = a.atttypid
+    where a.attrelid = c.oid and a.attnum > 0)
 from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
   and n.nspname not like 'pg\_toast%' and n.nspname not like 'pg\_temp\_%'"""
 
-# Those of the server itself have numbers below 16384.
+# Those of the server itself have numbers below 16384. An aggregate says nothing of itself: it is what it calls.
 _FUNCTIONS = """
-select n.nspname, p.proname, pg_catalog.bool_and(p.provolatile in ('i', 's') and not p.prosecdef),
+select n.nspname, p.proname, pg_catalog.bool_and(p.provolatile in ('i', 's') and not p.prosecdef
+    and not exists (select 1 from pg_catalog.pg_aggregate g join pg_catalog.pg_proc f
+      on f.oid in (g.aggtransfn, g.aggfinalfn, g.aggmtransfn, g.aggminvtransfn, g.aggmfinalfn)
+      where g.aggfnoid = p.oid and (f.provolatile = 'v' or f.prosecdef))),
   pg_catalog.bool_and(p.provolatile = 'i' and l.lanname in ('c', 'internal') and p.prokind in ('f', 'w'))
 from pg_catalog.pg_proc p join pg_catalog.pg_namespace n on n.oid = p.pronamespace
   join pg_catalog.pg_language l on l.oid = p.prolang
@@ -57,12 +63,15 @@ from pg_catalog.pg_operator o join pg_catalog.pg_namespace n on n.oid = o.oprnam
 where o.oid >= 16384 group by n.nspname, o.oprname"""
 
 # What each is made of, as numbers; and whether it is harmless as far as that goes: no base type, whose input function
-# may be anybody's in another language, and no domain with a check.
+# may be anybody's in another language, no domain with a check, and none that a volatile function casts.
 _TYPES = """
 select t.oid, n.nspname, t.typname,
   case t.typtype when 'd' then not exists (
       select 1 from pg_catalog.pg_constraint k where k.contypid = t.oid and k.contype = 'c')
-    when 'b' then l.lanname in ('c', 'internal') and p.provolatile in ('i', 's') else true end,
+    when 'b' then l.lanname in ('c', 'internal') and p.provolatile in ('i', 's') else true end
+    and not exists (
+      select 1 from pg_catalog.pg_cast y join pg_catalog.pg_proc f on f.oid = y.castfunc
+      where t.oid in (y.castsource, y.casttarget) and (f.provolatile = 'v' or f.prosecdef)),
   case when t.typtype = 'd' then pg_catalog.json_build_array(t.typbasetype)
     when t.typelem <> 0 then pg_catalog.json_build_array(t.typelem)
     when t.typtype = 'c' then (select pg_catalog.json_agg(a.atttypid) from pg_catalog.pg_attribute a
@@ -107,7 +116,7 @@ def tags(comment: str) -> frozenset[str]:
 
 
 def _relation(row: Row) -> Relation:
-    number, schema, name, definition, columns, parents, generated, comments = row
+    number, schema, name, definition, columns, parents, generated, comments, types = row
     said: Mapping[str, str] = json.loads(comments or "{}")
     return Relation(
         text(schema),
@@ -119,6 +128,7 @@ def _relation(row: Row) -> Relation:
         {column: tags(comment) for column, comment in said.items() if column},
         tuple((place, parent) for place, parent in json.loads(parents or "[]")),
         json.loads(generated or "{}"),
+        tuple(map(int, json.loads(types or "[]"))),
     )
 
 

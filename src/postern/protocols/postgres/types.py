@@ -20,6 +20,7 @@ TEXT = 0
 BINARY = 1
 
 BYTEA, INT8, INT2, INT4, JSON, JSONB, CIDR, INET, RECORD, NUMERIC = 17, 20, 21, 23, 114, 3802, 650, 869, 2249, 1700
+MONEY, BOX = 790, 603
 
 # bool, int2, int4, oid, float4, float8, money, macaddr, date and time types, uuid, bit, geometry, xid, lsn …
 _OPAQUE = frozenset({
@@ -31,10 +32,15 @@ _OPAQUE = frozenset({
 ARRAYS: Mapping[int, int] = {
     1001: BYTEA, 1002: 18, 1003: 19, 1009: 25, 1014: 1042, 1015: 1043, 143: 142, 199: JSON, 3807: JSONB, 1016: INT8,
     1231: NUMERIC, 1041: INET, 651: CIDR, 2287: RECORD, 1000: 16, 1005: INT2, 1007: INT4, 1028: 26, 1021: 700,
-    1022: 701, 1182: 1082, 1183: 1083, 1115: 1114, 1185: 1184, 1187: 1186, 1270: 1266, 2951: 2950, 791: 790, 1040: 829,
+    1022: 701, 1182: 1082, 1183: 1083, 1115: 1114, 1185: 1184, 1187: 1186, 1270: 1266, 2951: 2950, 791: MONEY,
+    1040: 829, 775: 774, 1561: 1560, 1563: 1562, 1017: 600, 1018: 601, 1019: 602, 1020: BOX, 1027: 604, 629: 628,
+    719: 718, 3643: 3614, 4073: 4072, 2201: 1790, 6150: 4451, 6151: 4532, 6152: 4533, 6153: 4534,
+    6155: 4535, 6157: 4536,
     3905: 3904, 3907: 3906, 3909: 3908, 3911: 3910, 3913: 3912, 3927: 3926,
 }  # fmt: skip
 
+_TEXT_OID: Final = 25
+UNKNOWN: Final = -1  # no type's number
 FIRST_OWN: Final = 16384  # OIDs from here on are of types that somebody made
 
 _INT32 = struct.Struct("!i")
@@ -205,7 +211,7 @@ class _BinaryArray:
 
 
 class _Composite:
-    """A record, or an array of a type that is not known here. Other bytes count as one text."""
+    """A record, or an array or an hstore of types that are not known here. Other bytes count as one text."""
 
     def leaves(self, cell: bytes) -> list[bytes]:
         parts = any_parts(cell)
@@ -253,15 +259,27 @@ def array_parts(cell: bytes) -> list[_Part]:
     return parts
 
 
+def _pairs(cell: bytes) -> list[_Part]:
+    """The keys and values of an hstore: Int32 count, then length and bytes of each. Raises ProtocolViolation for other
+    bytes."""
+    parts: list[_Part] = []
+    pos = 4
+    for _ in range(2 * _int32(cell, 0)):
+        part = (_TEXT_OID, pos + 4, _int32(cell, pos))
+        parts.append(part)
+        pos = part[1] + max(part[2], 0)
+    if pos != len(cell):
+        raise ProtocolViolation("these bytes are not an hstore")
+    return parts
+
+
 def any_parts(cell: bytes) -> list[_Part] | None:
-    try:
-        return _record_parts(cell)
-    except ProtocolViolation:
-        pass
-    try:
-        return array_parts(cell)
-    except ProtocolViolation:
-        return None
+    for read in (_record_parts, array_parts, _pairs):
+        try:
+            return read(cell)
+        except ProtocolViolation:
+            continue
+    return None
 
 
 def _texts_of(cell: bytes, parts: list[_Part]) -> list[bytes]:

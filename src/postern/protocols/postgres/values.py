@@ -12,12 +12,13 @@ import struct
 from postern.errors import ProtocolViolation
 from postern.interception.events import Change, Scalar
 from postern.protocols.postgres.scalars import SCALARS, scalar_codec
-from postern.protocols.postgres.types import ARRAYS, BINARY, FIRST_OWN, RECORD, any_parts, array_parts
+from postern.protocols.postgres.types import ARRAYS, BINARY, BOX, FIRST_OWN, RECORD, any_parts, array_parts
 
 _INT32 = struct.Struct("!i")
 _NULL = b"\xff\xff\xff\xff"
 # An element of an array literal: in quotes, with escapes, or bare.
 _ELEMENT = re.compile(rb'"((?:[^"\\]|\\.)*)"|([^{},"]+)', re.DOTALL)
+_BOX = re.compile(rb'"((?:[^"\\]|\\.)*)"|([^{};"]+)', re.DOTALL)  # there is a semicolon between these
 _ESCAPED = re.compile(rb"\\(.)", re.DOTALL)
 _NEEDS_ESCAPE = re.compile(rb'(["\\])')
 _BARE = re.compile(rb"[0-9A-Za-z_.:+-]+")
@@ -54,7 +55,7 @@ def _value(oid: int, form: int, cell: bytes, by: Change) -> bytes | None:
     if new == plain:
         return cell
     try:
-        return codec.write(new)
+        return codec.write(new) if codec.like is None else codec.like(cell, new)
     except (ValueError, struct.error):
         return None
 
@@ -104,4 +105,5 @@ def _literal(cell: bytes, element: int, by: Change) -> bytes | None:
             return new
         return b'"' + _NEEDS_ESCAPE.sub(rb"\\\1", new) + b'"'
 
-    return bounds + equals + _ELEMENT.sub(one, body)
+    pattern = _BOX if element == BOX else _ELEMENT
+    return bounds + equals + pattern.sub(one, body)

@@ -147,6 +147,11 @@ class PostgresWire(Wire):
         return refusal_response(refusal)
 
     @property
+    def swallows(self) -> bool:
+        slots = self._ledger.slots
+        return self._backend.cutting and bool(slots) and all(slot.kind == SYNC for slot in list(slots)[1:])
+
+    @property
     def busy(self) -> bool:
         return bool(self._ledger.slots)
 

@@ -26,7 +26,15 @@ _STAYS: Final = frozenset(_Token.Value(name) for name in ("UNION", "INTERSECT", 
 _END: Final = _Token.Value("END_P")
 _SCONST: Final = _Token.Value("SCONST")
 _QUOTE: Final = ord("'")
+# The scanner looks at a run of signs again from each comment and operator in it: 16 KiB of pluses take it five seconds.
+_SIGNS: Final = re.compile(r"[~!@#^&|`?+\-*/%<>=]{256,}")
+MOST_SIGNS: Final = 4_000_000  # squares of such runs together
 _LOOSE = re.compile(rb"(?<!\\)(?:\\\\)*\\'")
+
+
+def scans_slowly(text: str) -> bool:
+    """Whether the scanner would take longer than such a text is worth."""
+    return sum((found.end() - found.start()) ** 2 for found in _SIGNS.finditer(text)) > MOST_SIGNS
 
 
 def depth(data: bytes) -> int:

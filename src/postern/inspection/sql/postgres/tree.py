@@ -15,7 +15,7 @@ from typing import Any, Final
 from postgast import pg_query_pb2
 from postgast.native import PgQueryParseResult, lib
 
-from postern.inspection.sql.postgres.lexing import DEEPEST, depth, has_loose_backslash
+from postern.inspection.sql.postgres.lexing import DEEPEST, depth, has_loose_backslash, scans_slowly
 
 type_of_node: Final = "Node"  # one of many
 Message = dict[str, Any]
@@ -47,7 +47,7 @@ def readings(text: str) -> tuple[list[Message], ...]:
 
     Raises Unreadable where the first way is an error, or the text is too large, too deep or no text.
     """
-    data = _checked(text)
+    data = checked(text)
     first = _statements(data, 0)
     if b"\\" not in data:
         return (first,)
@@ -88,7 +88,9 @@ def names(value: list[Message] | None) -> list[str]:
     return [one.get("String", {}).get("sval", "") for one in value or ()]
 
 
-def _checked(text: str) -> bytes:
+def checked(text: str) -> bytes:
+    """The text in UTF-8, if it may be given to PostgreSQL's parser, which ends the process for some and takes minutes
+    for others. Raises Unreadable."""
     if "\0" in text:
         raise Unreadable("it holds a NUL character, which PostgreSQL does not read past")
     try:
@@ -97,6 +99,8 @@ def _checked(text: str) -> bytes:
         raise Unreadable("it holds bytes that are not text in the encoding agreed on") from None
     if len(data) > MOST_BYTES:
         raise Unreadable(f"it is larger than {MOST_BYTES >> 20} MiB")
+    if scans_slowly(text):
+        raise Unreadable("it has too many signs in a row")
     if len(data) > _UNCHECKED_BYTES and depth(data) > DEEPEST:
         raise Unreadable("it is nested too deeply")
     return data

@@ -1,0 +1,144 @@
+"""What errors, notices and settings say of values, where columns are marked.
+
+An error quotes what it trips over, and no detector knows a surname. So whatever a message quotes is withheld, and every
+number, but for what the client has said itself in its statement and for names of the target's own. A message that
+speaks of a place in the statement was made before any row was read: it stays as it is. What code within the target
+says (functions, triggers, DO) is in its own words, and can be anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Final
+
+from postern.domain.target_schema import TargetSchema
+
+MASK: Final = b"****"
+Known = Callable[[bytes], bool]
+
+_LONGEST: Final = 4096  # bytes of a text; of longer ones nothing is told
+_LONGEST_STATEMENT: Final = 64 * 1024  # characters that are looked through
+_LOOKS: Final = 64  # into a statement, for one message
+
+# What an error quotes of a row: `Key (email)=(…) already exists.`, `Failing row contains (…).`
+_ROW: Final = re.compile(rb"(?<==\().*(?=\))|(?<= \().*(?=\)\.$)", re.DOTALL)
+# Quotes of any language of the server's messages, in UTF-8 and as single bytes.
+_OPENING = rb"\"|`|\xc2\xab|\xc2\xbb|\xe2\x80[\x98-\x9f]|(?<![\xc2\xc3])[\xab\xbb]|(?<![A-Za-z0-9\x80-\xff])'"
+_CLOSING = rb"\"|`|'|\xc2\xab|\xc2\xbb|\xe2\x80[\x98-\x9f]|(?<![\xc2\xc3])[\xab\xbb]"
+_QUOTED: Final = re.compile(rb"(?:%b)(.*?)(?:%b)" % (_OPENING, _CLOSING), re.DOTALL)
+_ALL_QUOTED: Final = re.compile(rb"(?P<from>%b)(?P<all>.*)(?P<to>%b)" % (_OPENING, _CLOSING), re.DOTALL)
+_NUMBER: Final = re.compile(rb"(?<![A-Za-z0-9_.\x80-\xff*])(?<![A-Za-z]\()0?[0-9](?:x[0-9a-f]+|[0-9.,:/+-]*[0-9])?")
+_BEHIND: Final = re.compile(rb": .*")
+_UNQUOTED: Final = re.compile(rb"(?<= exist: ).*", re.DOTALL)  # operator does not exist: …
+# Where the server itself, and no code of the target's, trips over something.
+_OWN_CONTEXT: Final = re.compile(rb"(?:COPY |unnamed portal |portal \").*")
+
+_FREE_TEXT: Final = frozenset({"message", "detail", "hint"})
+_NAMES: Final = frozenset({"schema", "table", "column", "type", "constraint"})
+
+# Settings whose values the target chooses from a few.
+_SETTINGS: Final = frozenset(
+    {
+        "client_encoding",
+        "DateStyle",
+        "default_transaction_read_only",
+        "in_hot_standby",
+        "integer_datetimes",
+        "IntervalStyle",
+        "is_superuser",
+        "scram_iterations",
+        "server_encoding",
+        "server_version",
+        "session_authorization",
+        "standard_conforming_strings",
+    }
+)
+_ZONE: Final = re.compile(rb"[A-Za-z_]+(?:/[A-Za-z_-]+)*")  # no other is a zone without a digit
+
+
+def known(statement: str | None, schema: TargetSchema | None) -> Known:
+    """Whether a text is the client's own, or the name of a table or column."""
+    said = (statement or "")[:_LONGEST_STATEMENT].lower()
+    left = _LOOKS
+
+    def is_known(segment: bytes) -> bool:
+        nonlocal left
+        text = segment.decode("utf-8", "replace").lower()
+        if not text:
+            return True
+        left -= 1
+        if left < 0:
+            return False
+        if re.search(rf"(?<![^\W_]){re.escape(text)}(?![^\W_])", said):
+            return True
+        return schema is not None and text in _names(_Same(schema))
+
+    return is_known
+
+
+class _Same:
+    """A snapshot by its identity: another one takes its place when it is read anew."""
+
+    def __init__(self, schema: TargetSchema) -> None:
+        self.schema = schema
+
+    def __hash__(self) -> int:
+        return id(self.schema)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.schema is self.schema
+
+
+@lru_cache(maxsize=4)
+def _names(same: _Same) -> frozenset[str]:
+    found: set[str] = set()
+    for relation in same.schema.relations.values():
+        found.update((relation.name.lower(), relation.schema.lower()))
+        found.update(column.lower() for column in relation.columns)
+    return frozenset(found)
+
+
+def withheld(texts: Sequence[bytes], labels: Sequence[str], is_known: Known, *, strict: bool) -> list[bytes]:
+    """A message without the values that it quotes. `labels` tell what each text is; `strict` withholds all that code of
+    the target's says."""
+    parts = dict(zip(labels, texts, strict=True)) if labels else {}
+    inside = "query" in parts or not all(
+        _OWN_CONTEXT.fullmatch(line) for line in parts.get("context", b"").split(b"\n") if line
+    )
+    if "position" in parts and not inside:
+        return list(texts)
+    names = frozenset() if inside else frozenset(parts[name] for name in _NAMES & parts.keys())
+
+    def may_stay(segment: bytes) -> bool:
+        return segment in names or is_known(segment)
+
+    if not labels:
+        return [_without(text, may_stay) for text in texts]
+    return [_part(text, label, may_stay, inside=inside and strict) for text, label in zip(texts, labels, strict=True)]
+
+
+def _part(text: bytes, label: str, may_stay: Known, *, inside: bool) -> bytes:
+    if label in _FREE_TEXT:
+        return MASK if inside or (label == "detail" and b"\n" in text) else _without(text, may_stay)
+    if label == "query":
+        return MASK
+    if label == "context":
+        return b"\n".join([_BEHIND.sub(b": " + MASK, line) for line in _without(text, may_stay).split(b"\n")])
+    return MASK if label in _NAMES and inside and not may_stay(text) else text
+
+
+def _without(text: bytes, may_stay: Known) -> bytes:
+    if len(text) > _LONGEST:
+        return MASK
+    text = _UNQUOTED.sub(lambda found: found[0] if may_stay(found[0]) else MASK, _ROW.sub(MASK, text))
+    segments = [found[1] for found in _QUOTED.finditer(text)]
+    if not all(segment == MASK or may_stay(segment) for segment in segments):
+        text = _ALL_QUOTED.sub(rb"\g<from>" + MASK + rb"\g<to>", text)
+    return _NUMBER.sub(lambda found: found[0] if may_stay(found[0]) else MASK, text)
+
+
+def is_harmless_setting(name: str, value: bytes, is_known: Known) -> bool:
+    """Whether the target may report it: a statement can set what it reads."""
+    return name in _SETTINGS or is_known(value) or (name == "TimeZone" and _ZONE.fullmatch(value) is not None)

@@ -1,0 +1,59 @@
+"""Copied lines, whose escapes hide nothing."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from postern.domain.masking import DEFAULT_TYPES
+from postern.inspection.masking.detectors import THRESHOLD, detectors_for
+from postern.inspection.masking.lines import mask_lines
+from postern.inspection.masking.texts import Hits
+
+DETECTORS = detectors_for(DEFAULT_TYPES, (), THRESHOLD, "")
+MAIL = b"ann@example.com"
+
+
+@pytest.mark.parametrize(
+    ("line", "made"),
+    [
+        (rb"x\n4111111111111111", rb"x\n************1111"),
+        (rb"\t4111111111111111\r", rb"\t************1111\r"),
+        (rb"a\nann@example.com\tb", rb"a\n****@****\tb"),
+        (rb"x\nDE89370400440532013000", rb"x\nDE****3000"),
+        (rb"""{"a": "ann\\u0040example.com"}""", rb"""{"a": "****@****"}"""),
+        (rb'"{""a"": ""ann\u0040example.com""}"', rb'"{""a"": ""****@****""}"'),
+        (rb"\\x" + MAIL.hex().encode(), rb"\\x" + b"****@****".hex().encode()),
+        (rb"\x" + MAIL.hex().encode(), rb"\x" + b"****@****".hex().encode()),
+    ],
+)
+def test_what_is_escaped_is_found(line: bytes, made: bytes) -> None:
+    """Attack: let the format of a copy write what no detector knows."""
+    hits = Hits()
+    found = mask_lines(DETECTORS, [b"1\t" + line + b"\n", b"2\t" + line + b"\n"], hits)
+    assert (found or [b"1\t" + line + b"\n"])[0] == b"1\t" + made + b"\n"
+    assert sum(hits.counts.values()) == 2
+
+
+def test_lines_without_values_stay_byte_for_byte() -> None:
+    lines = [rb"a\nb\\u0041\x6162" + b"\n", rb"\N" + b"\n", rb"c:\new" + b"\n"]
+    assert mask_lines(DETECTORS, lines, Hits()) is None
+    found = mask_lines(DETECTORS, [*lines, MAIL + b"\n"], Hits())
+    assert found == [*lines, b"****@****\n"]
+
+
+def test_attack_lines_that_hold_every_sign_are_not_passed() -> None:
+    with pytest.raises(ValueError, match="signs"):
+        mask_lines(DETECTORS, [bytes(range(32)) + rb"\n4111111111111111"], Hits())
+
+
+PARTS = st.sampled_from([rb"\n", rb"\\", rb"\t", rb"\\u0040", rb"\\x61", b"a", b"\x01", MAIL, b" "])
+
+
+@given(st.lists(PARTS, max_size=9))
+def test_masked_twice_is_masked_once(parts: list[bytes]) -> None:
+    line = b"".join(parts) + b"\n"
+    once = mask_lines(DETECTORS, [line], Hits()) or [line]
+    assert (mask_lines(DETECTORS, once, Hits()) or once) == once
+    assert once[0].count(b"\n") == 1

@@ -1,0 +1,52 @@
+"""Texts that end PostgreSQL's parser, or hold it for minutes, are never given to it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from postern.domain.statement import Effect
+from postern.domain.target_schema import TargetSchema
+from postern.inspection.lineage import lineage
+from postern.inspection.masking.copies import copy_of
+from postern.inspection.sql.postgres.lexing import scans_slowly
+from postern.inspection.sql.postgres.parser import PostgresParser
+
+SIGNS = {
+    "comments that open": "/*" * 16_000,
+    "empty comments": "select 1 " + "/**/" * 16_000,
+    "pluses": "select 1 " + "+" * 60_000,
+    "signs and comments": "select 1 " + "@/*" * 16_000,
+}
+
+
+@pytest.mark.parametrize("text", SIGNS.values(), ids=SIGNS.keys())
+def test_attack_signs_in_a_row_hold_no_parser(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lineage, "parse", None)
+    (statement,) = PostgresParser().parse(text)
+    assert statement.effects == {Effect.UNKNOWN}
+    assert "too many signs" in statement.reason
+    assert lineage.Lineage().read(text, TargetSchema()) is None
+    assert copy_of(text) is None
+
+
+def test_signs_that_decorate_are_read() -> None:
+    for text in ("/" + "*" * 200 + "\n" + "-- " + "=" * 200 + "\n" * 3, "--" + "-" * 250 + "\n"):
+        assert not scans_slowly(text * 200 + "select 1")
+
+
+@pytest.mark.parametrize("sign", ["+1", "||''", "::int"])
+def test_attack_operators_in_a_row_end_no_process(sign: str) -> None:
+    """In a process of its own, which would end."""
+    code = (
+        "from postern.domain.target_schema import TargetSchema\n"
+        "from postern.inspection.lineage.lineage import Lineage\n"
+        "from postern.inspection.masking.copies import copy_of\n"
+        f"text = 'select 1' + {sign!r} * {60_000 // len(sign)}\n"
+        "assert Lineage().read(text, TargetSchema()) is None\n"
+        "assert copy_of('copy (' + text + ') to stdout') is None\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
