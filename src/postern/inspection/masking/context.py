@@ -43,7 +43,7 @@ class Words:
         either = "|".join(sorted(spelled, key=len, reverse=True))
         self._near = re.compile(rf"(?<![A-Za-z])(?:{either})(?![A-Za-z])".encode(), re.IGNORECASE)
         # An RE2 expression found in every text that holds one of them.
-        self.candidate = rf"(?:^|[^A-Za-z])(?i:{either})(?:[^A-Za-z]|$)".encode()
+        self.candidate = rf"(?:\b|[0-9_])(?i:{either})(?:\b|[0-9_])".encode()
         self._leap = compile_re2(self.candidate)
 
     def speak_for(self, text: bytes, start: int) -> bool:

@@ -16,7 +16,7 @@ _TAB = b"\t"
 
 def mask_lines(detectors: Detectors, lines: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """As many lines as came in, each masked on its own; None when there is nothing to mask. Adds to `hits`."""
-    if not detectors.may_hold.search(SEPARATOR.join(lines)):
+    if not detectors.worth(SEPARATOR.join(lines)):
         return None
     try:
         columns: list[Sequence[bytes]] = list(zip(*[line.split(_TAB) for line in lines], strict=True))

@@ -22,7 +22,7 @@ _WHOLE_NUMBER = re.compile(rb"\d{12,19}")
 def mask_numbers(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """Card numbers become zeros and their last four digits, other values zeros. None when there is nothing to mask."""
     joined = SEPARATOR.join(texts)
-    if not detectors.may_hold.search(joined):
+    if not detectors.worth(joined):
         return None
     column = detectors.mask_column(texts, joined)
     if column is not None and column[0] == InfoType.CREDIT_CARD:
