@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
@@ -21,9 +20,6 @@ from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdic
 
 # Characters that are parsed where the event loop waits for it, in all statements that come together: some 10 ms.
 AT_ONCE: Final = 2 * 1024
-
-# Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name.
-_BY_NAME: Final = re.compile("prepare|execute", re.IGNORECASE)
 
 _tickets = itertools.count(1)
 
@@ -113,13 +109,14 @@ class GuardRails:
         if isinstance(event, Operation):
             if not self._judges_input:
                 return FORWARD
-            verdict = self._see_operation(event, session)
+            by_name = self._session_parser if _names_what_it_runs(event.text) else None
+            verdict = self._see_operation(event, session, by_name)
             # Told behind its judgement, and of what is refused, too: nothing is lost by knowing a name too many.
             if self._session_parser is not None and not event.truncated:
                 if event.phase is not RUN:
                     self._session_parser.passed(event.text, by_protocol=True)
-                elif _BY_NAME.search(event.text):
-                    self._session_parser.passed(event.text)
+                elif by_name is not None:
+                    by_name.passed(event.text)
             return verdict
         if isinstance(event, Rows | Output):
             return self._see_answer(event, session)
@@ -127,7 +124,8 @@ class GuardRails:
 
     # What goes in
 
-    def _see_operation(self, event: Operation, session: SessionView) -> Verdict:
+    def _see_operation(self, event: Operation, session: SessionView, by_name: SessionParser | None) -> Verdict:
+        """`by_name`: the session's parser, for a text that means something else in every session."""
         rules = self._rules
         if rules.statements is not None:
             known = self._target()
@@ -138,7 +136,8 @@ class GuardRails:
             assert rules.first is not None
             return _refuse(Finding(rules.first, Action.DENY), session, "this is too large to be judged by")
         text = event.text
-        by_name = self._by_name(event) if rules.statements is not None else None
+        if rules.statements is None:
+            by_name = None
         if rules.statements is not None and text not in rules.judged and not self._may_parse(len(text), session):
             work: Callable[[], Verdict] = _Work(rules, event, session, by_name)
             return Hold(_ticket(), "this statement is being parsed", work=work)
@@ -149,12 +148,6 @@ class GuardRails:
             if by_name is None:
                 rules.judged.put(text, finding)
         return _answer(_with_values(rules, finding, event), event, session)
-
-    def _by_name(self, event: Operation) -> SessionParser | None:
-        """That of the session, for a text that means something else in every session."""
-        if self._session_parser is None or not _BY_NAME.search(event.text):
-            return None
-        return self._session_parser
 
     def _may_parse(self, size: int, session: SessionView) -> bool:
         """Whether that is little enough, together with what was parsed for the same request."""
@@ -226,6 +219,12 @@ class _Work:
     def __call__(self) -> Verdict:
         finding = judge_text(self._rules, self._event.text, self._parser)
         return _answer(_with_values(self._rules, finding, self._event), self._event, self._session)
+
+
+def _names_what_it_runs(text: str) -> bool:
+    """Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name."""
+    lower = text.lower()
+    return "prepare" in lower or "execute" in lower
 
 
 def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> Finding | None:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from postern.domain.masking import CustomType, InfoType
 from postern.errors import Unavailable
 from postern.inspection.masking.catalogue import ORDER
-from postern.inspection.masking.context import BOOST, DOUBT, Words, names_another_thing, tokens_of
+from postern.inspection.masking.context import BOOST, DOUBT, Words, names_another_thing, spelled_out, tokens_of
 from postern.inspection.masking.custom import custom_form
 from postern.inspection.masking.detector import (
     Form,
@@ -276,11 +276,13 @@ def _for_hints(
 @lru_cache(maxsize=2048)
 def _hints(types: frozenset[str], tokens: tuple[str, ...]) -> tuple[frozenset[str], bool]:
     """The kinds that a column's name speaks for, and whether it speaks for something else altogether."""
-    told = frozenset(kind for kind, words in _WORDS.items() if kind in types and words.name(tokens))
+    told = types.intersection(_NAMED[place] for place in _which_named(spelled_out(tokens)) or ())
     return told, not told and names_another_thing(tokens)
 
 
 _WORDS = {detector.type: Words(detector.words) for detector in ORDER if detector.words}
+_NAMED = tuple(_WORDS)
+_which_named = compile_set([words.named for words in _WORDS.values()])
 
 
 def detectors_for(

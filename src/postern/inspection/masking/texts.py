@@ -28,7 +28,14 @@ class Hits:
 
 def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """As many texts as came in, each masked on its own; None when there is nothing to mask. Adds to `hits`."""
+    if not texts:
+        return None
     joined = SEPARATOR.join(texts)
+    if joined.count(SEPARATOR) == len(texts) - 1:
+        column = detectors.mask_column(texts, joined)
+        if column is not None:
+            hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
+            return column[1]
     worth = detectors.worth(joined)
     return mask_joined(detectors, texts, joined, worth, hits) if worth else None
 
@@ -36,13 +43,9 @@ def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list
 def mask_joined(
     detectors: Detectors, texts: Sequence[bytes], joined: bytes, worth: Sequence[int], hits: Hits
 ) -> list[bytes] | None:
-    """`mask_texts`, where the texts have been joined, and what is worth a look has been asked for."""
+    """`mask_texts` for joined texts, of which it is known what is worth a look; none is a value from end to end."""
     if joined.count(SEPARATOR) != len(texts) - 1:
         return _mask_each(detectors, texts, hits)
-    column = detectors.mask_column(texts, joined)
-    if column is not None:
-        hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
-        return column[1]
     if len(texts) >= _MANY:
         times = Counter(texts)
         if len(times) * _REPEATED <= len(texts):
