@@ -36,7 +36,6 @@ _BY_NUMBER: Final = re.compile(
     r"(?:select|update|delete)\b[^'\"$\\]*[a-z_]\s*+=\s*+()[1-9][0-9]{0,8}+(?=\s*+;?+\s*+\Z)", re.IGNORECASE
 )
 _MOST_BY_NUMBER: Final = 1_000  # characters
-_NUMBER: Final = re.compile(r"(?i:(?:select|update|delete)\b[^'\"$\\]*[a-z_]\s*=\s*)()[1-9][0-9]{0,8}(?=\s*;?\s*\Z)")
 _NUMBER: Final = re.compile(r"(?<![0-9A-Za-z_])[0-9]")
 
 
