@@ -6,7 +6,6 @@ from postern.domain.statement import Effect, ObjectKind, ObjectName
 from postern.domain.target_schema import Function, Relation, TargetSchema
 from postern.inspection.sql import cache
 from postern.inspection.sql.parser import Parser
-from postern.inspection.sql.postgres import parser as parser_module
 from postern.inspection.sql.postgres.parser import PostgresParser
 
 
@@ -231,39 +230,3 @@ class TestCache:
         parser = PostgresParser()
         assert parser.parse("delete from a") is not None
         assert parser.judge("delete from a") is parser.judge("delete from a")
-
-
-BY_NUMBER = (
-    "select a from b where c = {}", "SELECT abalance FROM pgbench_accounts WHERE aid={} ; ", "delete from b where c={}",
-    "update b set a = {}", "update b set a = d where c = {}", "delete from b where true or c = {}",
-    "delete from b where c = c or c = {}", "delete from b where not c = {}", "select f(c = {}", "select = {}",
-    "select a from b -- where c = {}", "delete from b /* c = {}", "select a; delete from b where c\n=\t{}",
-    "delete from b where c <> {0} or c = {0}", "delete from b where {0} = {0}", "delete from b where c1 = {}",
-    "delete from b where c = 6 or c = {}", "delete from b where c <> 6 or c = {}", "select lo_unlink(a) where a = {}",
-    "select '' where c = {}", "select $a$ c = {}", "select \"a\" where c = {}", "select a where c = {} and d",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("text", BY_NUMBER)
-def test_attack_another_number_at_the_end_is_judged_as_it_would_be_alone(text: str) -> None:
-    shared = PostgresParser()
-    for number in ("6", "1", "0", "007", "2", "4294967296", "6.0", "6e1", "6x"):
-        one = text.format(number)
-        known, alone = shared.parse(one), PostgresParser().parse(one)
-        assert [(s.tag, s.effects, s.objects, s.without_where, bool(s.reason)) for s in known] == [
-            (s.tag, s.effects, s.objects, s.without_where, bool(s.reason)) for s in alone
-        ]
-
-
-def test_a_query_by_key_is_parsed_once_for_all_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    parser = PostgresParser()
-    first = parser.parse("select a from b where c = 1234")
-    monkeypatch.setattr(parser_module, "readings", lambda _: pytest.fail("parsed again"))
-    assert parser.parse("select a from b where c = 99") is not None
-    assert parser.parse("select a from b where c = 5") == first
-    assert len(parser._cache) == 1
-
-
-def test_attack_blanks_behind_a_number_are_passed_once(parser: PostgresParser) -> None:
-    blanks = " " * 400_000
-    assert effects(parser, f"select a from b where c = 1{blanks};{blanks}d") == [{"unknown"}]

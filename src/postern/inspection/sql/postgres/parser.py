@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final
@@ -31,24 +30,6 @@ class Judged:
     executes: str | None = None
 
 
-# A statement without quotes whose last word is a number that a name before it is equal to, such as a key's.
-_BY_NUMBER: Final = re.compile(
-    r"(?:select|update|delete)\b[^'\"$\\]*[a-z_]\s*+=\s*+()[1-9][0-9]{0,8}+(?=\s*+;?+\s*+\Z)", re.IGNORECASE
-)
-_MOST_BY_NUMBER: Final = 1_000  # characters
-_NUMBER: Final = re.compile(r"(?<![0-9A-Za-z_])[0-9]")
-
-
-def _of_any_row(text: str) -> str:
-    """The text with 1 in the place of the number at its end, where there is no other number that it could be compared
-    with: whichever it is, the statement has the same effects. So clients that write keys into their statements have
-    them judged once."""
-    found = _BY_NUMBER.match(text) if len(text) <= _MOST_BY_NUMBER else None
-    if found is None or _NUMBER.search(text, 0, found.start(1)) is not None:
-        return text
-    return text[: found.start(1)] + "1" + text[found.end() :]
-
-
 class PostgresParser:
     """Judges what is between `standard_conforming_strings` on and off, PostgreSQL 15 and 18, alike: what would have
     other effects by another reading is unknown.
@@ -69,7 +50,7 @@ class PostgresParser:
 
     def judge(self, text: str, schema: TargetSchema | None = None) -> tuple[Judged, ...]:
         """As `parse`, with the names of prepared statements."""
-        return self._cache.of(_of_any_row(text), schema, self._judged)
+        return self._cache.of(text, schema, self._judged)
 
     def _known(self, schema: TargetSchema | None) -> Names:
         for one, known in self._names:
