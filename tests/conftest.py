@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from psycopg import sql
 from tests.support.examples import examples
 from tests.support.postgres import PostgresServer, binaries
@@ -24,8 +24,10 @@ if os.environ.get("POSTERN_TEST_INSTALLED") != "1":
     os.environ["PYTHONPATH"] = str(Path(__file__).resolve().parent.parent / "src")
 
 
-# Deadlines of examples would measure what else the machine does.
-settings.register_profile("postern", max_examples=examples(100), deadline=None)
+# Deadlines of examples, and how fast they are made, would measure what else the machine does.
+settings.register_profile(
+    "postern", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("postern")
 
 

@@ -28,7 +28,7 @@ NOT_THEIRS = "cannot refer to what the gateway's own machine knows"
 
 
 def agent(tmp_path: Path, owner: UUID | None) -> EmbeddedAgent:
-    return embedded_agent(load({}, home=str(tmp_path), dial_timeout=1), ENVIRON, owner)
+    return embedded_agent(load({}, home=str(tmp_path), dial_timeout=60), ENVIRON, owner)
 
 
 def dial(agent: EmbeddedAgent, org_id: UUID, reference: str = "_envjson:SHOP:PORT") -> None:

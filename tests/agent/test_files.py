@@ -75,7 +75,7 @@ def test_nothing_is_made_before_the_first_secret_and_all_is_gone_when_python_end
     SecretFiles({})
     assert not folders(place)
     process, path = holder(place, "end at once")
-    assert process.wait(20) == 0
+    assert process.wait(60) == 0
     assert PREFIX in str(path)
     assert not folders(place)
 
@@ -83,7 +83,7 @@ def test_nothing_is_made_before_the_first_secret_and_all_is_gone_when_python_end
 def test_after_a_kill_the_next_start_removes_what_was_left(place: Path) -> None:
     process, path = holder(place)
     process.send_signal(signal.SIGKILL)
-    process.wait(20)
+    process.wait(60)
     assert path.read_bytes() == b"planted"
     SecretFiles({})
     assert not folders(place)
@@ -96,7 +96,7 @@ def test_the_files_of_a_process_that_lives_are_left_alone(place: Path) -> None:
         assert path.read_bytes() == b"planted"
     finally:
         process.kill()
-        process.wait(20)
+        process.wait(60)
 
 
 def test_a_command_that_outlives_its_agent_does_not_keep_them(place: Path) -> None:
@@ -105,7 +105,7 @@ def test_a_command_that_outlives_its_agent_does_not_keep_them(place: Path) -> No
     child = subprocess.Popen(["sleep", "60"], close_fds=False)
     try:
         process.send_signal(signal.SIGKILL)
-        process.wait(20)
+        process.wait(60)
         SecretFiles({})
         assert not path.exists()
     finally:

@@ -96,7 +96,7 @@ async def test_a_target_that_is_not_had_leaves_nothing(place: Path, problem: Exc
 
 async def test_a_target_that_never_answers_leaves_nothing(place: Path) -> None:
     kind = Kind(delay=60)
-    slow = Order(**{**{name: getattr(order(SECRET), name) for name in Order.__slots__}, "timeout": 0.1})
+    slow = Order(**{**{name: getattr(order(SECRET), name) for name in Order.__slots__}, "timeout": 1.0})
     with pytest.raises(Unavailable, match="did not answer within"):
         await reach(kind).dial(slow)
     assert kind.key is not None

@@ -12,6 +12,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Api, make_api, message
+from tests.support.promises import within
 from tests.support.sessions import add_session, catch_up
 from tests.support.world import START
 
@@ -351,14 +352,14 @@ async def test_a_script_that_runs_on_is_asked_for_again(api: Api) -> None:
     assert await api.services.sessions.claim(session_id, "w1")
     api.world.recordings.stored[session_id] = [(1.0, "o", b"done\n")]
     await api.services.sessions.close(session_id, reason=EndReason.COMPLETED, exit_code=0, metrics={}, event_size=5)
-    for answer in await asyncio.wait_for(asyncio.gather(*asked), 1.0):  # both are woken
+    for answer in await asyncio.wait_for(asyncio.gather(*asked), min(within(1), 30)):  # both are woken
         assert (answer.status_code, answer.json()["output"]) == (200, "done\n")
 
 
 async def test_a_script_that_was_killed_before_it_began_says_so(api: Api) -> None:
     await api.make_connection()
     asked = asyncio.create_task(api.as_ann.post("/sessions", json={"connection": "shop", "script": "select 1"}))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not (found := (await api.as_ann.get("/sessions")).json()["data"]):  # noqa: ASYNC110 - nothing tells
             await asyncio.sleep(0.01)
     await api.as_ann.post(f"/sessions/{found[0]['id']}/kill")

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -125,7 +126,7 @@ async def test_others_that_keep_all_common_threads_hold_up_nothing(
     loop.set_default_executor(few)
     stuck = loop.run_in_executor(None, let_go.wait)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             done = await archivist_of(world, home, FolderBlobs(home / "kept")).round()
         assert (done.stored, done.trouble) == (3, "")
     finally:
@@ -383,15 +384,26 @@ async def test_a_blob_store_that_is_down_is_waited_for_with_one_line(
     rounds: list[module.Round] = []
     one = archivist_of(world, home, blobs, pause=0.01)
     with caplog.at_level(logging.INFO):
-        task = asyncio.create_task(one.forever(rounds.append))
-        await asyncio.sleep(0.5)
-        assert 3 <= len(rounds) <= 8, "each time it waits longer"
+        clock, at = asyncio.get_running_loop().time, list[float]()
+
+        def told(done: module.Round) -> None:
+            rounds.append(done)
+            at.append(clock())
+
+        task = asyncio.create_task(one.forever(told))
+        async with asyncio.timeout(60):
+            while len(rounds) < 5:  # noqa: ASYNC110 - a round sets no event
+                await asyncio.sleep(0.01)
+        waited = [after - before for before, after in pairwise(at)]
+        assert all(wait >= 0.01 * 2**count for count, wait in enumerate(waited, 1)), "each time it waits longer"
         assert all(one.trouble for one in rounds)
         assert [record.levelname for record in caplog.records] == ["ERROR"]
         assert made.path(1).exists()
         blobs.trouble = ""
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while list((home / "sealed").glob("*/*/*")):  # noqa: ASYNC110 - files set no event
+                await asyncio.sleep(0.01)
+            while len(caplog.records) < 2:  # noqa: ASYNC110 - nor does a log
                 await asyncio.sleep(0.01)
         await asyncio.sleep(0.05)
         task.cancel()
@@ -423,7 +435,7 @@ async def test_it_stops_at_once_while_the_blob_store_hangs(
     made.seal(1, last=True)
     blobs.hang = asyncio.Event()
     task = asyncio.create_task(archivist_of(world, home, blobs).forever())
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not blobs.puts:  # noqa: ASYNC110 - what is waited for sets no event
             await asyncio.sleep(0.01)
         task.cancel()
@@ -436,10 +448,11 @@ async def test_it_stops_at_once_while_the_blob_store_hangs(
 async def test_a_blob_store_that_hangs_has_a_deadline(
     world: World, home: Path, blobs: BrokenBlobs, made: Made, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "PUT_DEADLINE", 0.1)
     made.seal(1, last=True)
     blobs.hang = asyncio.Event()
-    done = await archivist_of(world, home, blobs).round()
+    with monkeypatch.context() as patch:
+        patch.setattr(module, "PUT_DEADLINE", 0.1)
+        done = await archivist_of(world, home, blobs).round()
     assert done.trouble == "the folder of a test did not take a segment within 0.1 s"
     blobs.hang = None
     assert (await archivist_of(world, home, blobs).round()).stored == 1

@@ -100,7 +100,7 @@ class MariaDbObserver:
                 self._send(connection, "commit", _Run())
         finally:
             connection.close()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while "shutdown" in case.text.lower() and 1227 not in run.states and self.server.running:
             if time.monotonic() > deadline:
                 raise RuntimeError("the server was told to shut down, and did not")

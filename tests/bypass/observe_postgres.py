@@ -155,7 +155,7 @@ class PostgresObserver:
 
     def _gone(self, pid: int) -> None:
         """What a session leaves (temporary tables) goes with its process, a moment later than its connection."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         if self._admin.closed or self._admin.broken:
             self._admin = psycopg.connect(self.server.dsn("postgres"), autocommit=True)
         while self._admin.execute("select 1 from pg_stat_activity where pid = %s", [pid]).fetchone():

@@ -14,6 +14,7 @@ import httpx
 import pytest
 from bench.processes import child_with
 from tests.support.control import Attending
+from tests.support.promises import within
 from tests.support.running import Gateway, started
 
 from postern.cli import profile
@@ -64,7 +65,7 @@ async def test_it_comes_back_when_the_apis_process_was_killed(gateway: Gateway) 
     try:
         first = await agent.next()
         os.kill(child(gateway, "api"), signal.SIGKILL)
-        assert await agent.next(30) == first
+        assert await agent.next(60) == first
     finally:
         await agent.stop()
 
@@ -77,9 +78,9 @@ async def test_it_hears_that_a_worker_was_killed_and_that_another_took_its_place
         assert isinstance(welcome, Welcome)
         os.kill(child(gateway, "w1"), signal.SIGKILL)
         heard = welcome.workers
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(120):
             while heard & welcome.workers or not heard:
-                order = await agent.next(30)
+                order = await agent.next(60)
                 assert isinstance(order, WorkersChanged)
                 heard = order.workers
     finally:
@@ -93,7 +94,7 @@ async def test_a_renewed_key_ends_it_within_two_seconds(gateway: Gateway) -> Non
         done = await asyncio.to_thread(gateway.run, "admin", "agents", "renew-key", "fourth", "--yes")
         assert done.returncode == 0, done.stderr
         with pytest.raises(Unauthenticated, match="this agent's key was renewed; start it with the new one"):
-            await agent.ended(2)
+            await agent.ended(within(2))
     finally:
         await agent.stop()
     assert agent.key.secret.reveal() not in gateway.log
@@ -114,14 +115,14 @@ async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway)
     try:
         assert process.stdout is not None
         assert process.stderr is not None
-        assert b"Waiting to be told" in await asyncio.wait_for(process.stderr.readline(), 20)
+        assert b"Waiting to be told" in await asyncio.wait_for(process.stderr.readline(), 60)
         headers = {"Authorization": f"Bearer {known.token.reveal()}"}
         async with httpx.AsyncClient(headers=headers, base_url=f"{known.api_url}/api") as api:
             told = await api.post("/proxymanager/connect", json={"connection_name": "shop"})
             assert told.status_code == 200, told.text
             port = told.json()["port"]
             assert (await api.get("/proxymanager/status")).json() == told.json()
-            line = json.loads(await asyncio.wait_for(process.stdout.readline(), 5))
+            line = json.loads(await asyncio.wait_for(process.stdout.readline(), 60))
             assert line == {"event": "opened", "connection": "shop", "port": port, "seconds": 1800}
             _, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.close()
@@ -134,12 +135,12 @@ async def test_a_proxy_manager_opens_a_port_when_it_is_told_to(gateway: Gateway)
                 await asyncio.open_connection("127.0.0.1", port)
             brief = {"connection_name": "shop", "access_duration_seconds": 1}
             port = (await api.post("/proxymanager/connect", json=brief)).json()["port"]
-            events = [json.loads(await asyncio.wait_for(process.stdout.readline(), 5))["event"] for _ in range(3)]
+            events = [json.loads(await asyncio.wait_for(process.stdout.readline(), 60))["event"] for _ in range(3)]
             assert events == ["closed", "opened", "expired"]
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection("127.0.0.1", port)
         process.send_signal(signal.SIGINT)
-        assert await asyncio.wait_for(process.wait(), 10) == 0
+        assert await asyncio.wait_for(process.wait(), 60) == 0
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()
@@ -154,7 +155,7 @@ async def test_an_agent_is_run_as_the_page_says(gateway: Gateway) -> None:
             *(sys.executable, "-m", "postern", "agent"), env=environment, stdout=log, stderr=log
         )
     try:
-        for _ in range(200):
+        for _ in range(600):
             shown = json.loads(gateway.run("admin", "agents", "show", "paged", "--json").stdout)
             if shown["status"] == "CONNECTED":
                 break
@@ -162,7 +163,7 @@ async def test_an_agent_is_run_as_the_page_says(gateway: Gateway) -> None:
         assert shown["status"] == "CONNECTED", (gateway.folder / "agent.log").read_text()
         assert shown["hostname"]
         assert gateway.run("admin", "agents", "renew-key", "paged", "--yes").returncode == 0
-        assert await asyncio.wait_for(process.wait(), 15) == 3
+        assert await asyncio.wait_for(process.wait(), 60) == 3
     finally:
         with contextlib.suppress(ProcessLookupError):
             process.kill()

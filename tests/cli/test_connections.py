@@ -171,7 +171,7 @@ def test_at_a_terminal_a_password_is_asked_for_without_being_shown(known: Served
         os.write(ours, b"hunter2\n")
         while b"Changed shop" not in shown:
             shown += os.read(ours, 4096)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
     os.close(ours)
     assert b"hunter2" not in shown
     assert stored(known, "shop")["envvar:PASS"] == encoded(b"hunter2")

@@ -40,11 +40,17 @@ def running() -> Iterator[Gateway]:
         yield gateway
 
 
-def asked(gateway: Gateway, *arguments: str, **environment: str) -> tuple[int, dict[str, dict[str, Any]]]:
+def asked(
+    gateway: Gateway, *arguments: str, patience: float = 15.0, **environment: str
+) -> tuple[int, dict[str, dict[str, Any]]]:
+    """`patience`: seconds for one socket; more than they are worth to a person, as the machine may be busy."""
     before = dict(gateway.environment)
     gateway.environment |= environment
     try:
-        result = gateway.run("doctor", "--json", *arguments)
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (of_agent, of_client, sockets):
+                patch.setattr(module, "PATIENCE", patience)
+            result = gateway.run("doctor", "--json", *arguments)
     finally:
         gateway.environment = before
     shown = json.loads(result.stdout)
@@ -132,9 +138,7 @@ def test_a_token_that_ended_and_a_profile_open_to_others(running: Gateway) -> No
 def test_a_gateway_that_is_away_and_one_that_never_answers(running: Gateway) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        began = time.monotonic()
-        code, found = asked(running, POSTERN_API_URL=url, POSTERN_TOKEN="made-up")
-        assert time.monotonic() - began < 12
+        code, found = asked(running, patience=2.0, POSTERN_API_URL=url, POSTERN_TOKEN="made-up")
         assert (code, "did not answer in time" in found["gateway!"]["what"]) == (1, True)
     code, found = asked(running, POSTERN_API_URL=url, POSTERN_TOKEN="made-up")
     assert (code, "cannot be reached" in found["gateway!"]["what"]) == (1, True)
@@ -243,7 +247,7 @@ def test_an_agent_whose_control_port_is_blocked_is_not_told_to_renew_its_key(run
     made = json.loads(running.run("admin", "agents", "create", "blocked", "--json").stdout)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         key = re.sub(r":\d+\?", f":{silent.getsockname()[1]}?", made["key"])
-        code, found = asked(running, "--agent", POSTERN_KEY=key)
+        code, found = asked(running, "--agent", patience=5.0, POSTERN_KEY=key)
     assert code == 1
     assert "no answer in time" in found["control port!"]["what"]
     assert "let port" in found["control port!"]["do"]
@@ -324,18 +328,21 @@ def test_a_broken_gateway(tmp_path: Path) -> None:
 
 
 def test_a_check_that_fails_or_hangs_is_a_finding() -> None:
+    late = threading.Event()
+
     def hangs() -> list[finding.Finding]:
-        time.sleep(1)
+        late.wait(60)
         return ok("hangs", "late")
 
     def fails() -> list[finding.Finding]:
         raise ValueError("why")
 
-    began = time.monotonic()
-    found = finding.run({"hangs": hangs, "fails": fails, "well": lambda: ok("well", "yes")}, deadline=0.2)
-    assert time.monotonic() - began < 0.8
+    try:
+        found = finding.run({"fails": fails, "well": lambda: ok("well", "yes"), "hangs": hangs}, deadline=2.0)
+    finally:
+        late.set()
     assert [(one.check, one.state) for one in found] == [
-        ("hangs", State.WRONG),
         ("fails", State.WRONG),
         ("well", State.OK),
+        ("hangs", State.WRONG),
     ]

@@ -15,9 +15,12 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psycopg
 import pytest
+from tests.support.gateway import wait_until
+from tests.support.promises import within
 from tests.support.running import Gateway, started
 
 pytestmark = pytest.mark.slow
@@ -39,9 +42,9 @@ def uri(gateway: Gateway) -> str:
     return shlex.split(gateway.told["psql"])[1]
 
 
-def ends(connection: psycopg.Connection[tuple[object, ...]], within: float) -> bool:
+def ends(connection: psycopg.Connection[tuple[object, ...]], seconds: float) -> bool:
     """Whether the gateway ends it in that many seconds."""
-    end = time.monotonic() + within
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
             connection.execute("select 1")
@@ -53,7 +56,7 @@ def ends(connection: psycopg.Connection[tuple[object, ...]], within: float) -> b
 
 def newest_session(gateway: Gateway, **wanted: str) -> dict[str, str]:
     """Once it is done: its row is closed a moment after the client left."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while time.monotonic() < end:
         page = json.loads(gateway.run("sessions", "--json").stdout)
         found = [one for one in page["data"] if all(one[key] == value for key, value in wanted.items())]
@@ -84,7 +87,7 @@ def test_the_psql_line_works_as_pasted(gateway: Gateway) -> None:
         shell=True,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=120,
         check=False,
     )
     assert done.stdout == "500\n"
@@ -138,7 +141,7 @@ def test_what_was_asked_is_found_soon_after_a_session_ended(gateway: Gateway) ->
     with psycopg.connect(uri(gateway), autocommit=True) as connection:
         connection.execute("select 'xylophone' as instrument")
     session = newest_session(gateway, verb="connect")
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while session["id"] not in (shown := gateway.run("sessions", "search", "instrument", "xylo*").stdout):
         assert time.monotonic() < end, shown
         time.sleep(0.5)
@@ -201,7 +204,7 @@ def test_native_connect_issues_a_credential_that_revoking_ends(gateway: Gateway)
     with psycopg.connect(shlex.split(made["psql"])[1], autocommit=True) as connection:
         assert connection.execute("select 1").fetchone() == (1,)
         assert gateway.run("credentials", "revoke", "shop-demo", made["id"]).returncode == 0
-        assert ends(connection, within=2.0)
+        assert ends(connection, within(2))
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(shlex.split(made["psql"])[1])
 
@@ -230,7 +233,7 @@ def test_connect_opens_a_port_for_several_clients(gateway: Gateway) -> None:
         assert two.execute("select 2").fetchone() == (2,)
         assert len(cursor.fetchall()) == 5000
     process.send_signal(signal.SIGINT)
-    assert process.wait(10) == 0
+    assert process.wait(60) == 0
     process.stdout.close()
 
 
@@ -354,15 +357,17 @@ def test_a_killed_worker_comes_back_and_its_session_is_closed(gateway: Gateway) 
     connection = psycopg.connect(uri(gateway), autocommit=True)
     connection.execute("select 'shown before the crash'")
     os.kill(worker_of(gateway), signal.SIGKILL)
-    assert ends(connection, within=5.0)
-    end = time.monotonic() + 10
-    while "w1 runs again" not in gateway.log and time.monotonic() < end:
-        time.sleep(0.05)
+    assert ends(connection, within(5))
+    wait_until(lambda: "w1 runs again" in gateway.log, 60)
     assert "w1 was ended by signal SIGKILL; it is started again" in gateway.log
     with psycopg.connect(uri(gateway)) as again:
         assert again.execute("select 1").fetchone() == (1,)
-        session = json.loads(gateway.run("sessions", "list", "--status", "done", "--verb", "connect", "--json").stdout)
-    cut = [one for one in session["data"] if one["metadata"].get("end_reason") == "gateway_crashed"]
+
+    def crashed() -> list[dict[str, Any]]:
+        done = gateway.sessions("--status", "done", "--verb", "connect")
+        return [one for one in done if one["metadata"].get("end_reason") == "gateway_crashed"]
+
+    cut = wait_until(crashed)
     assert len(cut) == 1
     assert "shown before the crash" in gateway.run("sessions", "show", cut[0]["id"]).stdout
 
@@ -412,10 +417,10 @@ def test_the_log_of_all_processes_is_shown_and_followed(gateway: Gateway) -> Non
                 "login", "--profile", "nobody", "--email", "nobody@example.com", "--password-stdin", stdin="x\n"
             )
             gateway.run("exec", "shop-demo", "-i", "select 1")
-            assert select.select([following.stdout], [], [], 15)[0]
+            assert select.select([following.stdout], [], [], 60)[0]
             assert json.loads(following.stdout.readline())["message"]
             following.send_signal(signal.SIGINT)
-            assert following.wait(10) == 1
+            assert following.wait(60) == 1
         finally:
             following.kill()
 
@@ -437,7 +442,7 @@ def test_recordings_are_encrypted_under_a_master_key_from_the_environment_and_re
             before = set(recordings.rglob("*.zst"))
             with psycopg.connect(uri(gateway)) as connection:
                 connection.execute(f"select '{text}'")
-            end = time.monotonic() + 20
+            end = time.monotonic() + 60
             while not (new := set(recordings.rglob("*.zst")) - before):
                 assert time.monotonic() < end, gateway.log
                 time.sleep(0.1)
@@ -449,14 +454,18 @@ def test_recordings_are_encrypted_under_a_master_key_from_the_environment_and_re
 
         first, old = recorded("before the renewal")
         assert gateway.run("keys", "renew").returncode == 0
-        second, new = recorded("after the renewal")
-        assert old != new, "the archivist was told"
+
+        def recorded_anew() -> tuple[str, bytes] | None:
+            session, key = recorded("after the renewal")
+            return (session, key) if key != old else None
+
+        second, new = wait_until(recorded_anew, 60)  # as soon as the archivist was told
         for session, text in ((first, "before the renewal"), (second, "after the renewal")):
             shown = gateway.run("sessions", "show", session)
             assert text in shown.stdout, shown
         status = json.loads(gateway.run("keys", "status", "--json").stdout)
         segments = {key["id"].replace("-", ""): key["segments"] for key in status["data_keys"]}
-        assert (segments[old.hex()], segments[new.hex()]) == (1, 1)
-        assert not list((gateway.home / "sealed").rglob("*.zst"))
+        assert (segments[old.hex()] >= 1, segments[new.hex()]) == (True, 1)
+        wait_until(lambda: not list((gateway.home / "sealed").rglob("*.zst")))
         environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in gateway.processes("demo")]
         assert not any(MASTER.encode() in one for one in environments)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import click
@@ -142,10 +141,8 @@ def test_it_starts_without_what_it_does_not_need() -> None:
         "heavy &= set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"
     )
-    started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-c", program], env={"PYTHONPATH": str(SOURCE)}, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
     assert "postern sessions show ID" in done.stdout
-    assert time.monotonic() - started < 5

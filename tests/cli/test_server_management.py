@@ -9,7 +9,9 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from tests.support.gateway import wait_until
 from tests.support.postgres import free_port
+from tests.support.promises import within
 from tests.support.running import Gateway, started
 
 from postern.cli import profile
@@ -28,7 +30,7 @@ def api(gateway: Gateway) -> Iterator[httpx.Client]:
     assert known is not None
     assert known.token is not None
     headers = {"Authorization": f"Bearer {known.token.reveal()}"}
-    with httpx.Client(base_url=f"{known.api_url}/api", headers=headers, timeout=10) as client:
+    with httpx.Client(base_url=f"{known.api_url}/api", headers=headers, timeout=60) as client:
         yield client
 
 
@@ -37,8 +39,8 @@ def accepts(port: int) -> bool:
         return stream.connect_ex(("127.0.0.1", port)) == 0
 
 
-def becomes(port: int, wanted: bool, within: float = 1.0) -> bool:
-    end = time.monotonic() + within
+def becomes(port: int, wanted: bool, seconds: float = 1.0) -> bool:
+    end = time.monotonic() + within(seconds)
     while time.monotonic() < end:
         if accepts(port) is wanted:
             return True
@@ -48,8 +50,13 @@ def becomes(port: int, wanted: bool, within: float = 1.0) -> bool:
 
 def test_it_is_ready_and_every_process_logs(api: httpx.Client) -> None:
     assert api.get("/readyz").json() == {"readiness": "OK"}
-    lines = api.get("/server-logs", params={"limit": 1000}).json()["data"]
-    assert {line["process"] for line in lines} >= {"supervisor", "prepare", "api", "w1"}
+
+    def logged() -> list[dict[str, str]]:
+        found: list[dict[str, str]] = api.get("/server-logs", params={"limit": 1000}).json()["data"]
+        return found
+
+    wait_until(lambda: {line["process"] for line in logged()} >= {"supervisor", "prepare", "api", "w1"})
+    lines = logged()
     assert [line["at"] for line in lines] == sorted(line["at"] for line in lines)
 
 
@@ -84,9 +91,7 @@ def test_who_locked_everybody_out_gets_back_in_on_the_machine(gateway: Gateway, 
     done = gateway.run("auth", "reset", "--home", str(gateway.home), "--yes", "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["auth_method"] == "local"
-    end = time.monotonic() + 2
-    while api.get("/serverconfig/auth").status_code != 200 and time.monotonic() < end:
-        time.sleep(0.05)
+    wait_until(lambda: api.get("/serverconfig/auth").status_code == 200, within(2))
     assert api.get("/serverconfig/auth").json()["require_second_factor"] is False
     (entry,) = api.get("/audit/logs", params={"http_method": "COMMAND"}).json()["data"]
     assert entry["action"] == "reset"

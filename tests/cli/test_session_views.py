@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.gateway import wait_until
+from tests.support.promises import within
 from tests.support.running import Gateway, started
 from tests.support.sitting import Sitting
 
@@ -36,12 +36,12 @@ def test_watched_replayed_and_exported(sit: Callable[..., Sitting], gateway: Gat
     sitting.type(f"{ATTACK}; exit\r")
     watching.shows("\x1b[31mred\x1b[0m")
     watching.shows("the session has ended: client_closed")
-    assert watching.process.wait(10) == 0
-    wait_until(lambda: newest(gateway)["status"] == "done", 10)
+    assert watching.process.wait(60) == 0
+    wait_until(lambda: newest(gateway)["status"] == "done")
 
     replayed = sit("sessions", "replay", session, "--max-pause", "0.05s")
     replayed.shows("\x1b[31mred\x1b[0m")
-    assert replayed.process.wait(10) == 0
+    assert replayed.process.wait(60) == 0
     for shown in (watching.shown, replayed.shown):
         assert b"\x1b]52" not in shown
         assert b"\x1b[6n" not in shown
@@ -64,16 +64,13 @@ def test_keys_of_a_replay(sit: Callable[..., Sitting], gateway: Gateway) -> None
     sitting.type("sleep 3; echo la''ter; exit\r")
     sitting.shows("later")
     session = newest(gateway)["id"]
-    wait_until(lambda: newest(gateway)["status"] == "done", 10)
-    replayed = sit("sessions", "replay", session)
-    replayed.shows("sleep 3")
-    begun = time.monotonic()
-    for _ in range(3):
+    wait_until(lambda: newest(gateway)["status"] == "done")
+    replayed = sit("sessions", "replay", session, "--speed", "0.01")  # what took seconds takes minutes
+    while replayed.process.poll() is None:
         replayed.type(".")
-        time.sleep(0.2)
-    replayed.shows("later")
-    assert time.monotonic() - begun < 2.5
-    assert replayed.process.wait(10) == 0
+        replayed.reads(0.2)
+    replayed.shows("later", 0)
+    assert replayed.process.returncode == 0
 
 
 def test_a_kill_is_seen_by_who_watches_within_two_seconds(sit: Callable[..., Sitting], gateway: Gateway) -> None:
@@ -84,6 +81,6 @@ def test_a_kill_is_seen_by_who_watches_within_two_seconds(sit: Callable[..., Sit
     watching = sit("sessions", "watch", session)
     watching.shows("bash-")
     assert gateway.run("sessions", "kill", session).returncode == 0
-    sitting.shows("this session was killed", 2.0)
-    watching.shows("the session has ended: ", 2.0)
-    assert watching.process.wait(5) == 0
+    sitting.shows("this session was killed", within(2))
+    watching.shows("the session has ended: ", within(2))
+    assert watching.process.wait(60) == 0

@@ -77,7 +77,7 @@ class Browser:
 
     def join(self) -> httpx.Response:
         assert self.thread is not None
-        self.thread.join(10)
+        self.thread.join(60)
         assert self.page is not None
         return self.page
 

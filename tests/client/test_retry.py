@@ -46,7 +46,7 @@ class Cut:
         self.left -= cut
         if cut and self.before:
             return
-        with socket.create_connection(api, timeout=10) as upstream:
+        with socket.create_connection(api, timeout=60) as upstream:
             upstream.sendall(request)
             answer = _whole(upstream)
         if not cut:
@@ -97,7 +97,7 @@ def behind(gate: Served, cut: Cut) -> Iterator[str]:
             yield f"http://127.0.0.1:{server.server_address[1]}"
         finally:
             server.shutdown()
-            thread.join(10)
+            thread.join(60)
 
 
 def logged_in(gate: Served) -> Secret:
@@ -167,7 +167,7 @@ def test_a_write_that_is_under_way_is_waited_for(gate: Served, monkeypatch: pyte
 
     async def slow(*arguments: Any) -> Any:
         begun.set()
-        for _ in range(100):
+        for _ in range(1200):
             if waits:
                 break
             await asyncio.sleep(0.05)
@@ -181,10 +181,10 @@ def test_a_write_that_is_under_way_is_waited_for(gate: Served, monkeypatch: pyte
                 super().serve(client, api)
                 return
             self.requests.append(_whole(client))
-            upstream = socket.create_connection(api, timeout=10)
+            upstream = socket.create_connection(api, timeout=60)
             held.append(upstream)
             upstream.sendall(self.requests[0])
-            assert begun.wait(10)
+            assert begun.wait(60)
 
     held: list[socket.socket] = []
     monkeypatch.setattr(gate.services.groups, "create", slow)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import asyncpg
 import pytest
+from tests.support.promises import within
 
 from postern.demo import binaries, shop, target
 from postern.demo.binaries import Binaries
@@ -59,8 +60,8 @@ def postmaster(server: Server) -> int:
     return int((server.place.data / "postmaster.pid").read_text().split("\n", 1)[0])
 
 
-def ended(pid: int, within: float = 5.0) -> bool:
-    end = time.monotonic() + within
+def ended(pid: int, seconds: float = 60.0) -> bool:
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
@@ -119,7 +120,7 @@ def test_it_stops_cleanly_with_clients_at_work(server: Server) -> None:
         await asyncio.sleep(0.1)
         started = time.monotonic()
         server.stop()
-        assert time.monotonic() - started < 4
+        assert time.monotonic() - started < within(4)
         with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError, OSError)):
             await asleep
 
@@ -215,7 +216,7 @@ def test_nothing_is_left_when_the_demo_process_ends(server: Server, number: sign
     os.close(ready)
     pid = postmaster(server)
     runner.send_signal(number)
-    runner.wait(10)
+    runner.wait(60)
     assert ended(pid)
     assert asyncio.run(_refused(target.load(server.home)))
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import pytest
 from tests.support.agents import AgentProcess, enrolled
 from tests.support.gateway import wait_until
+from tests.support.promises import within
 from tests.support.running import Gateway, started
 
 from postern.agent.ending import processes
@@ -77,7 +78,7 @@ def test_a_script_at_the_agent(gateway: Gateway, agent: AgentProcess) -> None:
 def test_20_mb_through_the_agent_and_back(gateway: Gateway, agent: AgentProcess) -> None:
     data = os.urandom(1 << 20).hex().encode() * 10
     process = begun(gateway, "connect", "far", "--", "-c", "cat")
-    shown, said = process.communicate(data, 60)
+    shown, said = process.communicate(data, 300)
     assert (process.returncode, said) == (0, b"")
     assert shown == data
 
@@ -88,8 +89,8 @@ def test_an_agent_that_is_killed_leaves_no_command_behind(gateway: Gateway, agen
     assert process.stdout.readline() == b"ready\n"
     assert alive(gateway)
     agent.stop(signal.SIGKILL)
-    wait_until(lambda: not alive(gateway), 2)
-    _, said = process.communicate(timeout=20)
+    wait_until(lambda: not alive(gateway), within(2))
+    _, said = process.communicate(timeout=60)
     assert process.returncode == 255
     assert b"postern: " in said
 
@@ -100,8 +101,8 @@ def test_an_agent_that_stops_ends_what_ignores_it(gateway: Gateway, agent: Agent
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     assert agent.stop() == 0
-    assert not alive(gateway)
-    process.communicate(timeout=20)
+    wait_until(lambda: not alive(gateway))
+    process.communicate(timeout=60)
     assert process.returncode == 255
 
 

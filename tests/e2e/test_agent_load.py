@@ -13,6 +13,7 @@ from tests.support.agents import AgentProcess, connected, connection, enrolled, 
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import forget_peak, peak, resident
+from tests.support.promises import within
 from tests.support.running import Gateway, started
 
 SESSIONS = 1000
@@ -61,12 +62,12 @@ def test_a_thousand_idle_sessions_through_one_agent(gateway: Gateway, agent: Age
     began = time.monotonic()
     for client in (clients[0], clients[-1]):
         client.execute("select 1")
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < within(2)
     for client in clients:
         client.close()
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert each < 200 * 1024
-    wait_until(lambda: agent.files <= files, 20)
+    wait_until(lambda: agent.files <= files, 60)
 
 
 @pytest.mark.huge

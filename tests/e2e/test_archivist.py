@@ -17,6 +17,7 @@ import psycopg
 import pytest
 from tests.support.gateway import Gateway, wait_until
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import within
 from tests.support.recordings import Made, events_of, new_session
 from tests.support.world import World
 
@@ -90,7 +91,7 @@ async def kill_at_random(database: Database, home: Path, kills: int, count: int)
     for _ in range(kills):
         with archivist(home, url, log) as process:
             before = left(home)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(120):
                 while before and left(home) == before:  # noqa: ASYNC110 - files set no event
                     await asyncio.sleep(0.002)
             await asyncio.sleep(chance.uniform(0, 0.05))
@@ -98,7 +99,7 @@ async def kill_at_random(database: Database, home: Path, kills: int, count: int)
         killed_in_the_middle += left(home) > 0
     assert killed_in_the_middle >= kills // 2
     with archivist(home, url, log):
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(300):
             while left(home):  # noqa: ASYNC110 - files set no event
                 await asyncio.sleep(0.05)
     await world.encryption.load()
@@ -124,10 +125,8 @@ async def test_it_stops_within_seconds(database: Database, tmp_path: Path) -> No
     url = database._url.render_as_string(hide_password=False)
     with archivist(home, url, tmp_path / "log") as process:
         await asyncio.to_thread(wait_until, lambda: (home / "run" / "archivist").exists())
-        began = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, 10) == 0
-        assert time.monotonic() - began < 3
+        assert await asyncio.to_thread(process.wait, within(3)) == 0
 
 
 @pytest.fixture
@@ -178,7 +177,7 @@ def test_before_the_disk_is_full_sessions_are_refused_and_then_end(tight: Gatewa
     assert "No space left" not in tight.worker.log()
     assert "goes on" in tight.text(session.id)
     wait_until(lambda: not refusal(tight))  # it was sealed, so there is room again
-    assert "there is room for recordings again" in tight.worker.log()
+    wait_until(lambda: "there is room for recordings again" in tight.worker.log())
 
 
 def test_a_disk_without_room_refuses_with_the_reason(gateway: Gateway) -> None:
@@ -187,6 +186,6 @@ def test_a_disk_without_room_refuses_with_the_reason(gateway: Gateway) -> None:
     )
     with pytest.raises(psycopg.OperationalError, match=r"this gateway's disk has \d+ MiB left"):
         psycopg.connect(gateway.url(port=worker.port))
-    assert gateway.newest_finished(timeout=3).metadata["end_reason"] == "recording_failed"
+    assert gateway.newest_finished().metadata["end_reason"] == "recording_failed"
     worker.stop()
     del gateway.workers["poor"]

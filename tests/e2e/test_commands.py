@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, cast
 
 import pytest
 from tests.agent.test_command import Client
 from tests.support.gateway import Gateway, wait_until
+from tests.support.promises import within
 
 from postern.agent.ending import processes
 from postern.domain.command import Invocation
@@ -75,7 +75,7 @@ def submit(gateway: Gateway, script: str, connection: str, *arguments: str, **en
 
 
 def execute(gateway: Gateway, script: str, connection: str = "shell", *arguments: str, **environment: str) -> Session:
-    return gateway.finished(submit(gateway, script, connection, *arguments, **environment).id, 20)
+    return gateway.finished(submit(gateway, script, connection, *arguments, **environment).id, 60)
 
 
 def stream(gateway: Gateway, session: Session, kind: str) -> str:
@@ -150,23 +150,21 @@ def test_refused_output_ends_the_run(gateway: Gateway) -> None:
     session = execute(gateway, "echo fine; sleep 0.3; echo it is top-secret; sleep 60", "guarded")
     assert session.exit_code == 1
     assert stream(gateway, session, "o") == "fine\n"
-    assert not alive(session)
+    wait_until(lambda: not alive(session))
 
 
 def test_a_kill_ends_all_processes_within_two_seconds(gateway: Gateway) -> None:
     script = "trap '' TERM HUP; (trap '' TERM HUP; sleep 300) & setsid -f sleep 300; while :; do sleep 0.1; done"
     session = submit(gateway, script, "shell")
     wait_until(lambda: len(alive(session)) >= 3)
-    began = time.monotonic()
     gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
-    wait_until(lambda: not alive(session), 2)
-    assert time.monotonic() - began < 2
-    done = gateway.finished(session.id, 5)
+    wait_until(lambda: not alive(session), within(2))
+    done = gateway.finished(session.id)
     assert (done.exit_code, done.metadata["end_reason"]) == (255, "killed")
 
 
 def test_a_time_limit_ends_it(gateway: Gateway) -> None:
-    gateway.add_worker("brief", max_duration=1)
+    gateway.add_worker("brief", max_duration=4)
     gateway.workers["w1"].stop()
     try:
         session = execute(gateway, "echo begun; sleep 300")
@@ -176,7 +174,7 @@ def test_a_time_limit_ends_it(gateway: Gateway) -> None:
     assert (session.exit_code, session.metadata["end_reason"]) == (255, "expired")
     assert "begun" in stream(gateway, session, "o")
     assert "maximum duration" in stream(gateway, session, "e")
-    assert not alive(session)
+    wait_until(lambda: not alive(session))
 
 
 def test_output_beyond_the_limit_ends_it(gateway: Gateway) -> None:
@@ -223,7 +221,7 @@ class Opened:
     def type(self, text: str) -> None:
         self.send(m.frame(m.STDIN, text.encode()))
 
-    async def shows(self, text: str, seconds: float = 10.0) -> None:
+    async def shows(self, text: str, seconds: float = 60.0) -> None:
         await self.client.until(lambda: text in self.client.text(), seconds)
 
     async def ends(self) -> m.Exit:
@@ -251,7 +249,7 @@ async def _talk(gateway: Gateway, token: str, request: dict[str, Any], work: Tal
     opened = Opened(client, stream)
     opened.send(m.START_FRAME)
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(120):
             await work(opened)
     finally:
         mux.close("the test is over")
@@ -289,7 +287,7 @@ def test_a_typed_line_that_is_refused_is_not_run(gateway: Gateway) -> None:
 def test_a_prompt_that_is_masked_comes_without_a_line_end(gateway: Gateway) -> None:
     async def work(opened: Opened) -> None:
         opened.type("read -p 'your na''me: ' x; echo got: $x\r")
-        await opened.shows("your name: ", 3)
+        await opened.shows("your name: ")
         opened.type("ann@example.com\r")
         await opened.shows("got: ****@****")
         opened.type("exit\r")
@@ -307,7 +305,7 @@ def test_pipes_carry_any_bytes(gateway: Gateway) -> None:
         opened.client.keeps = True
         for at in range(0, len(data), 1 << 20):
             opened.send(m.frames(m.STDIN, data[at : at + (1 << 20)]))
-            await opened.client.until(lambda: not opened.client.full, 30)
+            await opened.client.until(lambda: not opened.client.full, 60)
         opened.send(m.STDIN_END_FRAME)
         assert (await opened.ends()).code == 0
         assert b"".join(payload for kind, payload in opened.client.frames if kind == m.STDOUT) == data
@@ -319,7 +317,7 @@ def test_a_killed_terminal_says_why(gateway: Gateway) -> None:
     async def work(opened: Opened) -> None:
         opened.type("echo rea''dy\r")
         await opened.shows("ready")
-        (session,) = [one for one in gateway.sessions(connection="shell") if one.status == "open"]
+        session = gateway.newest("shell")
         await asyncio.to_thread(gateway.call, gateway.services.sessions.kill(gateway.admin, session.id))
         assert (await opened.ends()).code == 255
         assert "this session was killed" in opened.client.text(m.STDERR)
@@ -345,5 +343,5 @@ def test_a_client_that_hangs_up_takes_its_processes_along(gateway: Gateway) -> N
 
     talk(gateway, "shell", work)
     session = gateway.newest_finished("shell")
-    wait_until(lambda: not alive(session), 5)
+    wait_until(lambda: not alive(session))
     gateway.all_closed()

@@ -25,20 +25,27 @@ def test_a_shorter_maximum_duration_holds_for_running_sessions(gateway: Gateway,
     with psycopg.connect(gateway.url("shortened")) as connection:
         connection.execute("select 1")
         change(gateway, "shortened", access_max_duration=2)
-        assert "maximum duration" in cut(connection, within=5)
+        assert "maximum duration" in cut(connection, 5)
     assert ended(gateway, gateway.newest("shortened")) == "expired"
 
 
+@pytest.mark.slow
 def test_a_longer_maximum_duration_holds_for_running_sessions(gateway: Gateway, target: PostgresServer) -> None:
     gateway.connection("lengthened", target)
     url = gateway.url("lengthened")  # its credential was issued without that limit, which would end the session, too
-    change(gateway, "lengthened", access_max_duration=3)
-    with psycopg.connect(url, autocommit=True) as connection:
-        change(gateway, "lengthened", access_max_duration=600)
-        time.sleep(5)
-        assert connection.execute("select 1").fetchone() == (1,)
-        change(gateway, "lengthened", access_max_duration=4)
-        assert "maximum duration" in cut(connection, within=3)
+    for limit in (3, 12, 48):  # which must not be over before it is changed, on a machine that is busy
+        change(gateway, "lengthened", access_max_duration=limit)
+        began = time.monotonic()
+        with psycopg.connect(url, autocommit=True) as connection:
+            change(gateway, "lengthened", access_max_duration=600)
+            if time.monotonic() - began > limit / 2:
+                continue
+            time.sleep(limit + 2)
+            assert connection.execute("select 1").fetchone() == (1,)
+            change(gateway, "lengthened", access_max_duration=4)
+            assert "maximum duration" in cut(connection, 3)
+            return
+    pytest.fail("nothing was quick enough")
 
 
 def test_a_new_secret_is_for_new_sessions_and_leaves_running_ones_alone(

@@ -61,7 +61,7 @@ def shown(gateway: Gateway, name: str) -> dict[str, Any]:
     return found
 
 
-def last_words(process: AgentProcess, seconds: float = 20) -> str:
+def last_words(process: AgentProcess, seconds: float = 60) -> str:
     wait_until(lambda: process.process.poll() is not None, seconds)
     return process.log.splitlines()[-1]
 
@@ -114,7 +114,7 @@ def test_what_is_declared_is_shown_and_nobody_else_changes_it(gateway: Gateway, 
 def test_pipes_and_what_was_done_is_on_record(gateway: Gateway, shell: AgentProcess) -> None:
     command = [sys.executable, "-m", "postern", "connect", "web-shell", "--", "-c", "cat; echo $APP_TOKEN; exit 7"]
     done = subprocess.run(
-        command, env=gateway.environment, input="on-record\n", capture_output=True, text=True, timeout=60, check=False
+        command, env=gateway.environment, input="on-record\n", capture_output=True, text=True, timeout=120, check=False
     )
     assert (done.returncode, done.stdout) == (7, "on-record\nexported\n")
     newest = json.loads(gateway.run("sessions", "list", "--limit", "1", "--json").stdout)["data"][0]
@@ -147,7 +147,7 @@ def test_a_gateway_that_is_restarted_is_told_again(gateway: Gateway, shell: Agen
     before, audited = shell.log.count("is open"), gateway.run("admin", "audit", "list", "--json").stdout
     assert gateway.stop(signal.SIGTERM) == 0
     gateway.start()
-    wait_until(lambda: shell.log.count("is open") > before, 40)
+    wait_until(lambda: shell.log.count("is open") > before, 120)
     assert gateway.run("exec", "web-shell", "-i", "echo here").stdout == "here\n"
     told = [json.loads(text)["data"] for text in (audited, gateway.run("admin", "audit", "list", "--json").stdout)]
     by_agent = [[one["id"] for one in entries if one["actor_subject"] == "agent:web"] for entries in told]
@@ -170,10 +170,10 @@ def test_one_with_another_name_waits_until_the_others_have_gone(
 ) -> None:
     other = declaring(gateway, key, "web-other")
     try:
-        wait_until(lambda: "an instance of agent 'web' serves connection 'web-shell'" in other.log, 20)
+        wait_until(lambda: "an instance of agent 'web' serves connection 'web-shell'" in other.log, 60)
         assert other.process.poll() is None
         shell.stop()
-        wait_until(lambda: "a tunnel to" in other.log, 60)
+        wait_until(lambda: "a tunnel to" in other.log, 120)
         assert gateway.run("connections", "show", "web-shell").returncode == 5
         assert gateway.run("exec", "web-other", "-i", "echo other").stdout == "other\n"
     finally:

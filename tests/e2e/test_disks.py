@@ -47,7 +47,7 @@ def apart(target: PostgresServer) -> Iterator[tuple[Gateway, Disk]]:
 
 def refusal(url: str) -> str:
     try:
-        psycopg.connect(url, connect_timeout=20).close()
+        psycopg.connect(url, connect_timeout=60).close()
     except psycopg.OperationalError as error:
         return str(error)
     return ""
@@ -59,7 +59,7 @@ def children(gateway: Gateway) -> list[int]:
 
 def account_for(gateway: Gateway, api: httpx.Client, witness: Witness, folder: Path) -> None:
     account = Account(gateway, api, folder)
-    account.settle(30)
+    account.settle()
     assert account.check_shown(witness.seen) > 10_000
     account.check_ends()
     account.check_proof()
@@ -76,11 +76,11 @@ def test_a_disk_that_fills_in_the_middle_of_sessions(small: tuple[Gateway, Disk]
     witness, running = Witness(1, url_of(gateway, "target"), 20_000), children(gateway)
     with at_work(witness) as crowd:
         disk.fill()
-        wait_until(lambda: any(one.error for one in witness.seen), 20)
-        told = wait_until(lambda: refusal(witness.url), 20)
+        wait_until(lambda: any(one.error for one in witness.seen), 60)
+        told = wait_until(lambda: refusal(witness.url), 60)
         time.sleep(2)
         disk.empty()
-        crowd.recovered(30)
+        crowd.recovered(60)
     inside = [one.error for one in witness.seen if one.error]
     assert any("the gateway cannot record this session" in error for error in inside), inside
     assert "store" in told or "record" in told, told
@@ -95,7 +95,7 @@ def test_a_disk_that_is_read_only(apart: tuple[Gateway, Disk], tmp_path: Path) -
     witness, running = Witness(1, url_of(gateway, "target"), 20_000), children(gateway)
     with at_work(witness):
         time.sleep(1)
-    wait_until(lambda: not left_over(gateway), 20)
+    wait_until(lambda: not left_over(gateway), 60)
     disk.read_only(True)
     assert "cannot be created: Read-only file system" in refusal(witness.url)
     disk.read_only(False)

@@ -12,6 +12,7 @@ import pytest
 from tests.support import wire
 from tests.support.gateway import Gateway, wait_until
 from tests.support.postgres import free_port
+from tests.support.promises import within
 
 SSL_REQUEST = struct.pack("!II", 8, 80877103)
 
@@ -54,6 +55,7 @@ def test_a_user_name_that_is_not_utf_8_is_refused_in_one_line(gateway: Gateway) 
     with wire.connect(gateway.settings.postgres_port) as stream:
         stream.sendall(struct.pack("!II", 17, 3 << 16) + b"user\0\xff\xfe\0\0")
         assert b"no valid UTF-8" in wire.closed_by_peer(stream)
+    wait_until(lambda: "\n" in gateway.worker.log()[len(before) :])
     assert gateway.worker.log()[len(before) :].count("\n") == 1
 
 
@@ -95,7 +97,7 @@ def test_idle_connects_block_nobody(gateway: Gateway) -> None:
     began = time.monotonic()
     with psycopg.connect(gateway.url()) as connection:
         connection.execute("select 1")
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < within(1)
     for stream in idle:
         stream.close()
 
@@ -104,7 +106,6 @@ def test_slow_startups_end_at_the_deadline(gateway: Gateway) -> None:
     """One byte at a time keeps nobody in: the deadline is for the whole login."""
     worker = gateway.add_worker("slow", postgres_port=free_port(), tunnel_port=free_port(), handshake_timeout=1.0)
     data = wire.startup(user="somebody", database="somewhere")
-    began = time.monotonic()
     with wire.connect(worker.port) as stream:
         ended = False
         for byte in data * 10:
@@ -115,8 +116,7 @@ def test_slow_startups_end_at_the_deadline(gateway: Gateway) -> None:
                 break
             time.sleep(0.1)
         assert ended
-    assert time.monotonic() - began < 4
-    assert "did not finish its login within 1 seconds" in worker.log()
+    wait_until(lambda: "did not finish its login within 1 seconds" in worker.log())
     worker.stop()
     del gateway.workers["slow"]
 
@@ -124,13 +124,19 @@ def test_slow_startups_end_at_the_deadline(gateway: Gateway) -> None:
 def test_clients_at_login_are_bounded_by_address(gateway: Gateway) -> None:
     worker = gateway.add_worker("few", postgres_port=free_port(), tunnel_port=free_port(), max_handshakes_per_address=3)
     idle = [wire.connect(worker.port) for _ in range(3)]
-    time.sleep(0.2)
     with wire.connect(worker.port) as stream:
         assert wire.closed_by_peer(stream) == b""
-    assert "too many clients at login" in worker.log()
+    wait_until(lambda: "too many clients at login" in worker.log())
     idle.pop().close()
-    with psycopg.connect(gateway.url(port=worker.port)) as connection:
-        assert connection.execute("select 1").fetchone() == (1,)
+
+    def let_in() -> bool:
+        try:
+            with psycopg.connect(gateway.url(port=worker.port)) as connection:
+                return connection.execute("select 1").fetchone() == (1,)
+        except psycopg.OperationalError:  # it does not know yet that one has left
+            return False
+
+    wait_until(let_in)
     for stream in idle:
         stream.close()
     worker.stop()

@@ -30,7 +30,7 @@ SETTINGS = {
 
 
 def kill_one(gateway: Gateway, word: str, chance: random.Random) -> None:
-    wait_until(lambda: gateway.processes(word), 30)
+    wait_until(lambda: gateway.processes(word), 60)
     with suppress(ProcessLookupError):
         os.kill(chance.choice(gateway.processes(word)), signal.SIGKILL)
 
@@ -42,8 +42,8 @@ def kill_all(gateway: Gateway) -> None:
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    gateway.process.wait(10)
-    wait_until(lambda: not any(words(pid)[0] for pid in pids if words(pid)), 10)
+    gateway.process.wait(60)
+    wait_until(lambda: not any(words(pid)[0] for pid in pids if words(pid)), 60)
     gateway.start()
 
 
@@ -57,7 +57,7 @@ def kill(gateway: Gateway, crowd: Crowd, kills: int) -> None:
         else:
             kill_one(gateway, victim, chance)
         if victim != "archivist":
-            crowd.recovered(60)
+            crowd.recovered(120)
 
 
 def store_of(engine: str, target: PostgresServer) -> dict[str, str]:

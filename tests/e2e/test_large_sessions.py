@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import httpx
 import psycopg
 import pytest
-from tests.support.accounts import left_over, ok, reach, signed_in
+from tests.support.accounts import Account, left_over, ok, reach, signed_in
 from tests.support.agents import url_of
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
@@ -191,7 +191,7 @@ def large_session(target: PostgresServer, folder: Path, megabytes: int, **settin
         print(f"{megabytes} MiB were shown in {time.monotonic() - began:.0f} s")
         wait_until(lambda: not gateway.sessions("--status", "open") and not left_over(gateway), 300, 0.5)
         session = gateway.sessions()[0]["id"]
-        time.sleep(6)  # a round of the ledger
+        Account(gateway, api, folder).settle()
         look(gateway, api, session, count, folder)
         look_at_damage(gateway, api, session, count, folder)
 

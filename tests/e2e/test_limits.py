@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import socket
+import sys
+import termios
 import time
 from collections.abc import Iterator
 
@@ -10,6 +14,7 @@ import pytest
 from tests.support import wire
 from tests.support.gateway import Gateway, running, wait_until
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import within
 
 from postern.domain.connection import Toggle
 from postern.domain.principal import PrincipalStatus
@@ -26,14 +31,13 @@ def connection(gateway: Gateway) -> Iterator[psycopg.Connection]:
         yield made
 
 
-def cut(connection: psycopg.Connection, within: float = 2.0) -> str:
-    """What the client is told when its session is cut, which must happen within that many seconds.
+def cut(connection: psycopg.Connection, seconds: float = 2.0) -> str:
+    """What the client is told when its session is cut, which is promised within that many seconds.
 
     An error that comes while libpq waits for nothing is a notice to it.
     """
     notices: list[str] = []
     connection.add_notice_handler(lambda notice: notices.append(notice.message_primary or ""))
-    began = time.monotonic()
 
     def closed() -> str:
         try:
@@ -42,9 +46,7 @@ def cut(connection: psycopg.Connection, within: float = 2.0) -> str:
             return " ".join([str(error), *notices])
         return ""
 
-    said = wait_until(closed, within + 5)
-    assert time.monotonic() - began < within
-    return said
+    return wait_until(closed, within(seconds))
 
 
 def ended(gateway: Gateway, session: Session) -> str:
@@ -64,12 +66,21 @@ def test_kill_stops_the_running_statement(
     session = gateway.newest()
     connection.pgconn.send_query(b"select 'killed', pg_sleep(60)")
     wait_until(lambda: running(direct, "killed"))
-    began = time.monotonic()
     gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
-    wait_until(lambda: not running(direct, "killed"))
-    assert time.monotonic() - began < 2
+    wait_until(lambda: not running(direct, "killed"), min(within(2), 50))
     connection.close()
     assert "this session was killed" in gateway.text(gateway.finished(session.id).id)
+
+
+def stands_still(stream: socket.socket, seconds: float = 0.5) -> bool:
+    """Whether there is something to read, and nothing more came for a while."""
+
+    def waiting() -> int:
+        return int.from_bytes(fcntl.ioctl(stream, termios.FIONREAD, bytes(4)), sys.byteorder)
+
+    before = waiting()
+    time.sleep(seconds)
+    return 0 < before == waiting()
 
 
 def test_a_kill_in_the_middle_of_a_row_is_told(gateway: Gateway) -> None:
@@ -78,7 +89,7 @@ def test_a_kill_in_the_middle_of_a_row_is_told(gateway: Gateway) -> None:
     with wire.connect(gateway.settings.postgres_port) as stream:
         wire.log_in(stream, issued.credential.username, issued.password.reveal())
         stream.sendall(wire.message(b"Q", b"select repeat('x', 30011) from generate_series(1, 100000)\0"))
-        time.sleep(0.5)  # until nothing moves any more
+        wait_until(lambda: stands_still(stream))
         gateway.call(gateway.services.sessions.kill(gateway.admin, gateway.newest().id))
         received = wire.closed_by_peer(stream)
     tags = wire.tags(received)
@@ -136,20 +147,20 @@ def test_a_rotated_credential_and_its_sessions_end_with_the_overlap(gateway: Gat
     fields = MachineFields(connection_names=("target",))
     old = gateway.call(machines.create(gateway.admin, "rotated", fields)).issued[0]
     with psycopg.connect(gateway.url(issued=old), autocommit=True) as connection:
-        new = gateway.call(machines.rotate(gateway.admin, "rotated", "target", overlap=2, seconds=None))
+        new = gateway.call(machines.rotate(gateway.admin, "rotated", "target", overlap=5, seconds=None))
         connection.execute("select 1")
         with psycopg.connect(gateway.url(issued=new), autocommit=True) as other:
-            assert "expired" in cut(connection, within=4)
+            assert "expired" in cut(connection, 4)
             other.execute("select 1")
     with pytest.raises(psycopg.OperationalError, match="expired"):
         psycopg.connect(gateway.url(issued=old))
 
 
 def test_an_expired_credential_cuts_its_session(gateway: Gateway) -> None:
-    issued = gateway.credential("target", seconds=2)
+    issued = gateway.credential("target", seconds=5)
     with psycopg.connect(gateway.url(issued=issued)) as connection:
         session = gateway.newest()
-        assert "expired" in cut(connection, within=4)
+        assert "expired" in cut(connection, 4)
     assert ended(gateway, session) == "expired"
     with pytest.raises(psycopg.OperationalError, match="expired"):
         psycopg.connect(gateway.url(issued=issued))
@@ -172,32 +183,33 @@ def test_deleting_the_connection_cuts_its_sessions(gateway: Gateway, target: Pos
 
 
 def test_the_maximum_duration_of_a_connection(gateway: Gateway, target: PostgresServer) -> None:
-    gateway.connection("short-lived", target, access_max_duration=2)
+    gateway.connection("short-lived", target, access_max_duration=5)
     with psycopg.connect(gateway.url("short-lived")) as connection:
-        assert "maximum duration" in cut(connection, within=4)
+        assert "maximum duration" in cut(connection, 4)
     assert ended(gateway, gateway.newest("short-lived")) == "expired"
 
 
+@pytest.mark.slow
 def test_an_idle_session_ends_and_a_busy_one_does_not(gateway: Gateway) -> None:
-    worker = gateway.add_worker("idle", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=1)
+    worker = gateway.add_worker("idle", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=3)
     with psycopg.connect(gateway.url(port=worker.port), autocommit=True) as connection:
         session = gateway.newest()
-        for _ in range(5):
+        for _ in range(8):
             connection.execute("select 1")
-            time.sleep(0.4)
-        time.sleep(2.2)
-        with pytest.raises(psycopg.OperationalError, match="idle for 1 seconds"):
+            time.sleep(0.5)
+        assert ended(gateway, session) == "idle"
+        with pytest.raises(psycopg.OperationalError, match="idle for 3 seconds"):
             connection.execute("select 1")
-    assert ended(gateway, session) == "idle"
     worker.stop()
     del gateway.workers["idle"]
 
 
+@pytest.mark.slow
 def test_a_long_statement_is_not_idle(gateway: Gateway) -> None:
     """The client waits for the target: that is work, however long it is quiet."""
-    worker = gateway.add_worker("patient", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=1.0)
+    worker = gateway.add_worker("patient", postgres_port=free_port(), tunnel_port=free_port(), idle_timeout=3.0)
     with psycopg.connect(gateway.url(port=worker.port), autocommit=True) as connection:
-        assert connection.execute("select 'long' from pg_sleep(2.5)").fetchone() == ("long",)
+        assert connection.execute("select 'long' from pg_sleep(5)").fetchone() == ("long",)
     worker.stop()
     del gateway.workers["patient"]
 
@@ -217,9 +229,7 @@ def test_a_new_rule_reaches_a_live_session(gateway: Gateway, target: PostgresSer
                 return True
             return False
 
-        began = time.monotonic()
-        wait_until(refused, 5)
-        assert time.monotonic() - began < 2
+        wait_until(refused, within(2))
         assert connection.execute("select count(*) from doomed").fetchone() == (0,)
 
 
@@ -237,7 +247,7 @@ def test_a_rule_made_after_prepare_judges_the_execute(gateway: Gateway, target: 
                 return True
             return False
 
-        wait_until(refused, 3)
+        wait_until(refused, within(3))
         assert connection.execute("select 1").fetchone() == (1,)
 
 

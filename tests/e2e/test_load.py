@@ -18,6 +18,7 @@ from tests.support import wire
 from tests.support.clients import run
 from tests.support.gateway import Gateway, WorkerProcess
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import within
 
 pytestmark = pytest.mark.slow
 
@@ -73,7 +74,7 @@ def bench(gateway: Gateway, target: PostgresServer, direct: psycopg.Connection) 
 @pytest.mark.parametrize("mode", ["simple", "extended", "prepared"])
 def test_pgbench_with_32_clients(gateway: Gateway, bench: None, mode: str) -> None:
     done = run(
-        "pgbench", "-n", "-M", mode, "-c", "32", "-j", "2", "-t", "20", gateway.url(database="bench"), timeout=60
+        "pgbench", "-n", "-M", mode, "-c", "32", "-j", "2", "-t", "20", gateway.url(database="bench"), timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert "number of transactions actually processed: 640/640" in done.stdout
@@ -84,7 +85,7 @@ async def test_200_clients_at_once(gateway: Gateway) -> None:
     url = gateway.url()
 
     async def work(number: int) -> int:
-        connection = await asyncpg.connect(url, timeout=30)
+        connection = await asyncpg.connect(url, timeout=300)
         try:
             return int(await connection.fetchval("select $1::int from pg_sleep(0.5)", number))
         finally:
@@ -124,7 +125,7 @@ def test_dump_and_restore(gateway: Gateway, target: PostgresServer, bench: None,
             "create or replace function one() returns int language sql as 'select 1';"
             "select lo_from_bytea(0, repeat('lo', 10000)::bytea)"
         )
-    dump_and_restore(gateway, target, tmp_path, 60)
+    dump_and_restore(gateway, target, tmp_path, 300)
 
 
 @pytest.mark.huge
@@ -156,10 +157,10 @@ def stall(gateway: Gateway, worker: WorkerProcess, megabytes: int, tls: bool) ->
             began = time.monotonic()
             other.execute("select 1")
             slowest = max(slowest, time.monotonic() - began)
-        assert slowest < 1
+        assert slowest < within(1)
         received = 0
         with socket.socket(fileno=socket.dup(stalled.pgconn.socket)) as stream:
-            stream.settimeout(30)
+            stream.settimeout(120)
             while received < megabytes * 1_048_000:  # reads again, and gets all of it
                 received += len(stream.recv(1 << 20))
         stalled.close()
@@ -257,7 +258,7 @@ def test_a_large_pipeline_that_nobody_reads_yet(gateway: Gateway) -> None:
     """Requests and answers fill both directions; the client's own buffers decide, and nothing is lost."""
     issued = gateway.credential("target")
     count = 20_000
-    with wire.connect(gateway.settings.postgres_port, timeout=30) as stream, ThreadPoolExecutor(1) as pool:
+    with wire.connect(gateway.settings.postgres_port, timeout=120) as stream, ThreadPoolExecutor(1) as pool:
         wire.log_in(stream, issued.credential.username, issued.password.reveal())
         sending = pool.submit(stream.sendall, wire.message(b"Q", b"select repeat('q', 500)\0") * count)
         time.sleep(1)
@@ -265,4 +266,4 @@ def test_a_large_pipeline_that_nobody_reads_yet(gateway: Gateway) -> None:
         while answered < count:
             tag, _ = wire.read_message(stream)
             answered += tag == b"Z"
-        sending.result(5)
+        sending.result(60)

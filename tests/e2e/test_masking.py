@@ -117,7 +117,7 @@ async def test_notifications_errors_and_notices(gateway: Gateway, masked: Connec
     await connection.add_listener("mail", lambda *given: heard.put_nowait(given[3]))
     connection.add_log_listener(lambda _connection, message: logged.append(str(message.as_dict())))
     await connection.execute(f"select pg_notify('mail', 'for {MAIL}')")
-    said = await asyncio.wait_for(heard.get(), 5)
+    said = await asyncio.wait_for(heard.get(), 60)
     assert said.startswith("for ")
     assert clean(said)
     await connection.execute(f"do $$ begin raise notice 'about {MAIL}'; end $$")

@@ -18,6 +18,7 @@ from tests.support.agents import AgentProcess, connected, connection, enrolled, 
 from tests.support.gateway import wait_until
 from tests.support.networks import INSIDE, Network, networks
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import TIMED, within
 from tests.support.running import Gateway
 
 FROZEN = 60.0  # seconds
@@ -97,7 +98,7 @@ def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None
     frozen, others = sites[1], [sites[0], sites[2]]
     url = url_of(frozen.gateway, frozen.name)
     clients = [(site.name, connected(site.gateway, site.name)) for site in others]
-    with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
+    with psycopg.connect(url, autocommit=True, connect_timeout=60) as client:
         took(client, frozen.name)
         with frozen.network.frozen():
             client.pgconn.send_query(b"show cluster_name")
@@ -109,24 +110,24 @@ def test_a_link_that_swallows_everything_for_a_minute(sites: list[Site]) -> None
             with pytest.raises(psycopg.OperationalError):
                 client.execute("select 'lost'")
             noticed = time.monotonic() - began
-            assert noticed < KNOWN
-            wait_until(lambda: frozen.status == "offline", 2)
+            assert noticed < within(KNOWN)
+            wait_until(lambda: frozen.status == "offline", within(2))
             assert [site.status for site in others] == ["online", "online"]
             with pytest.raises(psycopg.OperationalError, match="offline"):
-                psycopg.connect(url, connect_timeout=20)
+                psycopg.connect(url, connect_timeout=60)
             slowest, count = 0.0, 0
             while time.monotonic() - began < FROZEN:
                 slowest = max(slowest, *(took(one, name) for name, one in clients))
                 count += len(clients)
                 time.sleep(0.05)
-            assert slowest < 1, "another session noticed"
+            assert slowest < within(1), "another session noticed"
     thawed = time.monotonic()
-    wait_until(lambda: frozen.status == "online", 20)
-    with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
+    wait_until(lambda: frozen.status == "online", 120)
+    with psycopg.connect(url, autocommit=True, connect_timeout=60) as client:
         took(client, frozen.name)
         print(f"noticed after {noticed:.1f} s, back {time.monotonic() - thawed:.1f} s after the link was;", end=" ")
         print(f"{count} queries of the others meanwhile, the slowest took {slowest * 1000:.0f} ms")
-        wait_until(lambda: all(site.agent.files <= before for site, before in zip(sites, files, strict=True)), 20)
+        wait_until(lambda: all(site.agent.files <= before for site, before in zip(sites, files, strict=True)), 60)
     for _, one in clients:
         one.close()
 
@@ -158,20 +159,20 @@ def test_a_target_whose_link_swallows_everything(target: PostgresServer) -> None
                 with pytest.raises(psycopg.OperationalError):
                     busy.execute("select 'lost'")
                 noticed = time.monotonic() - began
-                assert noticed < DEAD
+                assert noticed < within(DEAD)
                 assert near.execute("select 2").fetchone() == (2,)
-                wait_until(lambda: len(gateway.sessions("--connection", "far", "--status", "open")) == 0, DEAD)
+                wait_until(lambda: len(gateway.sessions("--connection", "far", "--status", "open")) == 0, within(DEAD))
                 with pytest.raises(psycopg.OperationalError, match="did not answer within 10 seconds"):
                     psycopg.connect(url)
             with pytest.raises(psycopg.OperationalError):
                 idle.execute("select 3")
-        with psycopg.connect(url, autocommit=True, connect_timeout=20) as client:
+        with psycopg.connect(url, autocommit=True, connect_timeout=60) as client:
             assert client.execute("select 4").fetchone() == (4,)
         ends = [session["metadata"].get("end_reason") for session in gateway.sessions("--connection", "far")]
         assert ends.count("target_closed") == 2
         assert ends.count("failed") == 1
         print(f"a dead target was noticed after {noticed:.1f} s")
-        wait_until(lambda: agent.files <= files, 10)
+        wait_until(lambda: agent.files <= files, 60)
 
 
 @pytest.mark.slow
@@ -197,4 +198,4 @@ def test_a_large_result_from_an_agent_a_round_trip_of_100_ms_away() -> None:
         expected.update(hashlib.md5(str(number).encode()).hexdigest().encode() * 60 + b"\n")
     assert got.digest() == expected.digest()
     print(f"{rate:.1f} MB/s at 100 ms")
-    assert rate > 13
+    assert rate > 13 or not TIMED

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 
 import psycopg
 import pytest
 from tests.support.gateway import Gateway, wait_until
+from tests.support.promises import within
 
 from postern.domain.connection import Toggle
 from postern.domain.principal import PrincipalStatus
@@ -19,15 +19,14 @@ from postern.protocols.postgres import messages as m
 from postern.services.credentials import Issued
 from postern.services.identity.users import UserFields
 
-DELAY = 1.5
-PROMPT = 1.0  # far below the deadline for a target to answer, and below DELAY
-
 
 class Hesitant:
-    """A target that takes connections and never answers, or only `delay` seconds later."""
+    """A target that takes connections and never answers, or only when it is let."""
 
-    def __init__(self, delay: float | None) -> None:
-        self._delay = delay
+    def __init__(self, *, answers: bool) -> None:
+        self._answers = answers
+        self.dialled = threading.Event()
+        self.let = threading.Event()
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.left = threading.Event()  # whoever dialled has closed
@@ -45,8 +44,9 @@ class Hesitant:
     def _serve(self, stream: socket.socket) -> None:
         with stream, suppress(OSError):
             stream.recv(4096)
-            if self._delay is not None:
-                time.sleep(self._delay)
+            self.dialled.set()
+            if self._answers:
+                self.let.wait(60)
                 greeting = [m.authentication(m.AUTH_OK), m.backend_key_data(7, b"key!"), m.ready_for_query(b"I")]
                 stream.sendall(b"".join(greeting))
             while stream.recv(4096):
@@ -70,15 +70,15 @@ class Attempt:
         except psycopg.OperationalError as error:
             self.said = str(error)
 
-    def told(self, within: float) -> str:
-        self._thread.join(within)
-        assert self.said is not None, f"still connecting after {within:g} s"
+    def told(self) -> str:
+        self._thread.join(within(1))
+        assert self.said is not None, "still connecting"
         return self.said
 
 
-@pytest.fixture(params=[None, DELAY], ids=["silent", "slow"])
+@pytest.fixture(params=[False, True], ids=["silent", "slow"])
 def hesitant(request: pytest.FixtureRequest) -> Iterator[Hesitant]:
-    made = Hesitant(request.param)
+    made = Hesitant(answers=request.param)
     yield made
     made.stop()
 
@@ -98,11 +98,12 @@ def ends(gateway: Gateway, name: str, issued: Issued, target: Hesitant, do: Call
     """What the client is told, and the recorded reason, when `do` happens while its target is being dialled."""
     attempt = Attempt(gateway.url(name, issued=issued))
     session = opening(gateway, name)
-    time.sleep(0.1)  # the dial is under way
+    assert target.dialled.wait(60)
     do(session)
-    said = attempt.told(PROMPT)
-    assert target.left.wait(PROMPT + DELAY)
-    done = gateway.finished(session.id, PROMPT)
+    said = attempt.told()
+    target.let.set()  # too late
+    assert target.left.wait(60)
+    done = gateway.finished(session.id)
     return f"{done.metadata['end_reason']}: {said}"
 
 
@@ -151,28 +152,33 @@ def test_a_kill_of_another_session_changes_nothing(gateway: Gateway, name: str, 
     wait_until(lambda: len(gateway.sessions(connection=name, status=SessionStatus.OPEN)) == 2)
     other = next(one for one in gateway.sessions(connection=name) if one.id != session.id)
     gateway.call(gateway.services.sessions.kill(gateway.admin, other.id))
-    assert "killed" in second.told(PROMPT)
+    assert "killed" in second.told()
     assert first.said is None
     gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
-    assert "killed" in first.told(PROMPT)
+    assert "killed" in first.told()
 
 
 def test_kill_of_an_exec(gateway: Gateway, name: str, hesitant: Hesitant) -> None:
     submit = gateway.services.sessions.submit
     session = gateway.call(submit(gateway.admin, name, "select 1", source="127.0.0.1"))
     opening(gateway, name)
-    time.sleep(0.1)
+    assert hesitant.dialled.wait(60)
     gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
-    done = gateway.finished(session.id, PROMPT)
+    done = gateway.finished(session.id, within(1))
+    hesitant.let.set()
     assert done.metadata["end_reason"] == "killed"
     assert done.exit_code == 1
-    assert hesitant.left.wait(PROMPT + DELAY)
+    assert hesitant.left.wait(60)
     assert "killed" in gateway.text(session.id)
 
 
-def test_a_slow_hesitantis_waited_for_when_nobody_interferes(gateway: Gateway) -> None:
-    slow = Hesitant(0.5)
+def test_a_slow_one_is_waited_for_when_nobody_interferes(gateway: Gateway) -> None:
+    slow = Hesitant(answers=True)
     gateway.connection("only-slow", secret={"PORT": str(slow.port), "SSLMODE": "disable"})
-    assert Attempt(gateway.url("only-slow")).told(5) == "welcome"
+    attempt = Attempt(gateway.url("only-slow"))
+    assert slow.dialled.wait(60)
+    assert attempt.said is None
+    slow.let.set()
+    assert attempt.told() == "welcome"
     assert gateway.newest_finished("only-slow").metadata["end_reason"] == "client_closed"
     slow.stop()

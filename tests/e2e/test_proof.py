@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import pytest
+from tests.support.gateway import wait_until
 from tests.support.running import Gateway, started
 
 
@@ -21,14 +21,12 @@ def test_a_session_is_told_signed_anchored_exported_and_proven(tmp_path: Path) -
     anchor, key, export = tmp_path / "anchors.jsonl", tmp_path / "ledger.pem", tmp_path / "export.tar"
     with started("--anchor-file", str(anchor)) as gateway:
         ok(gateway, "exec", "shop-demo", "-i", "select 1")
-        end = time.monotonic() + 30
-        while not anchor.exists() and time.monotonic() < end:
-            time.sleep(0.1)
+        wait_until(lambda: anchor.exists() and anchor.read_text().endswith("\n"), 120)
         [line] = anchor.read_text().splitlines()
         assert json.loads(line)["number"] >= 1
         key.write_text(ok(gateway, "recordings", "key"))
         ok(gateway, "recordings", "export", "-o", str(export))
-        assert "is signed by the key" in gateway.log
+        wait_until(lambda: "is signed by the key" in gateway.log)
         given = ("--key", str(key), "--checkpoint", str(anchor), "--json")
         report = json.loads(ok(gateway, "sessions", "verify", str(export), *given))
         own = json.loads(ok(gateway, "recordings", "verify", *given))["default"]

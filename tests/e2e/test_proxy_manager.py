@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import pytest
 from tests.support.agents import AgentProcess, connection, enrolled
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
+from tests.support.promises import within
 from tests.support.running import SOURCE, Gateway
 
 pytestmark = pytest.mark.slow  # tests/cli/test_agents.py has the quick one
@@ -60,20 +60,20 @@ def user(target: PostgresServer) -> Iterator[User]:
         hers = {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE), "XDG_CONFIG_HOME": str(folder / "ann")}
         command = [sys.executable, "-m", "postern"]
         login = [*command, "login", url, "--email", EMAIL, "--password-stdin"]
-        subprocess.run(login, env=hers, input=PASSWORD + "\n", text=True, check=True, capture_output=True, timeout=30)
+        subprocess.run(login, env=hers, input=PASSWORD + "\n", text=True, check=True, capture_output=True, timeout=120)
         output = stack.enter_context((folder / "manager.log").open("w"))
         manager = subprocess.Popen([*command, "proxy-manager"], env=hers, stdout=output, stderr=output, text=True)
-        stack.callback(manager.wait, 10)
+        stack.callback(manager.wait, 60)
         stack.callback(manager.kill)
         token = httpx.post(f"{url}/api/localauth/login", json={"email": EMAIL, "password": PASSWORD}).headers["Token"]
-        api = stack.enter_context(httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30))
-        wait_until(lambda: "Waiting to be told" in (folder / "manager.log").read_text(), 20)
+        api = stack.enter_context(httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=120))
+        wait_until(lambda: "Waiting to be told" in (folder / "manager.log").read_text(), 60)
         yield User(gateway, manager, api)
 
 
 def at(port: int) -> psycopg.Connection[tuple[object, ...]]:
     where = {"host": "127.0.0.1", "port": port, "user": "me", "dbname": "postgres", "sslmode": "disable"}
-    return psycopg.connect(**where, autocommit=True, connect_timeout=10)  # type: ignore[arg-type]
+    return psycopg.connect(**where, autocommit=True, connect_timeout=60)  # type: ignore[arg-type]
 
 
 def test_queries_go_through_the_port_that_a_user_had_opened(user: User) -> None:
@@ -103,14 +103,12 @@ def test_attack_a_user_who_was_deactivated_keeps_no_open_port(user: User) -> Non
         client.execute("select 1")
         ended = user.gateway.run("admin", "users", "deactivate", EMAIL, "--yes")
         assert ended.returncode == 0, ended.stderr
-        began = time.monotonic()
         with pytest.raises(psycopg.OperationalError):
-            client.execute("select pg_sleep(10)")
-        assert time.monotonic() - began < 2, "what runs ends at once"
+            client.execute(f"select pg_sleep({within(2)})")  # what runs ends at once
     with pytest.raises(psycopg.OperationalError):
         at(port)
     assert user.api.get("/api/proxymanager/status").status_code == 401
-    wait_until(lambda: user.manager.poll() is not None, 20)
+    wait_until(lambda: user.manager.poll() is not None, 60)
     assert user.manager.returncode == 3
     with pytest.raises(psycopg.OperationalError, match="refused"):
         at(port)

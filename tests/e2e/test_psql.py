@@ -7,7 +7,6 @@ import os
 import pty
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import psycopg
@@ -15,6 +14,7 @@ import pytest
 from tests.support import wire
 from tests.support.clients import clean_environment, need, psql
 from tests.support.gateway import Gateway, running, wait_until
+from tests.support.promises import within
 
 
 def test_select(gateway: Gateway) -> None:
@@ -129,7 +129,7 @@ def test_watch_until_interrupted(gateway: Gateway) -> None:
     while ticks < 3:
         ticks += process.stdout.readline() == "tick\n"
     process.terminate()
-    process.wait(timeout=10)
+    process.wait(timeout=60)
     session = gateway.newest_finished()
     assert gateway.operations(session.id).count("select 'tick' ") >= 3
 
@@ -144,17 +144,15 @@ def test_ctrl_c_cancels_the_statement_and_keeps_the_session(gateway: Gateway, di
     os.close(inside)
     os.write(terminal, b"select 'ctrl-c', pg_sleep(60);\n")
     wait_until(lambda: running(direct, "ctrl-c"))
-    began = time.monotonic()
     process.send_signal(signal.SIGINT)
-    wait_until(lambda: not running(direct, "ctrl-c"))
-    assert time.monotonic() - began < 2
+    wait_until(lambda: not running(direct, "ctrl-c"), min(within(2), 50))
     os.write(terminal, b"select 'af' || 'ter';\n\\q\n")
     seen = b""
     with contextlib.suppress(OSError):  # how a terminal ends
         while data := os.read(terminal, 4096):
             seen += data
     os.close(terminal)
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=60) == 0
     assert b"canceling statement due to user request" in seen
     assert b"\nafter" in seen.replace(b"\r", b"")
 

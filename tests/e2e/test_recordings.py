@@ -6,6 +6,7 @@ import os
 import resource
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 import psycopg
 import pytest
@@ -77,7 +78,7 @@ def test_kill_9_loses_nothing_that_a_client_was_shown(
         wait_until(lambda: len(shown) == 4 and all(len(rows) > 50 for rows in shown.values()))
         gateway.worker.kill()
         for thread in threads:
-            thread.join(10)
+            thread.join(60)
         assert {str(session.status) for session in gateway.sessions()} == {"open"}
         gateway.worker.start()
         sessions = gateway.sessions()
@@ -136,7 +137,7 @@ def test_a_full_disk_ends_only_the_session_that_it_hits(fresh: Gateway, direct: 
     ended = fresh.finished(session.id)
     assert ended.metadata["end_reason"] == "recording_failed"
     assert "xxx" in fresh.text(session.id)
-    assert "a record could not be written" in worker.log()
+    wait_until(lambda: "a record could not be written" in worker.log())
     with psycopg.connect(fresh.url(port=worker.port), autocommit=True) as connection:
         session = fresh.newest()
         # What cannot be recorded does not run.
@@ -153,7 +154,7 @@ def test_a_recording_that_cannot_be_made_refuses_the_session(gateway: Gateway) -
     (gateway.home / "spool" / "nowhere").write_text("a file where the folder should be")
     with pytest.raises(psycopg.OperationalError, match="recording"):
         psycopg.connect(gateway.url(port=worker.port))
-    assert gateway.newest_finished(timeout=3).metadata["end_reason"] == "recording_failed"
+    assert gateway.newest_finished().metadata["end_reason"] == "recording_failed"
     worker.stop()
     del gateway.workers["nowhere"]
 
@@ -180,7 +181,8 @@ def test_recordings_are_for_their_owner_only(gateway: Gateway) -> None:
     with psycopg.connect(gateway.url()) as connection:
         connection.execute("select 1")
         for path in [*gateway.home.glob("spool/*/*"), *gateway.home.glob("sealed/*/*/*")]:
-            assert path.stat().st_mode & 0o077 == 0
+            with suppress(FileNotFoundError):  # that of an earlier session is sealed meanwhile
+                assert path.stat().st_mode & 0o077 == 0
 
 
 def test_memory_of_idle_sessions(gateway: Gateway, record_property: Callable[[str, object], None]) -> None:

@@ -76,7 +76,7 @@ class Asking:
         return self._thread.is_alive()
 
     def done(self) -> Asking:
-        self._thread.join(15)
+        self._thread.join(60)
         assert not self._thread.is_alive()
         return self
 

@@ -133,7 +133,7 @@ class Site:
             issued = api.post(f"/api/connections/{name}/credentials", json={}).json()
         login = {"user": issued["username"], "password": issued["password"]}
         where = {"host": issued["host"], "port": issued["port"], "dbname": "postgres"}
-        return psycopg.connect(**login, **where, autocommit=True, connect_timeout=30)
+        return psycopg.connect(**login, **where, autocommit=True, connect_timeout=60)
 
     def execute(self, name: str) -> dict[str, Any]:
         with self.api() as api:
@@ -248,7 +248,7 @@ def test_a_reference_that_fails_is_a_clear_error_and_no_session(site: Site, name
         site.open(name)
     assert reason in str(caught.value)
     assert not is_in(str(caught.value).encode(), site)
-    assert not [found for folder in site.folders for found in folder.glob("*/KEY")]
+    wait_until(lambda: not [found for folder in site.folders for found in folder.glob("*/KEY")])
 
 
 def test_attack_a_killed_agent_leaves_no_secret_behind(site: Site) -> None:
@@ -259,9 +259,9 @@ def test_attack_a_killed_agent_leaves_no_secret_behind(site: Site) -> None:
     if site.agent is not None:
         site.agent.stop()
         site.start_agent()  # a gateway's own is started again by itself
-    wait_until(lambda: not folder.exists(), timeout=30)
+    wait_until(lambda: not folder.exists(), timeout=60)
     session.close()
-    site.open("value").close()
+    wait_until(lambda: serves(site, "value"), timeout=60)
 
 
 def test_attack_nothing_that_was_planted_is_found_anywhere(site: Site) -> None:
@@ -274,9 +274,9 @@ def test_attack_nothing_that_was_planted_is_found_anywhere(site: Site) -> None:
     answers = in_answers(site)
     for session in open_sessions:
         session.close()
-    wait_until(lambda: not site.gateway.sessions("--status", "open"), timeout=30)
+    wait_until(lambda: not site.gateway.sessions("--status", "open"), timeout=60)
     local = [site.gateway.folder / name for name in ("spool", "sealed")]
-    wait_until(lambda: not [path for folder in local for path in folder.rglob("*.rec*")], timeout=30)
+    wait_until(lambda: not [path for folder in local for path in folder.rglob("*.rec*")], timeout=60)
     everything = processes | answers | in_files(site.gateway.folder) | in_export(site.gateway)
     found = [f"{what} in {where}" for where, content in everything.items() for what in is_in(content, site)]
     assert not found
@@ -296,11 +296,19 @@ def test_an_agent_that_stops_leaves_no_folder(site: Site) -> None:
     [folder] = [found for found in site.folders if list(found.glob("*/KEY"))]
     if site.agent is not None:
         site.agent.process.terminate()
-    site.gateway.stop(signal.SIGTERM, timeout=30)
+    site.gateway.stop(signal.SIGTERM, timeout=60)
     if site.agent is not None:
-        assert site.agent.process.wait(20) == 0
+        assert site.agent.process.wait(60) == 0
     assert not folder.exists()
     session.close()
+
+
+def serves(site: Site, name: str) -> bool:
+    try:
+        site.open(name).close()
+    except psycopg.OperationalError:  # what was killed is not back yet
+        return False
+    return True
 
 
 def is_in(content: bytes, site: Site) -> list[str]:

@@ -18,6 +18,7 @@ from tests.support.agents import AgentProcess, connection, enrolled, url_of
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 from tests.support.processes import open_files
+from tests.support.promises import within
 from tests.support.running import Gateway
 
 TAKES = 10.0  # seconds that the slow target takes until its first byte
@@ -126,16 +127,16 @@ def test_targets_that_take_ten_seconds_and_for_ever_while_others_work(site: Site
             working = [pool.submit(work) for _ in range(4)]
             late = [pool.submit(slow) for _ in range(EACH)]
             never = [pool.submit(silent) for _ in range(EACH)]
-            opened = [one.result(30) for one in late]
-            refused = [one.result(30) for one in never]
+            opened = [one.result(120) for one in late]
+            refused = [one.result(120) for one in never]
         finally:
             stop.set()
-        done = [one.result(10) for one in working]
+        done = [one.result(60) for one in working]
     slowest, queries = max(one for one, _ in done), sum(count for _, count in done)
     print(f"opened after {max(opened):.1f} s, refused after {max(refused):.1f} s;", end=" ")
     print(f"{queries} queries of the others meanwhile, the slowest took {slowest * 1000:.0f} ms")
-    assert TAKES <= min(opened) <= max(opened) < TAKES + 2
-    assert DIAL <= min(refused) <= max(refused) < DIAL + 2
-    assert slowest < 1
-    wait_until(lambda: all(now <= before for now, before in zip(site.files, files, strict=True)), 10)
-    wait_until(lambda: not site.gateway.sessions("--status", "open"), 10)
+    assert TAKES <= min(opened) <= max(opened) < TAKES + within(2)
+    assert DIAL <= min(refused) <= max(refused) < DIAL + within(2)
+    assert slowest < within(1)
+    wait_until(lambda: all(now <= before for now, before in zip(site.files, files, strict=True)), 60)
+    wait_until(lambda: not site.gateway.sessions("--status", "open"), 60)

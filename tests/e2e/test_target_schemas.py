@@ -77,7 +77,7 @@ def test_a_target_that_does_not_answer_in_time_is_used_all_the_same(
         blocking.execute("lock table viewed in access exclusive mode")  # which reading its definition waits for
         with psycopg.connect(gateway.url("judged", database="blocked")) as client:
             assert client.execute("select 1").fetchone() == (1,)
-    assert "the catalogue of the target of 'judged' could not be read" in gateway.worker.log()
+    wait_until(lambda: "the catalogue of the target of 'judged' could not be read" in gateway.worker.log())
     gateway.all_closed()
     wait_until(lambda: not running(direct, "pg_get_viewdef"))
     direct.execute("drop database blocked with (force)")

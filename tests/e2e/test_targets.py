@@ -17,6 +17,7 @@ from tests.e2e.conftest import need_server
 from tests.support import certificates
 from tests.support.gateway import Gateway, running, wait_until
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import within
 
 HBA = [
     "local all all trust",
@@ -122,11 +123,9 @@ def test_unknown_database_is_the_targets_own_error(gateway: Gateway) -> None:
 
 
 def test_unreachable_target(gateway: Gateway) -> None:
-    began = time.monotonic()
     gateway.connection("unreachable", secret={"PORT": str(free_port())})
     with pytest.raises(psycopg.OperationalError, match="cannot be reached"):
         psycopg.connect(gateway.url("unreachable"))
-    assert time.monotonic() - began < 5
 
 
 @contextmanager
@@ -160,23 +159,22 @@ def test_a_target_that_is_no_postgresql(gateway: Gateway, answer: bytes) -> None
         name = f"no-postgres-{port}"
         gateway.connection(name, secret={"PORT": str(port)})
         with pytest.raises(psycopg.OperationalError, match=r"target|TLS"):
-            psycopg.connect(gateway.url(name), connect_timeout=8)
+            psycopg.connect(gateway.url(name), connect_timeout=60)
 
 
 def test_a_silent_target_ends_at_the_deadline_and_delays_nobody(target: PostgresServer) -> None:
-    gateway = Gateway(dial_timeout=1.0)
+    gateway = Gateway(dial_timeout=4.0)
     try:
         gateway.start()
         gateway.connection("target", target)
         with listener(None) as port, ThreadPoolExecutor(1) as pool:
             gateway.connection("silent", secret={"PORT": str(port)})
             waiting = pool.submit(lambda: psycopg.connect(gateway.url("silent")).close())
-            began = time.monotonic()
             with psycopg.connect(gateway.url()) as connection:
                 connection.execute("select 1")
-            assert time.monotonic() - began < 0.9
-            with pytest.raises(psycopg.OperationalError, match="did not answer within 1 seconds"):
-                waiting.result(8)
+            assert not waiting.done()
+            with pytest.raises(psycopg.OperationalError, match="did not answer within 4 seconds"):
+                waiting.result(60)
         gateway.all_closed()
     finally:
         gateway.stop()
@@ -200,13 +198,11 @@ def test_target_killed_in_the_middle_of_a_query(gateway: Gateway, fragile: Postg
         row = connection.execute("select pg_backend_pid()").fetchone()
         assert row is not None
         with ThreadPoolExecutor(1) as pool:
-            hurt = pool.submit(connection.execute, "select pg_sleep(60)")
+            hurt = pool.submit(connection.execute, "select pg_sleep(120)")
             time.sleep(0.3)
             os.kill(row[0], signal.SIGKILL)
-            began = time.monotonic()
             with pytest.raises(psycopg.OperationalError):
-                hurt.result(10)
-            assert time.monotonic() - began < 5
+                hurt.result(60)
     session = gateway.newest_finished("fragile-killed")
     assert session.metadata["end_reason"] == "target_closed"
 
@@ -214,11 +210,11 @@ def test_target_killed_in_the_middle_of_a_query(gateway: Gateway, fragile: Postg
 def test_whole_target_gone_in_the_middle_of_a_query(gateway: Gateway, fragile: PostgresServer) -> None:
     gateway.connection("fragile-gone", fragile)
     with psycopg.connect(gateway.url("fragile-gone"), autocommit=True) as connection, ThreadPoolExecutor(1) as pool:
-        hurt = pool.submit(connection.execute, "select pg_sleep(60)")
+        hurt = pool.submit(connection.execute, "select pg_sleep(120)")
         time.sleep(0.3)
         fragile.stop()
         with pytest.raises(psycopg.OperationalError):
-            hurt.result(10)
+            hurt.result(60)
     with pytest.raises(psycopg.OperationalError, match="cannot be reached"):
         psycopg.connect(gateway.url("fragile-gone"))
 
@@ -236,11 +232,9 @@ def test_stopped_target_can_be_left_and_killed(gateway: Gateway, fragile: Postgr
                 with psycopg.connect(gateway.url()) as other:
                     assert other.execute("select 1").fetchone() == (1,)
                 session = gateway.newest("fragile-stopped")
-                began = time.monotonic()
                 gateway.call(gateway.services.sessions.kill(gateway.admin, session.id))
                 with pytest.raises(psycopg.errors.AdminShutdown, match="killed"):
-                    hangs.result(5)
-                assert time.monotonic() - began < 2
+                    hangs.result(within(2))
             assert gateway.finished(session.id).metadata["end_reason"] == "killed"
         finally:
             os.kill(row[0], signal.SIGCONT)
@@ -249,19 +243,17 @@ def test_stopped_target_can_be_left_and_killed(gateway: Gateway, fragile: Postgr
 def test_client_killed_in_the_middle_of_a_query(gateway: Gateway, direct: psycopg.Connection) -> None:
     """What it asked for stops on the target."""
     connection = psycopg.connect(gateway.url())
-    connection.pgconn.send_query(b"select 'abandoned', pg_sleep(60)")
+    connection.pgconn.send_query(b"select 'abandoned', pg_sleep(120)")
     wait_until(lambda: running(direct, "abandoned"))
     session = gateway.newest()
-    began = time.monotonic()
     connection.pgconn.finish()  # Terminate and close, in the middle
     wait_until(lambda: not running(direct, "abandoned"))
-    assert time.monotonic() - began < 10
     assert gateway.finished(session.id).metadata["end_reason"] == "client_closed"
 
 
 def test_client_reset_in_the_middle_of_a_query(gateway: Gateway, direct: psycopg.Connection) -> None:
     connection = psycopg.connect(gateway.url())
-    connection.pgconn.send_query(b"select 'reset', pg_sleep(60)")
+    connection.pgconn.send_query(b"select 'reset', pg_sleep(120)")
     wait_until(lambda: running(direct, "reset"))
     with socket.socket(fileno=os.dup(connection.pgconn.socket)) as stream:
         stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")

@@ -31,7 +31,7 @@ def events(listener: Syslog) -> list[dict[str, object]]:
     return [json.loads(message[message.index(b"{") :]) for message in list(listener.messages)]
 
 
-def until(found: Callable[[], object], seconds: float = 20.0) -> None:
+def until(found: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not found():
         assert time.monotonic() < end, "it did not come"
@@ -76,17 +76,25 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     os.kill(archivist, signal.SIGKILL)
 
     # Half a minute of it until the leases of the killed one are over.
-    until(lambda: ended() == searched() == set(ids), 60)
+    until(lambda: ended() == searched() == set(ids), 180)
     assert any(one["type"] == "audit.entry" for one in events(listener))
     until(lambda: counted()["sessions"] == 3)
     assert counted()["operations"] == 3
-    text = api.get("/metrics").text
-    found = {
-        (sample.name, sample.labels.get("process")): sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if "le" not in sample.labels
-    }
+
+    def measured() -> dict[tuple[str, str | None], float]:
+        return {
+            (sample.name, sample.labels.get("process")): sample.value
+            for family in text_string_to_metric_families(api.get("/metrics").text)
+            for sample in family.samples
+            if "le" not in sample.labels
+        }
+
+    # What a process counts is known to the others a moment later.
+    until(lambda: measured().get(("postern_target_open_seconds_count", "w1")) == 3)
+    until(lambda: all(measured().get(("postern_process_up", one)) == 1 for one in ("w1", "api", "archivist")))
+    until(lambda: measured().get(("postern_upkeep_seconds_count", "archivist"), 0) > 0)
+    until(lambda: measured()["postern_sealed_segments", None] == 0)
+    found = measured()
     for process in ("w1", "api", "archivist"):
         assert found["postern_process_up", process] == 1
         assert found["postern_store_seconds_count", process] > 0

@@ -77,10 +77,10 @@ async def test_work_is_done_in_a_thread(world: World) -> None:
     session_id, of = await permit(world)
     line = Line(Hold("t1", "parsing", work=lambda: FORWARD))
     park(held, line, session_id, of)
-    assert await asyncio.wait_for(line.settled, 5) is FORWARD
+    assert await asyncio.wait_for(line.settled, 60) is FORWARD
     broken = Line(Hold("t1", "parsing", work=lambda: cast("Any", 1 / 0)))
     park(held, broken, session_id, of)
-    assert isinstance(await asyncio.wait_for(broken.settled, 5), Refuse)
+    assert isinstance(await asyncio.wait_for(broken.settled, 60), Refuse)
 
 
 async def test_attack_work_that_takes_too_long_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -93,16 +93,16 @@ async def test_attack_work_that_takes_too_long_is_refused(world: World, monkeypa
 
     line = Line(Hold("t1", "parsing", work=slow))
     park(held, line, *await permit(world))
-    assert isinstance(await asyncio.wait_for(line.settled, 5), Refuse)
+    assert isinstance(await asyncio.wait_for(line.settled, 60), Refuse)
 
 
 async def test_nobody_decides_until_the_deadline(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "WAITS", timedelta(seconds=0.3))
+    monkeypatch.setattr(asking, "WAITS", timedelta(seconds=1.5))
     questions = asking.Questions(world.stores.questions, world.signals, module.utc_now)
     held = HeldRequests(questions, world.signals)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
-    verdict = await asyncio.wait_for(line.settled, 5)
+    verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
     assert verdict.message == "held by care; nobody decided in time, so it was refused"
     assert "waits until an administrator has decided" in line.told[0].message
@@ -118,7 +118,7 @@ async def test_attack_what_no_decider_would_be_shown_is_not_asked_about(world: W
     text = f"select 1{' ' * MAX_STATEMENT}; drop table t"
     line.link.parked.request.operations[:] = [Operation(1, text)]
     park(held, line, session_id, of)
-    verdict = await asyncio.wait_for(line.settled, 5)
+    verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
     assert "10,000 characters" in verdict.message
     assert not line.told
@@ -129,12 +129,11 @@ async def test_a_link_that_ends_withdraws_its_question(world: World) -> None:
     held = HeldRequests(questions, world.signals)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
-    await asyncio.wait_for(line.asked.wait(), 5)
+    await asyncio.wait_for(line.asked.wait(), 60)
     line.done.set_result(None)
-    for _ in range(100):
-        if (await _all(world))[0][0] is not None:
-            break
-        await asyncio.sleep(0.02)
+    async with asyncio.timeout(60):
+        while (await _all(world))[0][0] is None:  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0.02)
     assert (await _all(world))[0][0] == Decision.WITHDRAWN
     assert not line.settled.done()
 
@@ -145,10 +144,10 @@ async def test_a_decision_of_which_the_signal_was_lost_is_found(world: World, mo
     held = HeldRequests(questions, world.signals)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
-    await asyncio.wait_for(line.asked.wait(), 5)
+    await asyncio.wait_for(line.asked.wait(), 60)
     (waiting,) = await world.stores.questions.waiting((await _org(world)), module.utc_now())
     assert await world.stores.questions.decide(waiting.id, Decision.APPROVED, "chief@example.com", "")
-    assert isinstance(await asyncio.wait_for(line.settled, 5), Forward)
+    assert isinstance(await asyncio.wait_for(line.settled, 60), Forward)
 
 
 async def _org(world: World) -> UUID:

@@ -50,7 +50,11 @@ def test_output_is_cut_at_the_limit_once_and_the_rest_goes_on(make_segments: Mak
     assert recorder.truncated
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=examples(50), deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=examples(50),
+    deadline=None,
+)
 @given(chunks=st.lists(st.binary(max_size=20)), limit=st.integers(0, 100))
 def test_what_is_kept_is_the_first_limit_bytes(make_segments: MakeSegments, chunks: list[bytes], limit: int) -> None:
     segments = make_segments()

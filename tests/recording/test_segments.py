@@ -45,12 +45,12 @@ def finish(segments: Segments, reason: str = "client_closed") -> None:
         done.set()
 
     segments.finish(reason, 40_000, sealed, soon=True)
-    assert done.wait(10)
+    assert done.wait(60)
     assert told == [None]
 
 
 def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.01)

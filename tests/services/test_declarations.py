@@ -305,11 +305,11 @@ async def test_attack_who_goes_away_at_once_leaves_an_entry_all_the_same(
     monkeypatch.setattr(type(world.stores.connections), "add", slow)
     monkeypatch.setattr(type(world.stores.audit), "add", noted)
     declaring = asyncio.create_task(declared(services, agent, SHOP))
-    await asyncio.wait_for(begun.wait(), 10)
+    await asyncio.wait_for(begun.wait(), 60)
     declaring.cancel()
     await asyncio.gather(declaring, return_exceptions=True)
     going_on.set()
-    await asyncio.wait_for(written.wait(), 10)
+    await asyncio.wait_for(written.wait(), 60)
     assert (await found(services, admin)).agent_id == agent.id
     assert len(await entries(services, admin)) == 1
 

@@ -14,10 +14,13 @@ class Store:
     def __init__(self) -> None:
         self.seen: list[list[int]] = []
         self.away = False
+        self.free = asyncio.Event()  # to take the next batch
+        self.free.set()
 
     async def write(self, items: list[int]) -> list[int]:
         self.seen.append(items)
         await asyncio.sleep(0.001)
+        await self.free.wait()
         if self.away:
             raise Unavailable("away")
         if 13 in items:
@@ -28,9 +31,14 @@ class Store:
 async def test_what_comes_meanwhile_is_the_next_batch() -> None:
     store = Store()
     batch = Batch(store.write, most=3)
+    store.free.clear()
     first = asyncio.ensure_future(batch.add(1))
-    await asyncio.sleep(0.0001)
-    assert await asyncio.gather(*(batch.add(number) for number in (2, 3, 4, 5))) == [4, 6, 8, 10]
+    while not store.seen:  # noqa: ASYNC110 - it tells nobody
+        await asyncio.sleep(0)
+    meanwhile = [asyncio.ensure_future(batch.add(number)) for number in (2, 3, 4, 5)]
+    await asyncio.sleep(0)
+    store.free.set()
+    assert await asyncio.gather(*meanwhile) == [4, 6, 8, 10]
     assert await first == 2
     assert store.seen == [[1], [2, 3, 4], [5]]
     assert await batch.add(6) == 12

@@ -18,8 +18,15 @@ from tests.conftest import SpareDatabase
 from tests.support.postgres import PostgresServer, free_port
 
 from postern.errors import Misconfigured, Unavailable
+from postern.store import database as module
 from postern.store.database import Database
 from postern.store.schema import agents, metadata, orgs
+
+
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite waits for its lock for longer than a machine that is busy takes."""
+    monkeypatch.setattr(module, "_BUSY_MILLISECONDS", 300_000)
 
 
 async def test_migrations_make_exactly_the_schema(database: Database) -> None:
@@ -67,6 +74,7 @@ async def test_a_transaction_is_all_or_nothing(database: Database) -> None:
         assert (await connection.execute(select(orgs.c.name))).scalar_one() == "default"
 
 
+@pytest.mark.usefixtures("patient")
 async def test_many_writers_at_once_all_come_to_their_end(database: Database) -> None:
     """More of them than there are threads or connections: one that waits must not keep the one it waits for."""
 
@@ -80,7 +88,7 @@ async def test_many_writers_at_once_all_come_to_their_end(database: Database) ->
         async with database.statement() as connection:
             await connection.execute(text("update orgs set admin_group = admin_group || 'x'"))
 
-    async with asyncio.timeout(8):  # less than the time that SQLite waits for its lock
+    async with asyncio.timeout(60):  # less than the time that SQLite waits for its lock
         await asyncio.gather(*(transact() for _ in range(20)), *(write() for _ in range(20)))
     async with database.statement() as connection:
         row = (await connection.execute(select(orgs.c.admin_group, orgs.c.auditor_group))).one()
@@ -136,6 +144,7 @@ async def test_a_store_that_does_not_answer_is_unavailable() -> None:
             await connection.execute(select(orgs))
 
 
+@pytest.mark.usefixtures("patient")
 async def test_statements_that_wait_for_the_lock_do_not_starve_the_transaction_that_has_it(database: Database) -> None:
     """Were they to share threads, everybody would wait for the others until the lock's patience ends."""
 
@@ -143,7 +152,7 @@ async def test_statements_that_wait_for_the_lock_do_not_starve_the_transaction_t
         async with database.statement() as connection:
             await connection.execute(insert(orgs).values(id=uuid4(), name=name, created_at=datetime.now(UTC)))
 
-    async with asyncio.timeout(2):
+    async with asyncio.timeout(60):
         async with database.transaction() as transaction:
             await transaction.execute(insert(orgs).values(id=uuid4(), name="first", created_at=datetime.now(UTC)))
             waiting = [asyncio.create_task(write(f"waiting {number}")) for number in range(12)]
@@ -158,6 +167,7 @@ async def _in_transaction(database: Database, name: str) -> None:
         await transaction.execute(insert(orgs).values(id=uuid4(), name=name, created_at=datetime.now(UTC)))
 
 
+@pytest.mark.usefixtures("patient")
 async def test_more_transactions_at_once_than_there_are_connections_wait_and_all_go_through(database: Database) -> None:
     async def add(number: int) -> None:
         async with database.transaction() as transaction:
@@ -165,7 +175,7 @@ async def test_more_transactions_at_once_than_there_are_connections_wait_and_all
             await transaction.execute(insert(orgs).values(values))
             await transaction.execute(select(orgs.c.id))
 
-    async with asyncio.timeout(8):  # below the time that SQLite itself waits for a lock
+    async with asyncio.timeout(60):  # below the time that SQLite itself waits for a lock
         await asyncio.gather(*(add(number) for number in range(30)))
 
 

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import os
 import stat
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -212,10 +211,9 @@ async def test_sealing_and_opening_ask_the_store_nothing_once_the_keys_are_known
     keys = CountedKeys(database)
     encryption = Encryption(keys, LocalMaster(KEY))
     sealed = await encryption.seal(b"x" * 300, row="connections/1", org_id=None)
-    before, begun = keys.asked, time.perf_counter()
+    before = keys.asked
     for _ in range(1000):
         await encryption.open(sealed, row="connections/1", org_id=None)
-    assert (time.perf_counter() - begun) / 1000 < 100e-6
     await encryption.seal(b"x", row="connections/2", org_id=None)
     assert keys.asked == before
 

@@ -78,13 +78,13 @@ async def test_rows_are_taken_by_their_identifiers(world: World, work: Work) -> 
         doing = asyncio.create_task(work(world, ids))
         await waits(world.database)
         assert [await is_free(world.database, session_id) for session_id in ids[1:]] == [True] * 5
-    await asyncio.wait_for(doing, 10)
+    await asyncio.wait_for(doing, 60)
 
 
 async def waits(database: Database) -> None:
     """Until a transaction waits for another one's."""
     waiting = text("select count(*) from pg_locks where not granted")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             async with database.statement() as statement:
                 if (await statement.execute(waiting)).scalar_one():

@@ -15,7 +15,7 @@ from postern.store.ports import Topic
 from postern.store.signals import LocalSignals, SignalHub, SocketSignals
 
 
-async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
+async def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - the condition is not ours to set
             await asyncio.sleep(0.01)

@@ -28,7 +28,7 @@ def ok(gateway: Gateway, *arguments: str) -> str:
 
 def signed_in(gateway: Gateway) -> httpx.Client:
     """Its API, as the first administrator."""
-    api = httpx.Client(base_url=f"{gateway.told['api_url']}/api", timeout=60)
+    api = httpx.Client(base_url=f"{gateway.told['api_url']}/api", timeout=120)
     if api.get("/serverinfo").is_server_error:
         raise AssertionError("the API does not serve")
     found = gateway.run("setup", gateway.told["setup_url"], "--password-stdin", stdin=f"{PASSWORD}\n")
@@ -61,7 +61,7 @@ class Account:
     api: httpx.Client
     folder: Path
 
-    def settle(self, within: float = 60.0) -> None:
+    def settle(self, within: float = 120.0) -> None:
         """Until every session has ended, is stored, and closed in the ledger."""
         wait_until(lambda: not self.gateway.sessions("--status", "open"), within, 0.2)
         self._wait_for_the_archivist(within)
@@ -139,7 +139,7 @@ class Account:
         def counted() -> int:
             return int(self.api.get("/reports/activity").json()["total"]["sessions"])
 
-        wait_until(lambda: counted() >= len(self.sessions), 30)
+        wait_until(lambda: counted() >= len(self.sessions), 60)
         assert counted() == len(self.sessions)
 
     def check_search(self, seen: Iterable[Seen]) -> None:
@@ -148,7 +148,7 @@ class Account:
             if one.asked:
                 wanted = self.by_name[one.name]["id"]
                 words = one.asked[-1].split("'")[1].split()[-1 if one.name.startswith("w") else 0]
-                wait_until(lambda words=words, wanted=wanted: self.found(words) == [wanted], 30)  # type: ignore[misc]
+                wait_until(lambda words=words, wanted=wanted: self.found(words) == [wanted], 60)  # type: ignore[misc]
 
     def found(self, words: str) -> list[str]:
         answer = self.api.get("/sessions", params={"search": f'"{words}"'})

@@ -42,7 +42,7 @@ def url_of(gateway: Gateway, name: str) -> str:
 
 
 def connected(gateway: Gateway, name: str) -> psycopg.Connection[tuple[object, ...]]:
-    return psycopg.connect(url_of(gateway, name), autocommit=True, connect_timeout=20)
+    return psycopg.connect(url_of(gateway, name), autocommit=True, connect_timeout=60)
 
 
 class AgentProcess:
@@ -87,10 +87,10 @@ class AgentProcess:
         return resident(self.process.pid)
 
     def until_it_serves(self) -> None:
-        wait_until(lambda: "a tunnel to" in self.log or self.process.poll() is not None, 30)
+        wait_until(lambda: "a tunnel to" in self.log or self.process.poll() is not None, 60)
         assert self.process.poll() is None, self.log
 
     def stop(self, by: signal.Signals = signal.SIGTERM) -> int:
         if self.process.poll() is None:
             self.process.send_signal(by)
-        return self.process.wait(20)
+        return self.process.wait(60)

@@ -21,7 +21,7 @@ def need(program: str, packages: str = "postgresql-client and postgresql-contrib
 
 
 def run(
-    program: str, *arguments: str, stdin: str | bytes | None = None, timeout: float = 20.0, **environment: str
+    program: str, *arguments: str, stdin: str | bytes | None = None, timeout: float = 120.0, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """Runs it to its end, whatever its exit code; output as text."""
     return subprocess.run(
@@ -43,7 +43,7 @@ def clean_environment(**more: str) -> dict[str, str]:
 
 
 def psql(
-    url: str, *arguments: str, stdin: str | None = None, timeout: float = 20.0, **environment: str
+    url: str, *arguments: str, stdin: str | None = None, timeout: float = 120.0, **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """`psql -X -A -t` on `url`."""
     return run("psql", "-X", "-A", "-t", *arguments, url, stdin=stdin, timeout=timeout, **environment)

@@ -33,7 +33,7 @@ class Worker:
     def work(self, stop: threading.Event) -> None:
         while not stop.is_set():
             try:
-                client = psycopg.connect(self.url, autocommit=True, connect_timeout=20)
+                client = psycopg.connect(self.url, autocommit=True, connect_timeout=60)
             except psycopg.Error as error:
                 self.refused.append(error)
                 stop.wait(0.1)
@@ -94,10 +94,10 @@ def at_work(urls: list[str], server: str) -> Iterator[Crowd]:
     for thread in threads:
         thread.start()
     try:
-        crowd.recovered(20)
+        crowd.recovered(60)
         yield crowd
     finally:
         stop.set()
         for thread in threads:
-            thread.join(40)
+            thread.join(100)
     assert not [thread for thread in threads if thread.is_alive()], "a client hangs"

@@ -55,7 +55,7 @@ class Collector:
             if one.name == name and facts.items() <= {key.replace(".", "_"): v for key, v in one.facts.items()}.items()
         ]
 
-    def until(self, found: Callable[[], list[Told]], seconds: float = 15.0) -> list[Told]:
+    def until(self, found: Callable[[], list[Told]], seconds: float = 60.0) -> list[Told]:
         end = time.monotonic() + seconds
         while not (spans := found()):
             assert time.monotonic() < end, f"it did not come; there are {[one.name for one in self.spans]}"

@@ -82,7 +82,7 @@ class Attending:
         async for order in attend(self.key, self.facts, self.instance, self.declaration):
             self.orders.put_nowait(order)
 
-    async def next(self, seconds: float = 10.0) -> AgentOrder:
+    async def next(self, seconds: float = 30.0) -> AgentOrder:
         """Raises what ended it, when it ended."""
         getting = asyncio.create_task(self.orders.get())
         done, _ = await asyncio.wait({getting, self.task}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
@@ -93,7 +93,7 @@ class Attending:
             self.task.result()
         raise TimeoutError(f"nothing was heard for {seconds} s")
 
-    async def ended(self, seconds: float = 10.0) -> None:
+    async def ended(self, seconds: float = 30.0) -> None:
         """Raises what ended it."""
         await asyncio.wait_for(asyncio.shield(self.task), seconds)
 

@@ -53,7 +53,7 @@ from postern.wiring.app import open_app
 T = TypeVar("T")
 
 
-def wait_until(true: Callable[[], T | None], timeout: float = 10.0, every: float = 0.02) -> T:
+def wait_until(true: Callable[[], T | None], timeout: float = 30.0, every: float = 0.02) -> T:
     """The first truthy answer of `true`, asked again and again. Fails the test when none comes within `timeout` s."""
     deadline = time.monotonic() + timeout
     while True:
@@ -85,7 +85,7 @@ class WorkerProcess:
         self._log = settings.home / f"{name}.log"
         self._process: subprocess.Popen[bytes] | None = None
 
-    def start(self, timeout: float = 20.0) -> None:
+    def start(self, timeout: float = 60.0) -> None:
         reading, writing = os.pipe()
         environment = {**os.environ, **self.settings.environment()}
         environment |= {READY_FD: str(writing), PARENT_PID: str(os.getpid())}
@@ -134,7 +134,7 @@ class WorkerProcess:
         pages = Path(f"/proc/{self.pid}/statm").read_text().split()[1]
         return int(pages) * resource.getpagesize()
 
-    def stop(self, timeout: float = 15.0) -> int:
+    def stop(self, timeout: float = 60.0) -> int:
         """SIGTERM; its exit code."""
         assert self._process is not None
         self._process.terminate()
@@ -197,7 +197,7 @@ class Gateway:
         self._loop.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
-    def call(self, work: Coroutine[Any, Any, T], timeout: float = 30.0) -> T:
+    def call(self, work: Coroutine[Any, Any, T], timeout: float = 60.0) -> T:
         """The result of a coroutine, run on the gateway's own loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(timeout)
 
@@ -287,7 +287,7 @@ class Gateway:
     def newest(self, connection: str = "target") -> Session:
         return self.sessions(connection=connection)[0]
 
-    def finished(self, session_id: UUID, timeout: float = 10.0) -> Session:
+    def finished(self, session_id: UUID, timeout: float = 30.0) -> Session:
         """The session, once it is done."""
 
         def done() -> Session | None:
@@ -296,10 +296,10 @@ class Gateway:
 
         return wait_until(done, timeout)
 
-    def newest_finished(self, connection: str = "target", timeout: float = 10.0) -> Session:
+    def newest_finished(self, connection: str = "target", timeout: float = 30.0) -> Session:
         return self.finished(self.newest(connection).id, timeout)
 
-    def all_closed(self, timeout: float = 10.0) -> None:
+    def all_closed(self, timeout: float = 30.0) -> None:
         wait_until(lambda: not self.sessions(status=SessionStatus.OPEN), timeout)
 
     def text(self, session_id: UUID) -> str:

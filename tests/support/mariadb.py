@@ -97,8 +97,8 @@ class MariaDbServer:
             charset="utf8mb4",
             autocommit=True,
             client_flag=CLIENT.MULTI_STATEMENTS,
-            connect_timeout=5,
-            read_timeout=10,
+            connect_timeout=60,
+            read_timeout=60,
         )
 
     @property
@@ -113,7 +113,7 @@ class MariaDbServer:
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGKILL)  # the data is thrown away
-            self._process.wait(timeout=20)
+            self._process.wait(timeout=60)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

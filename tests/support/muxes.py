@@ -183,7 +183,7 @@ def run(work: Callable[[], Awaitable[None]]) -> None:
 
     async def bounded() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, context: failures.append(context))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             await work()
             await settle(3)
 

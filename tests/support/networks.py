@@ -88,7 +88,7 @@ class Network:
             self._carrier.wait()
         subprocess.run(["ip", "netns", "del", self.name], capture_output=True, check=False)
         # The kernel takes the link away a moment later, and the next network may get its name.
-        end = time.monotonic() + 5
+        end = time.monotonic() + 30
         while Path(f"/sys/class/net/{self._link}").exists() and time.monotonic() < end:
             time.sleep(0.01)
 

@@ -42,7 +42,10 @@ def in_files(folder: Path) -> dict[str, bytes]:
     found = {}
     for path in folder.rglob("*"):
         if path.is_file():
-            content = path.read_bytes()
+            try:
+                content = path.read_bytes()
+            except FileNotFoundError:
+                continue  # it has gone meanwhile
             if path.suffix == ".zst" and content.startswith(_ZSTD):
                 content += zstandard.ZstdDecompressor().stream_reader(io.BytesIO(content)).read()
             found[str(path)] = content

@@ -76,7 +76,7 @@ class PostgresServer:
     _folder: Path | None = None
     _process: subprocess.Popen[bytes] | None = None
 
-    def start(self, timeout: float = 30.0) -> None:
+    def start(self, timeout: float = 60.0) -> None:
         """`timeout` in seconds. Raises RuntimeError with the server's log when it does not come up."""
         programs = binaries()
         if programs is None:
@@ -139,7 +139,7 @@ class PostgresServer:
     def stop(self) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGQUIT)  # immediate: the data is thrown away
-            self._process.wait(timeout=20)
+            self._process.wait(timeout=60)
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 

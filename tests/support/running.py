@@ -25,7 +25,7 @@ from postern.demo.server import place_for
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 PORTS = ("API", "POSTGRES", "TUNNEL", "CONTROL", "DEMO")
-START_TIMEOUT = 60.0
+START_TIMEOUT = 300.0
 
 
 @dataclass
@@ -79,7 +79,7 @@ class Gateway:
             time.sleep(0.05)
         return printed.read_text()
 
-    def stop(self, by: signal.Signals = signal.SIGINT, timeout: float = 15.0) -> int:
+    def stop(self, by: signal.Signals = signal.SIGINT, timeout: float = 60.0) -> int:
         """The exit code."""
         assert self.process is not None
         if self.process.poll() is None:
@@ -128,7 +128,7 @@ class Gateway:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=120,
             check=False,
         )
 

@@ -58,7 +58,7 @@ class Served:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """On the server's own loop."""
-        return asyncio.run_coroutine_threadsafe(work, self.loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(60)
 
     def cli(self, *arguments: str, stdin: str | None = None, **environment: str) -> Result:
         """Its exit code and what it printed. What no command should raise is raised."""
@@ -130,10 +130,10 @@ def served(folder: Path, migrated: Path) -> Iterator[Served]:
             yield Served(url, world, services, root, folder / "config", loop)
         finally:
             server.should_exit = True
-            serving.result(20)
+            serving.result(60)
             run(database.close())
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(10)
+            thread.join(30)
 
 
 async def _world(database: Database) -> World:

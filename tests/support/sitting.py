@@ -39,15 +39,24 @@ class Sitting:
     def type(self, text: str) -> None:
         os.write(self.ours, text.encode())
 
-    def shows(self, text: str, seconds: float = 15.0) -> None:
+    def shows(self, text: str, seconds: float = 60.0) -> None:
         end = time.monotonic() + seconds
         while text.encode() not in self.shown:
             ready, _, _ = select.select([self.ours], [], [], max(end - time.monotonic(), 0))
             assert ready, self.shown
             self.shown += os.read(self.ours, 65536)
 
+    def reads(self, seconds: float) -> None:
+        """What is shown meanwhile."""
+        end = time.monotonic() + seconds
+        while select.select([self.ours], [], [], max(end - time.monotonic(), 0))[0]:
+            try:
+                self.shown += os.read(self.ours, 65536)
+            except OSError:  # the other end has gone
+                return
+
     def leaves(self) -> int:
-        code = self.process.wait(15)
+        code = self.process.wait(60)
         assert termios.tcgetattr(self.ours) == self.before
         return code
 

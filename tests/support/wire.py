@@ -22,7 +22,7 @@ def startup(protocol: int = PROTOCOL_3_0, **parameters: str | bytes) -> bytes:
     return struct.pack("!I", len(body) + 4) + body
 
 
-def connect(port: int, timeout: float = 10.0) -> socket.socket:
+def connect(port: int, timeout: float = 60.0) -> socket.socket:
     return socket.create_connection(("127.0.0.1", port), timeout=timeout)
 
 

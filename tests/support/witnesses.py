@@ -74,7 +74,7 @@ class Witness:
 
     def _log_in(self, name: str) -> socket.socket:
         parts = urlsplit(self.url)
-        stream = wire.connect(parts.port or 0, timeout=20)
+        stream = wire.connect(parts.port or 0, timeout=60)
         try:
             user, password = unquote(parts.username or ""), unquote(parts.password or "")
             wire.log_in(stream, user, password, database="postgres", application_name=name)
@@ -160,10 +160,10 @@ def at_work(*members: Witness | Runner) -> Iterator[Crowd]:
     for thread in threads:
         thread.start()
     try:
-        crowd.recovered(20)
+        crowd.recovered(60)
         yield crowd
     finally:
         stop.set()
         for thread in threads:
-            thread.join(70)
+            thread.join(130)
     assert not [thread for thread in threads if thread.is_alive()], "a client hangs"

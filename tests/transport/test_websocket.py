@@ -20,6 +20,7 @@ from typing import Any, cast
 import pytest
 from tests.support.certificates import Issued, issue
 from tests.support.muxes import Sink
+from tests.support.promises import within
 
 from postern.errors import Unavailable
 from postern.transport import mux as mux_module
@@ -83,7 +84,7 @@ async def gateway(issued: Issued, tmp_path: Path) -> AsyncIterator[Gateway]:
     gateway = Gateway()
     server = await websocket.serve(gateway.opened, "127.0.0.1", 0, context_of(issued, tmp_path))
     gateway.port = server.sockets[0].getsockname()[1]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(300):
         yield gateway
     for mux in gateway.muxes:
         mux.close("the test is over")
@@ -229,7 +230,7 @@ async def test_strangers_who_break_off_the_handshake_leave_no_tracebacks(
     with contextlib.suppress(ConnectionError):
         await reader.read()
     writer.close()
-    await asyncio.sleep(0.1)
+    await until(lambda: "broke off the TLS handshake" in caplog.text)
     assert not [record for record in caplog.records if record.levelname in ("ERROR", "WARNING")]
     assert [record for record in caplog.records if "broke off the TLS handshake" in record.message]
 
@@ -330,7 +331,7 @@ async def test_who_stops_dialling_gets_no_connection_later(issued: Issued, tmp_p
     with pytest.raises(asyncio.CancelledError):
         await dialling
     go_on.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await gone.wait()
     assert not made
     server.close()
@@ -417,7 +418,7 @@ async def test_a_hop_that_swallows_everything_is_noticed(
     started = time.monotonic()
     assert "silent" in await mux.lost
     assert "silent" in await gateway.muxes[0].lost
-    assert time.monotonic() - started < 0.6 + 0.4
+    assert time.monotonic() - started < within(0.6 + 0.4)
     assert isinstance(await sink.lost, ConnectionResetError)
     assert isinstance(await gateway.sinks[0].lost, ConnectionResetError)
     await hop.stop()
@@ -453,7 +454,7 @@ async def test_a_process_that_stops_is_noticed_within_fifteen_seconds(gateway: G
         child.send_signal(signal.SIGSTOP)
         started = time.monotonic()
         assert isinstance(await gateway.sinks[0].lost, ConnectionResetError)
-        assert time.monotonic() - started < 15.5
+        assert time.monotonic() - started < within(15.5)
     finally:
         child.kill()
         child.wait()
@@ -470,7 +471,7 @@ async def test_a_peer_that_does_not_read_its_farewell_is_cut_off(
     far = gateway.transports[0]
     far.write(bytes(64 << 20))
     far.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         await until(lambda: far._wire.is_disconnected)
 
 
@@ -486,8 +487,7 @@ async def test_pings_of_one_who_reads_nothing_fill_no_memory(gateway: Gateway, i
     assert before
     for _ in range(5_000):
         transport._wire.send_ping(bytes(100))
-    await asyncio.sleep(0.3)
-    assert far._ping == bytes(100)
+    await until(lambda: far._ping == bytes(100))
     assert under.get_write_buffer_size() <= before
     transport.abort()
 
@@ -506,7 +506,7 @@ async def test_bytes_that_come_before_there_is_a_protocol_are_kept(issued: Issue
     assert sum(map(len, transport._waiting)) <= 2 << 20
     sink = Sink()
     transport.set_protocol(sink)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await until(lambda: len(sink.heard) >= 20 << 20)
     assert sink.heard == BLOCK * 20
     near.close()

@@ -60,9 +60,9 @@ class Rows:
 
 
 async def test_rows_are_asked_for_from_threads_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blobs, "PATIENCE", 0.1)
     loop = asyncio.get_running_loop()
     assert await asyncio.to_thread(blobs.rows_from_threads(Rows(0), loop), uuid4()) == []
+    monkeypatch.setattr(blobs, "PATIENCE", 0.1)
     with pytest.raises(Unavailable):
         await asyncio.to_thread(blobs.rows_from_threads(Rows(5), loop), uuid4())
     with pytest.raises(RuntimeError, match="never on the event loop"):

@@ -21,7 +21,7 @@ class ChildSpec:
 
     name: str
     arguments: tuple[str, ...]
-    ready_timeout: float = 30.0
+    ready_timeout: float = 90.0  # seconds; generous, as a machine that boots or is busy starts programs slowly
     outlives: bool = False
     without: frozenset[str] = frozenset()
 

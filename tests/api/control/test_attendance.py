@@ -15,6 +15,7 @@ from tests.api.control.conftest import Attend
 from tests.support.certificates import issue
 from tests.support.control import TUNNEL_URL, Link, Place
 from tests.support.gateway import wait_until
+from tests.support.promises import within
 
 from postern.api.control import attendance
 from postern.api.control.calls import Room, address_of
@@ -26,6 +27,12 @@ from postern.errors import TooMany, Unauthenticated, Unavailable
 from postern.services.agent_keys import make_secret
 from postern.transport.control import control_pb2 as messages
 from postern.transport.control.control_pb2_grpc import ControlStub
+
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():  # noqa: ASYNC110 - what is waited for sets no event
+            await asyncio.sleep(0.02)
 
 
 def worker(place: Place, name: str = "w1") -> RelayWorker:
@@ -40,11 +47,11 @@ async def test_an_agent_enrols_and_hears_where_tunnels_go_and_which_workers_live
     assert await agent.next() == Welcome(kept.id, TUNNEL_URL, frozenset({one.id}))
     assert (await place.services.agents.get(place.admin, "edge")).facts == {"hostname": "db-7", "version": "0.3"}
     await place.services.relay_workers.beat(two)
-    assert await agent.next(2) == WorkersChanged(frozenset({one.id, two.id}))
+    assert await agent.next(within(2)) == WorkersChanged(frozenset({one.id, two.id}))
     await place.services.relay_workers.stopped(one.id)
-    assert await agent.next(2) == WorkersChanged(frozenset({two.id}))
+    assert await agent.next(within(2)) == WorkersChanged(frozenset({two.id}))
     place.world.clock.forward(seconds=15)  # killed: it says nothing
-    assert await agent.next(8) == WorkersChanged(frozenset())
+    assert await agent.next(60) == WorkersChanged(frozenset())
 
 
 @pytest.mark.parametrize("change", ["secret", "name"])
@@ -64,9 +71,9 @@ async def test_a_gateway_with_another_authority_hears_no_key(
     """Attack: somebody answers in the gateway's place."""
     key = await place.key()
     agent = attend(replace(key, authority=issue("localhost").der if authority == "another" else None))
-    with pytest.raises(TimeoutError):
-        await agent.next(3)
-    assert "its certificate is not one by" in caplog.text
+    await until(lambda: "its certificate is not one by" in caplog.text)
+    assert agent.orders.empty()
+    assert not agent.task.done()
     assert key.secret.reveal() not in caplog.text
     assert (await place.services.agents.get(place.admin, "edge")).facts == {}
 
@@ -78,9 +85,9 @@ async def test_a_certificate_for_another_name_is_refused(
     place.issued = issue("gate.example.com")
     await place.start()
     agent = attend(await place.key())
-    with pytest.raises(TimeoutError):
-        await agent.next(3)
-    assert "its certificate is not for the name localhost" in caplog.text
+    await until(lambda: "its certificate is not for the name localhost" in caplog.text)
+    assert agent.orders.empty()
+    assert not agent.task.done()
 
 
 async def test_a_renewed_key_ends_who_attends_by_the_old_one_and_leaves_the_new_one(
@@ -92,7 +99,7 @@ async def test_a_renewed_key_ends_who_attends_by_the_old_one_and_leaves_the_new_
     issued = await place.services.agent_keys.renew(place.admin, "edge")
     second = attend(place.trusting(AgentKey.read(issued.key)))
     with pytest.raises(Unauthenticated, match="this agent's key was renewed; start it with the new one"):
-        await first.ended(2)
+        await first.ended(within(2))
     assert isinstance(await second.next(), Welcome)
     with pytest.raises(TimeoutError):
         await second.ended(1)
@@ -103,7 +110,7 @@ async def test_a_deleted_agent_is_told_so(place: Place, attend: Attend) -> None:
     await agent.next()
     await place.services.agent_keys.remove(place.admin, "edge")
     with pytest.raises(Unauthenticated, match="this agent was deleted"):
-        await agent.ended(2)
+        await agent.ended(within(2))
 
 
 async def test_one_that_is_drained_hears_it_once_and_who_comes_later_does_not(place: Place, attend: Attend) -> None:
@@ -112,7 +119,7 @@ async def test_one_that_is_drained_hears_it_once_and_who_comes_later_does_not(pl
     await agent.next()
     await other.next()
     await place.services.agent_keys.drain(place.admin, "edge")
-    assert await agent.next(2) == Drain("an administrator wants it to end when its sessions are over")
+    assert await agent.next(within(2)) == Drain("an administrator wants it to end when its sessions are over")
     again = attend(key)
     assert isinstance(await again.next(), Welcome)
     for one in (agent, other, again):
@@ -126,7 +133,7 @@ async def test_an_end_of_the_key_is_not_forgotten_over_a_drain(place: Place, att
     await place.services.agent_keys.renew(place.admin, "edge")
     await place.services.agent_keys.drain(place.admin, "edge")
     with pytest.raises(Unauthenticated, match="key was renewed"):
-        await agent.next(2)
+        await agent.next(within(2))
 
 
 async def test_a_revocation_whose_signal_was_lost_is_noticed(place: Place, attend: Attend) -> None:
@@ -136,7 +143,7 @@ async def test_a_revocation_whose_signal_was_lost_is_noticed(place: Place, atten
     found = await place.services.agents.get(place.admin, "edge")
     await place.world.stores.agents.renew(found.id, b"\x01" * 32)
     with pytest.raises(Unauthenticated, match="takes this key no more"):
-        await agent.ended(8)
+        await agent.ended(60)
     assert not other.task.done()
 
 
@@ -146,7 +153,7 @@ async def test_it_comes_back_by_itself_when_the_gateway_was_away(place: Place, a
     await place.stop()
     await asyncio.sleep(0.5)
     await place.start()
-    assert isinstance(await agent.next(8), Welcome)
+    assert isinstance(await agent.next(60), Welcome)
 
 
 async def test_a_store_that_does_not_answer_is_no_refusal(
@@ -163,8 +170,8 @@ async def test_a_store_that_does_not_answer_is_no_refusal(
         agent = attend(key)
         with pytest.raises(TimeoutError):
             await agent.next(0.8)
-    assert isinstance(await agent.next(8), Welcome)
-    assert not place.server._control._room._waiting  # type: ignore[union-attr]
+    assert isinstance(await agent.next(60), Welcome)
+    await until(lambda: not place.server._control._room._waiting)  # type: ignore[union-attr]
 
 
 async def test_several_instances_attend_side_by_side_and_the_newest_stream_of_one_wins(
@@ -176,10 +183,9 @@ async def test_several_instances_attend_side_by_side_and_the_newest_stream_of_on
     await beside.next()
     newer = attend(key, instance=instance)
     await newer.next()
-    await asyncio.sleep(0.2)
+    await until(lambda: "a newer stream of this instance took its place" in caplog.text)
     await newer.stop()
-    assert "a newer stream of this instance took its place" in caplog.text
-    assert isinstance(await older.next(8), Welcome)  # it comes again, and is the newest now
+    assert isinstance(await older.next(60), Welcome)  # it comes again, and is the newest now
     assert beside.orders.empty()
     assert not beside.task.done()
 
@@ -197,11 +203,11 @@ async def test_a_link_that_froze_is_noticed_by_both_and_left(place: Place, atten
         await asyncio.sleep(1)
         link.thaw()
         while link.accepted < 2:
-            assert asyncio.get_running_loop().time() - since < SILENCE + client.FIRST_RETRY + 2
+            assert asyncio.get_running_loop().time() - since < within(SILENCE + client.FIRST_RETRY + 2)
             await asyncio.sleep(0.1)
         assert isinstance(await agent.next(), Welcome)
         await asyncio.sleep(SILENCE + 2 - (asyncio.get_running_loop().time() - since))
-        assert _streams(place) == 1  # the frozen one is gone
+        await until(lambda: _streams(place) == 1)  # the frozen one is gone
     finally:
         await link.stop()
 
@@ -214,17 +220,17 @@ def _streams(place: Place) -> int:
 async def test_an_agent_that_went_silent_without_the_link_breaking_is_let_go(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(attendance, "HEARTBEAT", 0.2)
-    monkeypatch.setattr(attendance, "SILENCE", 0.6)
+    monkeypatch.setattr(attendance, "HEARTBEAT", 0.5)
+    monkeypatch.setattr(attendance, "SILENCE", 1.5)
     async with stub(place) as call_of:
         call = call_of(await place.key())
         await call.write(hello())
         assert (await call.read()).WhichOneof("order") == "welcome"
-        heard = await asyncio.wait_for(rest(call), 3)
+        heard = await asyncio.wait_for(rest(call), 60)
         assert set(heard) == {"heart_beat"}
         assert 2 <= len(heard) <= 4
         assert await call.code() is grpc.StatusCode.DEADLINE_EXCEEDED
-    assert _streams(place) == 0
+    await until(lambda: _streams(place) == 0)
 
 
 @pytest.mark.slow
@@ -240,12 +246,12 @@ async def test_a_stranger_who_opens_a_thousand_streams_and_says_nothing_keeps_no
         calls = [one(key) for _ in range(500)] + [call_of(key) for call_of in many for _ in range(25)]
         assert place.server is not None
         waiting = place.server._control._room._waiting
-        await asyncio.to_thread(wait_until, lambda: waiting.total() >= 32, 20.0)
+        await asyncio.to_thread(wait_until, lambda: waiting.total() >= 32, 60.0)
         assert waiting.total() == 32
         agent = attend(await place.key())
         with pytest.raises(TimeoutError):
             await agent.next(1)  # it is of the same address, so it waits until some of these are turned away
-        assert isinstance(await agent.next(30), Welcome)
+        assert isinstance(await agent.next(120), Welcome)
         codes = {await call.code() for call in calls if call.done()}
         assert codes <= {grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE}
         assert len(codes) == 2
@@ -292,7 +298,7 @@ async def test_a_stranger_without_a_bearer_is_turned_away_at_once(place: Place) 
     async with channel(place) as opened:
         for metadata in ((), (("authorization", "Basic x"),), (("authorization", "Bearer a"),) * 2):
             call = ControlStub(opened).Attend(metadata=metadata)  # type: ignore[no-untyped-call]
-            assert await asyncio.wait_for(call.code(), 3) is grpc.StatusCode.UNAUTHENTICATED
+            assert await asyncio.wait_for(call.code(), 60) is grpc.StatusCode.UNAUTHENTICATED
 
 
 @pytest.mark.parametrize(
@@ -307,7 +313,7 @@ async def test_a_first_report_that_is_none_is_refused(place: Place, report: mess
     async with stub(place) as call_of:
         call = call_of(await place.key())
         await call.write(report)
-        assert await asyncio.wait_for(call.code(), 3) is grpc.StatusCode.INVALID_ARGUMENT
+        assert await asyncio.wait_for(call.code(), 60) is grpc.StatusCode.INVALID_ARGUMENT
 
 
 async def test_a_report_that_is_too_large_or_a_flood_of_them_ends_the_stream(place: Place) -> None:
@@ -315,17 +321,17 @@ async def test_a_report_that_is_too_large_or_a_flood_of_them_ends_the_stream(pla
         key = await place.key()
         call = call_of(key)
         await call.write(hello(facts={"hostname": "x" * 100_000}))
-        assert await asyncio.wait_for(call.code(), 3) is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert await asyncio.wait_for(call.code(), 60) is grpc.StatusCode.RESOURCE_EXHAUSTED
         call = call_of(key)
         await call.write(hello())
         beat = messages.AgentReport(heart_beat=messages.HeartBeat())
         with suppress(grpc.aio.AioRpcError, asyncio.InvalidStateError):
             for _ in range(10_000):
                 await call.write(beat)
-        await asyncio.wait_for(rest(call), 3)
+        await asyncio.wait_for(rest(call), 60)
         # INTERNAL is what gRPC's client makes of a write that failed before it read why.
         assert await call.code() in (grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.INTERNAL)
-    assert _streams(place) == 0
+    await until(lambda: _streams(place) == 0)
 
 
 async def test_one_agent_cannot_take_all_the_streams(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -333,11 +339,12 @@ async def test_one_agent_cannot_take_all_the_streams(place: Place, monkeypatch: 
     key = await place.key()
     calls = []
     async with stub(place) as call_of:
-        for _ in range(4):
+        for number in range(4):
             calls.append(call_of(key))
             await calls[-1].write(hello())
-            await asyncio.sleep(0.1)
-        assert await asyncio.wait_for(calls[3].code(), 3) is grpc.StatusCode.RESOURCE_EXHAUSTED
+            if number < 3:
+                assert (await calls[-1].read()).WhichOneof("order") == "welcome"
+        assert await asyncio.wait_for(calls[3].code(), 60) is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "3 instances of this agent attend already" in await calls[3].details()
         assert not calls[0].done()
 
@@ -345,7 +352,7 @@ async def test_one_agent_cannot_take_all_the_streams(place: Place, monkeypatch: 
 async def test_plain_text_is_not_answered(place: Place) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", place.port)
     writer.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0" * 9)
-    assert b"postern" not in await asyncio.wait_for(reader.read(), 15)
+    assert b"postern" not in await asyncio.wait_for(reader.read(), 60)
     writer.close()
 
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.inspection.lineage.cases import CASES
+from tests.support.promises import within
 
 from postern.domain.target_schema import ColumnRef, Function, Relation, TargetSchema
 from postern.inspection.lineage.catalogue import NO_DOUBTS
@@ -146,7 +147,7 @@ def test_attack_many_views_upon_views() -> None:
     began = time.monotonic()
     assert told("select a from v20", schema) is not None
     assert told("select a from v199", schema) == [None]
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < within(5)
 
 
 def test_a_definition_that_does_not_fit_is_unknown() -> None:
@@ -201,7 +202,7 @@ def test_columns_of_the_catalogue_that_quote_tables_are_unknown() -> None:
 def test_attack_texts_that_are_deep_or_wide_neither_raise_nor_take_long(text: str) -> None:
     began = time.monotonic()
     Lineage().sources(text, SHOP)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < within(5)
 
 
 @given(

@@ -24,6 +24,12 @@ _FORM = re.compile(
 )
 
 
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():  # noqa: ASYNC110 - what comes sets no event
+            await asyncio.sleep(0.02)
+
+
 @pytest.mark.parametrize("scheme", ["syslog+tls", "syslog+tcp"])
 async def test_events_arrive_in_order_counted_by_octets(delivery: Make, scheme: str) -> None:
     events = [
@@ -31,10 +37,7 @@ async def test_events_arrive_in_order_counted_by_octets(delivery: Make, scheme: 
     ]
     async with syslog_receiver(tls=scheme == "syslog+tls") as receiver:
         await senders().send(sink(SinkKind.SYSLOG, f"{scheme}://localhost:{receiver.port}"), events, START)
-        for _ in range(50):
-            if len(receiver.got) == len(events):
-                break
-            await asyncio.sleep(0.02)
+        await until(lambda: len(receiver.got) == len(events))
     found = [_FORM.fullmatch(one) for one in receiver.got]
     assert [one and one[7] for one in found] == [one.body.encode() for one in events]
     assert found[0] is not None
@@ -45,7 +48,7 @@ async def test_events_arrive_in_order_counted_by_octets(delivery: Make, scheme: 
 async def test_datagrams(delivery: Make) -> None:
     receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     receiver.bind(("127.0.0.1", 0))
-    receiver.settimeout(5)
+    receiver.settimeout(60)
     hook = sink(SinkKind.SYSLOG, f"syslog+udp://127.0.0.1:{receiver.getsockname()[1]}")
     one = delivery()
     await senders().send(hook, [one], START)
@@ -61,7 +64,7 @@ async def test_attack_38_no_name_ends_the_line_or_steers_a_terminal(delivery: Ma
     """The user is called `a\\r\\nb\\x1b[31m…` and forges a message of its own."""
     async with syslog_receiver(tls=False) as receiver:
         await senders().send(sink(SinkKind.SYSLOG, f"syslog+tcp://localhost:{receiver.port}"), [delivery()], START)
-        await asyncio.sleep(0.05)
+        await until(lambda: bool(receiver.got))
     (one,) = receiver.got
     assert all(0x20 <= byte <= 0x7E for byte in one)
 
@@ -70,7 +73,7 @@ async def test_a_machine_with_an_odd_name_sends_well_formed_messages(delivery: M
     async with syslog_receiver(tls=False) as receiver:
         sender = Senders("höst name\n", LOOPBACK)
         await sender.send(sink(SinkKind.SYSLOG, f"syslog+tcp://localhost:{receiver.port}"), [delivery()], START)
-        await asyncio.sleep(0.05)
+        await until(lambda: bool(receiver.got))
     assert _FORM.fullmatch(receiver.got[0])
 
 

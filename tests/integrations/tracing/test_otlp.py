@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 from tests.support.collector import Collector, collecting
 from tests.support.postgres import free_port
+from tests.support.promises import within
 
 from postern.domain.tracing import SpanKind
 from postern.integrations.tracing import otlp
@@ -131,11 +132,11 @@ def test_a_collector_that_hangs_makes_nobody_wait_and_what_does_not_fit_is_count
             began = time.perf_counter()
             tracer.start("x").end()
             slowest = max(slowest, time.perf_counter() - began)
-        assert slowest < 1.0
+        assert slowest < within(1.0)
         assert sum(dropped) == 500
         began = time.monotonic()
         tracer.close()
-        assert time.monotonic() - began < otlp.LAST_WORDS + 1.0
+        assert time.monotonic() - began < within(otlp.LAST_WORDS + 1.0)
         assert sum(dropped) == MOST_WAITING + 500
 
 
@@ -143,7 +144,7 @@ def test_a_collector_that_is_away_is_said_once_and_so_is_its_return(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2")
     monkeypatch.setattr(otlp, "EVERY", 20)
     with collecting(status=503) as collector, tracing(collector.port, monkeypatch) as (tracer, dropped):
         for expected in (1, 2):
@@ -182,7 +183,7 @@ def _adds_up(numbers: list[int], expected: int) -> bool:
 
 
 def _until(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while not true():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -52,7 +52,7 @@ async def connected(
 
     target = asyncio.create_task(play())
     try:
-        return await asyncio.wait_for(connect(ours, how or login()), 5)
+        return await asyncio.wait_for(connect(ours, how or login()), 60)
     finally:
         target.cancel()
 

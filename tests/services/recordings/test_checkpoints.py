@@ -163,7 +163,7 @@ async def test_the_keeper_goes_on_until_it_is_cancelled_and_gives_the_lease_back
     keeper = records.services().keeper
     await records.recorded()
     task = asyncio.create_task(Upkeep([Task("ledger", 0.01, keeper.once, stop=keeper.stop)]).forever())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await records.anchor.reached.wait()
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)

@@ -239,13 +239,13 @@ async def test_a_receiver_that_is_gone_is_left_alone(office: Office) -> None:
 
 
 async def test_a_slow_receiver_holds_up_nobody(office: Office) -> None:
-    async with http_receiver(delay=30) as slow:
+    async with http_receiver(delay=300) as slow:
         await office.make(name="slow", address=slow.url)
         await office.make()
         for _ in range(3):
             await had(office.world, office.ann, office.shop)
         await office.services.follow_up.once()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await office.sending.once()
             while len(office.receiver.got) < 6:  # noqa: ASYNC110 - what is waited for is on the other side of a socket
                 await asyncio.sleep(0.01)

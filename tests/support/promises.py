@@ -1,0 +1,17 @@
+"""How soon something happens, where the documentation says so.
+
+A run of the tests proves that it happens, on whatever machine and beside whatever else that does. How soon it happens
+is a figure of a quiet machine: `POSTERN_TEST_TIMES=1` holds the tests to what is written.
+"""
+
+from __future__ import annotations
+
+import os
+
+TIMED = os.environ.get("POSTERN_TEST_TIMES") == "1"
+PATIENT = 60.0  # seconds after which a test gives up
+
+
+def within(seconds: float) -> float:
+    """How long to wait for what is promised within `seconds`."""
+    return seconds if TIMED else max(PATIENT, seconds)
