@@ -81,9 +81,9 @@ class Lookup:
     __slots__ = ("_anywhere", "_by_text")
 
     def __init__(self, patterns: Sequence[str]) -> None:
-        apart = [pattern for pattern in patterns if _stands_alone(pattern)]
+        apart = [pattern for pattern in patterns if bound_to_edges(pattern)]
         self._by_text = tuple(_load(_FLAGS + pattern) for pattern in apart)
-        self._anywhere = tuple(_alternations([pattern for pattern in patterns if not _stands_alone(pattern)]))
+        self._anywhere = tuple(_alternations([pattern for pattern in patterns if not bound_to_edges(pattern)]))
 
     def hits(self, text: bytes) -> bool:
         """`text` must be readable."""
@@ -125,7 +125,8 @@ class Lookup:
         return any(one.search(joined) for one in self._anywhere)
 
 
-def _stands_alone(pattern: str) -> bool:
+def bound_to_edges(pattern: str) -> bool:
+    """Whether it can tell a text alone from the same text between two separators, or in an alternative with others."""
     return _QUOTES_THE_REST in pattern or _BOUND_TO_EDGES.search(pattern) is not None
 
 

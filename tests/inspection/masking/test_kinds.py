@@ -157,3 +157,23 @@ def test_a_private_key_that_was_cut_off_is_found_to_its_end() -> None:
     text = b"-----BEGIN RSA PRIVATE KEY-----\nMIIEow0\nIBAAKC"
     found = detectors_for(frozenset({"PRIVATE_KEY"})).find(text + b"\x00next cell")
     assert [(one.start, one.end) for one in found] == [(0, len(text))]
+
+
+def test_a_personnummer_of_somebody_over_a_hundred_is_found() -> None:
+    detectors = detectors_for(frozenset({"SE_PERSONNUMMER"}))
+    assert [(one.start, one.end) for one in detectors.find(b"born 121212+1212")] == [(5, 16)]
+    assert detectors.find(b"born 121212+1213") == []
+
+
+def test_no_value_with_a_character_changed_is_more_than_the_detectors_can_judge() -> None:
+    """An error in one cell would refuse the whole answer."""
+    maker = Maker(11)
+    types = frozenset(InfoType) - MODEL_TYPES
+    for kind, make in MAKERS.items():
+        detectors = detectors_for(types, column=TELLING[kind][0][0])
+        value = make(maker)[:40]
+        for place in range(len(value)):
+            for other in "0A+ ":
+                text = (value[:place] + other + value[place + 1 :]).encode()
+                for one in detectors.find(text):
+                    assert 0 <= one.start < one.end <= len(text)

@@ -8,13 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.support.examples import examples
 
-from postern.domain.masking import InfoType
+from postern.domain.masking import CustomType, InfoType
 from postern.inspection.masking import card, email, iban, ip, phone, ssn
 from postern.inspection.masking.catalogue import ORDER
 from postern.inspection.masking.detector import Mask, substitute_all, substitute_valid
 from postern.inspection.masking.detectors import ROUNDS, detectors_for
 from postern.inspection.masking.lines import mask_lines
-from postern.inspection.masking.texts import Hits, mask_texts
+from postern.inspection.masking.texts import Hits, mask_text, mask_texts
 
 from .values import ANY_TEXT, QUICK, SOUP, TRUE_VALUES
 
@@ -124,3 +124,29 @@ def test_lines(lines: list[bytes], end: bytes, kinds: frozenset[InfoType]) -> No
     hits = Hits()
     lines = [line + end for line in lines]
     check(kinds, lines, mask_lines(detectors_for(kinds), lines, hits), hits)
+
+
+EXPRESSIONS = (
+    r"a\s*", r"^b", r"b$", r"\bab\b", r"\Bb", r"[^1]+", r"a.b", r"a|\n", r"(?-m)^a", r"a\z", r"\x00", r"\n+", r"\W",
+)  # fmt: skip
+CUSTOM: list[tuple[CustomType, ...]] = [(CustomType("OWN", pattern_regex=expression),) for expression in EXPRESSIONS]
+CUSTOM += [(CustomType("OWN", words=("ab", "1 b")),), (CustomType("OWN", words=("a@b.co",)), *CUSTOM[0])]
+
+
+@settings(max_examples=examples(600), deadline=None)
+@given(
+    st.lists(st.text("ab1 _\n", max_size=6) | st.just("a@b.co"), min_size=1, max_size=6)
+    | st.lists(st.just("ab@b.co"), min_size=1, max_size=3),
+    st.sampled_from(CUSTOM),
+)
+@example(["a", "b"], CUSTOM[0])
+@example(["a@b.co"], (CustomType("OWN", pattern_regex=r"\*@"),))
+def test_customers_types_see_each_cell_alone(cells: list[str], custom: tuple[CustomType, ...]) -> None:
+    detectors = detectors_for(frozenset({InfoType.EMAIL_ADDRESS}), custom)
+    texts = [cell.encode() for cell in cells]
+    together, alone = Hits(), Hits()
+    each = [mask_text(detectors, text, alone) for text in texts]
+    wanted = [old if new is None else new for old, new in zip(texts, each, strict=True)]
+    found = mask_texts(detectors, texts, together)
+    assert (texts if found is None else found) == wanted
+    assert together == alone

@@ -111,9 +111,10 @@ CREDIT_CARD = Detector(
     InfoType.CREDIT_CARD,
     (
         judged_form(
-            rb"\d{12}|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d|\d{4}[ -]\d{6}[ -]\d{4}", _CANDIDATE, _judge, 0.8, like=_LIKE
+            EDGE + rb"(?:\d{12}|\d{4}[ -]\d{4}[ -]\d{4}[ -]\d|\d{4}[ -]\d{6}[ -]\d{4})",
+            _CANDIDATE, _judge, 0.8, like=_LIKE,
         ),
     ),
     Whole(_WHOLE, _mask_whole),
     "card, credit card, debit card, card no, card number, cc, ccn, pan, visa, mastercard, amex",
-)
+)  # fmt: skip

@@ -33,17 +33,19 @@ _OTHER_THINGS = frozenset(_NAMES.split())
 class Words:
     """The words that speak for one kind; each in lower case, a blank for anything that is no letter."""
 
-    __slots__ = ("_glued", "_leap", "_near", "_phrases", "candidate")
+    __slots__ = ("_leap", "_near", "candidate", "named")
 
     def __init__(self, words: str) -> None:
         phrases = [" ".join(one.split()) for one in words.split(",")]
         spelled = [re.escape(one).replace(r"\ ", "[ _-]?") for one in phrases]
-        self._phrases = tuple(f" {one} " for one in phrases)
-        self._glued = tuple(one.replace(" ", "") for one in phrases if len(one.replace(" ", "")) >= _LONG_ENOUGH)
+        glued = (one.replace(" ", "") for one in phrases)
+        names = [*(f" {one} " for one in phrases), *(one for one in glued if len(one) >= _LONG_ENOUGH)]
+        # An RE2 expression found in `spelled_out` of a column's name that holds one of them.
+        self.named = "|".join(re.escape(one) for one in names).encode()
         either = "|".join(sorted(spelled, key=len, reverse=True))
         self._near = re.compile(rf"(?<![A-Za-z])(?:{either})(?![A-Za-z])".encode(), re.IGNORECASE)
         # An RE2 expression found in every text that holds one of them.
-        self.candidate = rf"(?:^|[^A-Za-z])(?i:{either})(?:[^A-Za-z]|$)".encode()
+        self.candidate = rf"(?:\b|[0-9_])(?i:{either})(?:\b|[0-9_])".encode()
         self._leap = compile_re2(self.candidate)
 
     def speak_for(self, text: bytes, start: int) -> bool:
@@ -62,14 +64,6 @@ class Words:
             found += [(start + first, start + last) for first, last in find(text[start:at])]
         return found
 
-    def name(self, tokens: tuple[str, ...]) -> bool:
-        """Whether a column's name of these tokens holds one of them."""
-        spaced = f" {' '.join(tokens)} "
-        if any(phrase in spaced for phrase in self._phrases):
-            return True
-        glued = "".join(tokens)
-        return any(word in glued for word in self._glued)
-
 
 def _behind_last_end(before: bytes) -> bytes:
     last = 0
@@ -82,6 +76,11 @@ def _behind_last_end(before: bytes) -> bytes:
 def tokens_of(column: str) -> tuple[str, ...]:
     """`customerSSN_no` is `customer`, `ssn`, `no`."""
     return tuple(token.lower() for token in _TOKENS.findall(column[:256]))
+
+
+def spelled_out(tokens: tuple[str, ...]) -> bytes:
+    """What the words that name a column are looked for in: its tokens apart, and glued together."""
+    return f" {' '.join(tokens)} \n{''.join(tokens)}".encode()
 
 
 def names_another_thing(tokens: tuple[str, ...]) -> bool:

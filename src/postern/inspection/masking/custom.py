@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Sequence
+from typing import Any
 
 import re2
 
 from postern.domain.masking import CustomType
 from postern.errors import Invalid
 from postern.inspection.masking.detector import Form, Found, Span, found_form
-from postern.inspection.patterns import PATTERN_MEMORY, word_pattern
+from postern.inspection.patterns import PATTERN_MEMORY, SEPARATOR, bound_to_edges, word_pattern
 
 __all__ = ["Found", "check_custom", "custom_form"]
 
@@ -19,6 +19,8 @@ MASK = b"****"
 _ANY = rb"(?s)."
 _FLAGS = "(?ms)"
 _UNREADABLE = "postern.unreadable"
+_ZERO = b"\x00"
+_ADDED = len(SEPARATOR) - len(_ZERO)
 
 
 def _unreadable(error: UnicodeError) -> tuple[str, int]:
@@ -42,10 +44,11 @@ def custom_form(custom: CustomType) -> Form:
     if not expressions:
         raise Invalid(f"the custom type {custom.name} has neither an expression nor words", field="custom_types")
     pattern = _compile(custom.name, "|".join(f"(?:{one})" for one in expressions))
-    return found_form(_ANY, _Cells(pattern), custom.score, MASK)
+    cells = _Cells(pattern, not any(bound_to_edges(one) for one in expressions))
+    return found_form(_ANY, cells, custom.score, MASK, cells.may_hold)
 
 
-def _compile(name: str, expression: str) -> object:
+def _compile(name: str, expression: str) -> Any:
     options = re2.Options()
     options.max_mem = PATTERN_MEMORY
     options.log_errors = False
@@ -60,20 +63,48 @@ def _compile(name: str, expression: str) -> object:
 
 
 class _Cells:
-    """Finds in each cell of joined texts on its own, as `^` and `$` see no edge at what joins them."""
+    """Finds in each cell of joined texts on its own. `together`: a cell may be searched with others around it, since
+    the expression does not look at the edges of the whole text."""
 
-    def __init__(self, pattern: object) -> None:
+    def __init__(self, pattern: Any, together: bool) -> None:
         self._pattern = pattern
+        self._together = together
+
+    def may_hold(self, text: bytes) -> bool:
+        """False where no cell holds one; one look for all of them."""
+        if not self._together:
+            return bool(text)
+        return self._pattern.search(_readable(text).replace(_ZERO, SEPARATOR)) is not None
 
     def __call__(self, text: bytes) -> list[Span]:
-        read = text if text.isascii() else text.decode("utf-8", _UNREADABLE).encode()
-        spans: list[Span] = []
+        read = _readable(text)
+        spans = self._in_all(read) if self._together else None
+        if spans is not None:
+            return spans
+        spans = []
         at = 0
-        for cell in read.split(b"\x00"):
-            spans += self._in_cell(cell, at)
+        for cell in read.split(_ZERO):
+            spans += [
+                (at + one.start(), at + one.end()) for one in self._pattern.finditer(cell) if one.end() > one.start()
+            ]
             at += len(cell) + 1
         return spans
 
-    def _in_cell(self, cell: bytes, at: int) -> Sequence[Span]:
-        found = self._pattern.finditer(cell)  # type: ignore[attr-defined]
-        return [(at + one.start(), at + one.end()) for one in found if one.end() > one.start()]
+    def _in_all(self, read: bytes) -> list[Span] | None:
+        """None where a find touches what is between two cells, and so may be another one in its cell alone."""
+        joined = read.replace(_ZERO, SEPARATOR)
+        spans: list[Span] = []
+        at = added = 0  # bytes that are not in `read`, up to `at`
+        for one in self._pattern.finditer(joined):
+            start, end = one.span()
+            if joined.find(_ZERO, max(0, start - 1), end + 1) >= 0:
+                return None
+            if end > start:
+                added += _ADDED * joined.count(_ZERO, at, start)
+                at = start
+                spans.append((start - added, end - added))
+        return spans
+
+
+def _readable(text: bytes) -> bytes:
+    return text if text.isascii() else text.decode("utf-8", _UNREADABLE).encode()

@@ -67,12 +67,15 @@ class Form:
     `find` answers where the values are that `mask` replaces. `score` is how sure one is of them without a word that
     speaks for them: 0.9 and more by shape alone or by check digits that one in a hundred passes, 0.6 to 0.8 by shape
     and a check digit that one in ten passes, under 0.5 where other things look the same.
+
+    `quick`, where there is one, is asked in the place of `candidate`.
     """
 
     candidate: bytes
     mask: Mask
     find: Find
     score: float
+    quick: Callable[[bytes], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,8 @@ class Detector:
     words: str = ""
 
 
+_PROBE = b"\x01\x02\x03"  # an expression, and a text that no other matches
+
 # What the states of one search may take. With less than it needs, the engine falls back to a search fifteen times
 # slower: a hundred and twenty forms at once need more than the eight megabytes that are usual.
 FEW_MEMORY = 8 * 1024 * 1024
@@ -113,7 +118,18 @@ def compile_linear(expression: bytes, memory: int = FEW_MEMORY) -> Searcher:
 
 
 def compile_set(expressions: Sequence[bytes], *, whole: bool = False) -> Callable[[bytes], list[int] | None]:
-    """Answers which of several RE2 patterns match a text, somewhere in it or as a whole, in one pass; None: none."""
+    """Answers which of several RE2 patterns match a text, somewhere in it or as a whole, in one pass; None: none.
+
+    A set with too little memory for its states finds nothing, and does not say so. So a larger one is tried first with
+    a text that it must find: RE2 begins only with room for twenty of the largest states, and clears them when all of it
+    is used up, so that what works once does not run out later.
+    """
+    if _compile_set((*expressions, _PROBE), whole)(_PROBE) != [len(expressions)]:
+        raise RuntimeError("there is too little memory for a quick look for so many expressions")
+    return _compile_set(expressions, whole)
+
+
+def _compile_set(expressions: Sequence[bytes], whole: bool) -> Callable[[bytes], list[int] | None]:
     options = _options(MANY_MEMORY)
     patterns = re2.Set.FullMatchSet(options) if whole else re2.Set.SearchSet(options)
     for expression in expressions:
@@ -267,6 +283,8 @@ def masked_spans(text: bytes, spans: Sequence[Span], mask: bytes) -> Masked:
     return Masked(b"".join(parts), len(spans), size)
 
 
-def found_form(candidate: bytes, find: Find, score: float, mask: bytes) -> Form:
+def found_form(
+    candidate: bytes, find: Find, score: float, mask: bytes, quick: Callable[[bytes], bool] | None = None
+) -> Form:
     """Of a kind that one text replaces wherever `find` finds it."""
-    return Form(candidate, lambda text: masked_spans(text, find(text), mask), find, score)
+    return Form(candidate, lambda text: masked_spans(text, find(text), mask), find, score, quick)

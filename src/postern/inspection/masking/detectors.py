@@ -7,18 +7,16 @@ text; there the quick look is for the words, which are rarer than short numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 from postern.domain.masking import CustomType, InfoType
 from postern.errors import Unavailable
 from postern.inspection.masking.catalogue import ORDER
-from postern.inspection.masking.context import BOOST, DOUBT, Words, names_another_thing, tokens_of
+from postern.inspection.masking.context import BOOST, DOUBT, Words, names_another_thing, spelled_out, tokens_of
 from postern.inspection.masking.custom import custom_form
 from postern.inspection.masking.detector import (
-    FEW_MEMORY,
-    MANY_MEMORY,
     Form,
     Found,
     Masked,
@@ -34,7 +32,8 @@ THRESHOLD = 0.5
 # Scores from here on speak for themselves: a column's name does not lower them, since whoever writes a statement
 # chooses the names in its answer.
 FIRM = 0.6
-_FEW = 12  # candidates
+# Stands in the place of a form that is not asked by its candidate, and is found nowhere.
+_NOTHING = rb"[^\x00-\xff]"
 _SEPARATORS = b",;/| &"
 
 
@@ -82,13 +81,11 @@ class Catalogue:
         if language is not None:
             for kind, form in model_forms(language, types & MODEL_TYPES, threshold):
                 self._add(kind, form, None)
-        candidates = [self._candidate(one) for one in self.looked] or [rb"[^\x00-\xff]"]
-        either = sorted(set(candidates))
-        self.may_hold = compile_linear(b"|".join(either), MANY_MEMORY if len(either) > _FEW else FEW_MEMORY)
-        self.which = compile_set(candidates)
+        self.which = compile_set([self._candidate(one) for one in self.looked])
+        self.asked = tuple((index, one.form.quick) for index, one in enumerate(self.looked) if one.form.quick)
         # A text that is one value from end to end is replaced as such only where no other kind could be in its way.
         sure = {one.kind for one in self.looked if one.alone >= threshold}
-        wholes = [(d.type, d.whole) for d in ORDER if d.whole and d.type in sure & types and not custom]
+        wholes = [(d.type, d.whole) for d in ORDER if d.whole and d.type in sure & types]
         self.whole = compile_set([whole.value for _, whole in wholes], whole=True) if wholes else None
         self.columns = tuple((kind, compile_column(whole.value).fullmatch, whole.mask) for kind, whole in wholes)
 
@@ -98,13 +95,15 @@ class Catalogue:
             self.looked.append(Looked(kind, form, words, form.score, told))
 
     def _candidate(self, one: Looked) -> bytes:
+        if one.form.quick is not None:
+            return _NOTHING
         return one.form.candidate if one.alone >= self.threshold or one.words is None else one.words.candidate
 
 
 class Detectors:
     """Those for some kinds of information in one column, or in texts of no column, with one quick look for all."""
 
-    __slots__ = ("_catalogue", "_extra", "_looked", "_told", "may_hold", "types")
+    __slots__ = ("_catalogue", "_extra", "_looked", "_told", "types")
 
     def __init__(self, catalogue: Catalogue, types: frozenset[str], told: frozenset[str], doubted: bool) -> None:
         self.types = types
@@ -117,16 +116,22 @@ class Detectors:
             for index, one in enumerate(catalogue.looked)
             if one.kind in told and one.alone < catalogue.threshold
         ]
-        self.may_hold: Searcher | EitherSearcher = catalogue.may_hold
-        if self._extra:
-            self.may_hold = EitherSearcher([catalogue.may_hold.search, *(search for _, search in self._extra)])
+
+    def worth(self, text: bytes) -> list[int]:
+        """The places of the forms that may find something in the text; none where there is nothing to find."""
+        catalogue = self._catalogue
+        known = catalogue.which(text)
+        if not self._extra and not catalogue.asked:
+            return sorted(known) if known else []
+        worth = set(known or ())
+        worth.update(index for index, search in self._extra if search(text))
+        worth.update(index for index, quick in catalogue.asked if quick(text))
+        return sorted(worth)
 
     def find(self, text: bytes) -> list[Found]:
         """Every value of the kinds in the text, by place; no two of them overlap."""
-        if not self.may_hold.search(text):
-            return []
         found: list[tuple[int, int, float, int]] = []
-        for index in self._worth(text):
+        for index in self.worth(text):
             for span, score in self._spans(index, text):
                 found.append((*span, score, index))
         return [Found(str(self._looked[index].kind), start, end, score) for start, end, score, index in _apart(found)]
@@ -143,35 +148,43 @@ class Detectors:
             return None
         kind, fullmatch, mask = self._catalogue.columns[like_first[0]]
         masked = mask(texts) if fullmatch(joined) else None
-        return None if masked is None else (kind, masked)
+        if masked is None:
+            return None
+        # What the customer looks for may be in the replacement, too, where a search would find it.
+        if self._catalogue.asked:
+            after = b"\x00".join(masked)
+            if any(quick(after) for _, quick in self._catalogue.asked):
+                return None
+        return kind, masked
 
-    def mask(self, text: bytes) -> Iterator[tuple[str, Masked]]:
-        """What each form of each kind did to what the ones before it left; only those that found something.
+    def mask(self, text: bytes, worth: Sequence[int] | None = None) -> Iterator[tuple[str, Masked]]:
+        """What each form of each kind did to what the ones before it left; only those that found something. `worth` is
+        what `worth` said of the text, where that is known.
 
         Where one value stood in the other's way, taking it away shows the other: so it looks again.
         """
+        if worth is None:
+            worth = self.worth(text)
         for _ in range(ROUNDS):
             found = False
-            for index in self._worth(text):
+            for index in worth:
+                if found and not self._may_find(index, text):  # most candidates of others were in what is masked now
+                    continue
                 masked = self._mask_form(index, text)
                 if masked.hits:
                     found = True
                     text = masked.text
                     yield self._looked[index].kind, masked
-                    if not self.may_hold.search(text):  # most columns hold one kind only
-                        return
             if not found:
                 return
+            worth = self.worth(text)
 
-    def _worth(self, text: bytes) -> list[int]:
-        """The places of the forms that may find something in the text."""
-        # A set that ran out of memory finds nothing, so where it finds nothing all are asked.
-        known = self._catalogue.which(text)
-        if not self._extra:
-            return sorted(known or range(len(self._looked)))
-        worth = set(known or ())
-        worth.update(index for index, search in self._extra if search(text))
-        return sorted(worth or range(len(self._looked)))
+    def _may_find(self, index: int, text: bytes) -> bool:
+        """Whether one form may find something in the text."""
+        form = self._looked[index].form
+        if form.quick is not None:
+            return form.quick(text)
+        return compile_candidate(form.candidate).search(text) is not None
 
     def _mask_form(self, index: int, text: bytes) -> Masked:
         one = self._looked[index]
@@ -201,18 +214,6 @@ class Detectors:
             score = one.told if told else one.alone
             if score >= threshold:
                 yield (start, end), score
-
-
-class EitherSearcher:
-    """Whether any of several searches finds something."""
-
-    __slots__ = ("_searches",)
-
-    def __init__(self, searches: Sequence[Callable[[bytes], object | None]]) -> None:
-        self._searches = tuple(searches)
-
-    def search(self, text: bytes) -> object | None:
-        return next((True for search in self._searches if search(text)), None)
 
 
 def _in_a_list(between: bytes) -> bool:
@@ -275,11 +276,13 @@ def _for_hints(
 @lru_cache(maxsize=2048)
 def _hints(types: frozenset[str], tokens: tuple[str, ...]) -> tuple[frozenset[str], bool]:
     """The kinds that a column's name speaks for, and whether it speaks for something else altogether."""
-    told = frozenset(kind for kind, words in _WORDS.items() if kind in types and words.name(tokens))
+    told = types.intersection(_NAMED[place] for place in _which_named(spelled_out(tokens)) or ())
     return told, not told and names_another_thing(tokens)
 
 
 _WORDS = {detector.type: Words(detector.words) for detector in ORDER if detector.words}
+_NAMED = tuple(_WORDS)
+_which_named = compile_set([words.named for words in _WORDS.values()])
 
 
 def detectors_for(

@@ -62,13 +62,18 @@ def _find(text: bytes) -> list[Span]:
 
 def _without_local_part(piece: bytes) -> bytes:
     front = piece.rstrip(_LOCAL_BYTES)
+    if not front.endswith(b"'") or len(front) == len(piece):
+        return front
     # An apostrophe inside belongs to the name (o'brien@…); one in front is a quote.
-    while front.endswith(b"'") and len(front) < len(piece) and front[-2:-1] in _NAME_BYTES:
-        front = front[:-1].rstrip(_LOCAL_BYTES)
-    return front
+    end = len(front)
+    for before in reversed(front[:-1].split(b"'")):
+        name = len(before) - len(before.rstrip(_LOCAL_BYTES))
+        if name:
+            end -= name + 1
+        if not name or name < len(before):
+            break
+    return piece[:end]
 
-
-_NAME_BYTES = frozenset(bytes((code,)) for code in _LOCAL_BYTES)
 
 EMAIL_ADDRESS = Detector(
     InfoType.EMAIL_ADDRESS,

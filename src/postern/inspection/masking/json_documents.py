@@ -11,7 +11,7 @@ from postern.inspection.masking.card import is_card
 from postern.inspection.masking.detector import compile_linear
 from postern.inspection.masking.detectors import Detectors
 from postern.inspection.masking.scalars import SHORTEST_NUMBER
-from postern.inspection.masking.texts import SEPARATOR, Hits, mask_text, mask_texts
+from postern.inspection.masking.texts import SEPARATOR, Hits, mask_joined, mask_text, mask_texts
 
 _STRING = rb'"(?:[^"\\]++|\\.)*+"'
 _NUMBER = rb"-?\d++(?:\.\d++)?+(?:[eE][+-]?\d++)?+"
@@ -28,21 +28,18 @@ _KEY_REACH = 64  # bytes of a key that may speak for what it names
 def mask_documents(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """As many documents as came in; None when there is nothing to mask. Adds to `hits`."""
     joined = SEPARATOR.join(texts)
-    if not _may_hold(detectors, joined):
+    worth = detectors.worth(joined)
+    if not worth and not _HIDING_ESCAPE.search(joined):
         return None
     if not _NEEDS_CARE.search(joined):  # no value crosses a quote, so the bytes can be masked where they stand
-        return mask_texts(detectors, texts, hits)
+        return mask_joined(detectors, texts, joined, worth, hits) if worth else None
     before = hits.size
     masked = [_mask_document(detectors, text, hits) for text in texts]
     return masked if hits.size > before else None
 
 
-def _may_hold(detectors: Detectors, text: bytes) -> bool:
-    return bool(detectors.may_hold.search(text) or _HIDING_ESCAPE.search(text))
-
-
 def _mask_document(detectors: Detectors, document: bytes, hits: Hits) -> bytes:
-    if not _may_hold(detectors, document):
+    if not detectors.worth(document) and not _HIDING_ESCAPE.search(document):
         return document
     if not _NEEDS_CARE.search(document) or not _DOCUMENT.fullmatch(document):  # the latter is no JSON to keep valid
         return mask_text(detectors, document, hits) or document

@@ -61,7 +61,7 @@ def _masked_bytes(found: re.Match[bytes], detectors: Detectors, hits: Hits) -> b
 
 
 def _mask_plain(detectors: Detectors, lines: Sequence[bytes], joined: bytes, hits: Hits) -> list[bytes] | None:
-    if not detectors.may_hold.search(joined):
+    if not detectors.worth(joined):
         return None
     try:
         columns: list[Sequence[bytes]] = list(zip(*[line.split(_TAB) for line in lines], strict=True))

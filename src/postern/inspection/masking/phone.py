@@ -70,7 +70,9 @@ PHONE_NUMBER = Detector(
     InfoType.PHONE_NUMBER,
     (
         pattern_form(rb"\+[1-9](?:[ ()./-]{0,2}\d){7}", _INTERNATIONAL, MASK, 0.8),
-        pattern_form(rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}", _NORTH_AMERICAN, MASK, 0.6, like=_NORTH_AMERICAN_LIKE),
+        pattern_form(
+            EDGE + rb"[2-9]\d\d[ .)-]{1,2}\d{3}[ .-]?\d{4}", _NORTH_AMERICAN, MASK, 0.6, like=_NORTH_AMERICAN_LIKE
+        ),
         judged_form(rb"(?:\b|\\[bfnrtv])0[1-9]\d{0,3}[ )/-]{1,2}\d(?:[ -]?\d){3}", _NATIONAL, _judge_national, 0.6),
     ),
     Whole(_WHOLE, replaced_by(MASK)),

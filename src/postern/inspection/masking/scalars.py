@@ -21,13 +21,15 @@ _WHOLE_NUMBER = re.compile(rb"\d{12,19}")
 
 def mask_numbers(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """Card numbers become zeros and their last four digits, other values zeros. None when there is nothing to mask."""
-    joined = SEPARATOR.join(texts)
-    if not detectors.may_hold.search(joined):
+    if not texts:
         return None
+    joined = SEPARATOR.join(texts)
     column = detectors.mask_column(texts, joined)
     if column is not None and column[0] == InfoType.CREDIT_CARD:
         hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
         return [text[-4:].rjust(len(text), b"0") for text in texts]
+    if not detectors.worth(joined):
+        return None
     before = hits.size
     masked = list(texts)
     if InfoType.CREDIT_CARD in detectors.types:

@@ -36,7 +36,7 @@ _WHOLE = _AREA + rb"(?: " + _GROUP + rb" |-" + _GROUP + rb"-)" + _SERIAL
 US_SSN = Detector(
     InfoType.US_SSN,
     (
-        pattern_form(_WRITTEN, _NUMBER, MASK, 0.8, like=EDGE + _WRITTEN + EDGE_BEHIND),
+        pattern_form(EDGE + _WRITTEN, _NUMBER, MASK, 0.8, like=EDGE + _WRITTEN + EDGE_BEHIND),
         # Nine digits are anything, unless a word says otherwise.
         pattern_form(EDGE + rb"\d{9}" + EDGE_BEHIND, _BARE, MASK, 0.2),
     ),

@@ -25,9 +25,11 @@ class Substituting(Detectors):
 
     def __init__(self, finder: Detectors, substitutes: Substitutes) -> None:
         self.types = finder.types
-        self.may_hold = finder.may_hold
         self._finder = finder
         self._substitutes = substitutes
+
+    def worth(self, text: bytes) -> list[int]:
+        return self._finder.worth(text)
 
     def find(self, text: bytes) -> list[Found]:
         return self._finder.find(text)
@@ -35,7 +37,7 @@ class Substituting(Detectors):
     def mask_column(self, texts: Sequence[bytes], joined: bytes) -> None:
         return None
 
-    def mask(self, text: bytes) -> Iterator[tuple[str, Masked]]:
+    def mask(self, text: bytes, worth: Sequence[int] | None = None) -> Iterator[tuple[str, Masked]]:
         """As often as that shows another value."""
         for _ in range(ROUNDS):
             counts: dict[str, tuple[int, int]] = {}

@@ -28,20 +28,29 @@ class Hits:
 
 def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list[bytes] | None:
     """As many texts as came in, each masked on its own; None when there is nothing to mask. Adds to `hits`."""
-    joined = SEPARATOR.join(texts)
-    if not detectors.may_hold.search(joined):
+    if not texts:
         return None
+    joined = SEPARATOR.join(texts)
+    if joined.count(SEPARATOR) == len(texts) - 1:
+        column = detectors.mask_column(texts, joined)
+        if column is not None:
+            hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
+            return column[1]
+    worth = detectors.worth(joined)
+    return mask_joined(detectors, texts, joined, worth, hits) if worth else None
+
+
+def mask_joined(
+    detectors: Detectors, texts: Sequence[bytes], joined: bytes, worth: Sequence[int], hits: Hits
+) -> list[bytes] | None:
+    """`mask_texts` for joined texts, of which it is known what is worth a look; none is a value from end to end."""
     if joined.count(SEPARATOR) != len(texts) - 1:
         return _mask_each(detectors, texts, hits)
-    column = detectors.mask_column(texts, joined)
-    if column is not None:
-        hits.add(column[0], len(texts), len(joined) - len(texts) + 1)
-        return column[1]
     if len(texts) >= _MANY:
         times = Counter(texts)
         if len(times) * _REPEATED <= len(texts):
             return _mask_distinct(detectors, texts, times, hits)
-    masked = _mask_held(detectors, joined, hits)
+    masked = _mask_held(detectors, joined, worth, hits)
     if masked is None:
         return None
     found = masked.split(SEPARATOR)
@@ -52,12 +61,13 @@ def mask_texts(detectors: Detectors, texts: Sequence[bytes], hits: Hits) -> list
 
 def mask_text(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
     """The text with every value in it replaced; None when there is none. Adds to `hits`."""
-    return _mask_held(detectors, text, hits) if detectors.may_hold.search(text) else None
+    worth = detectors.worth(text)
+    return _mask_held(detectors, text, worth, hits) if worth else None
 
 
-def _mask_held(detectors: Detectors, text: bytes, hits: Hits) -> bytes | None:
+def _mask_held(detectors: Detectors, text: bytes, worth: Sequence[int], hits: Hits) -> bytes | None:
     found: bytes | None = None
-    for kind, masked in detectors.mask(text):
+    for kind, masked in detectors.mask(text, worth):
         found = masked.text
         hits.add(kind, masked.hits, masked.size)
     return found

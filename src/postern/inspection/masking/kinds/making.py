@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import islice
 
 from postern.inspection.masking.detector import (
+    BEHIND_EDGE,
+    EDGE,
     NOT_BEFORE_WORD,
     Find,
     Form,
@@ -21,9 +24,12 @@ MASK = b"****"
 
 _SAMPLE = 2048
 _DENSE = 128  # bytes for each candidate
-_PUNCTUATION = b" .-/"
+_LOOKS_BACK = rb"(?<![0-9A-Za-z_"
+_PUNCTUATION = b" .-/+"
 _NUMBER_ENDS = NOT_BEFORE_WORD + rb"(?![./-][0-9A-Za-z])"
 _FIRST = re.compile(rb"\[[^]]*\]|\\d|[0-9A-Z]")
+_PIECE = re.compile(rb"\\.|\{[^}]*\}|\[[^]]*\]|.")
+_OF_DIGITS = re.compile(rb"[0-9]|\[[0-9-]+\]")
 
 
 def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | None = None) -> Form:
@@ -44,8 +50,7 @@ def number_form(shape: bytes, score: float, check: Callable[[bytes], bool] | Non
             return None
         return len(candidate), MASK
 
-    candidate = _edged(shape)
-    return found_form(candidate, leaping(candidate, pattern, judge), score, MASK)
+    return found_form(_edged(_any_digits(shape)), leaping(_edged(shape), pattern, judge), score, MASK)
 
 
 def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
@@ -58,8 +63,7 @@ def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
     dense = spans_valid(pattern, judge)
 
     def find(text: bytes) -> list[Span]:
-        sample = text[:_SAMPLE]
-        if len(sample) < _SAMPLE or len(leap.findall(sample)) > _SAMPLE // _DENSE:
+        if len(text) < _SAMPLE or _more_than(_SAMPLE // _DENSE, leap.finditer(text, 0, _SAMPLE)):
             return dense(text)
         spans: list[Span] = []
         at = 0
@@ -78,16 +82,27 @@ def leaping(candidate: bytes, pattern: re.Pattern[bytes], judge: Judge) -> Find:
     return find
 
 
+def _more_than(count: int, found: Iterable[object]) -> bool:
+    return next(islice(found, count, None), None) is not None
+
+
 def _edged(shape: bytes) -> bytes:
     """For RE2: what `_` or an escaped control character touches counts, as it does in the close look."""
-    return rb"(?:\b|\\[bfnrtv])(?:" + shape + rb")\b"
+    return EDGE + rb"(?:" + shape + rb")\b"
+
+
+def _any_digits(shape: bytes) -> bytes:
+    """The shape with any digit where it asks for some. A quick look for many shapes at once has a state for each way
+    in which they can have begun, and these are far fewer where only the places of digits count."""
+    return b"".join(rb"\d" if _OF_DIGITS.fullmatch(piece) else piece for piece in _PIECE.findall(shape))
 
 
 def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: int | None = None) -> Form:
     """What its own beginning makes known. Where the pattern has a group, that is the value, if `group` does not say 0.
 
     `pattern` matches only where `candidate` does, which must match a few hundred bytes at most, and `pattern` must
-    not pass twice over what it has passed: both are tried from everywhere.
+    not pass twice over what it has passed: both are tried from everywhere. A pattern that looks back for an edge has a
+    letter or digit behind it.
     """
     compiled = re.compile(pattern)
     value = min(1, compiled.groups) if group is None else group
@@ -107,4 +122,6 @@ def token_form(candidate: bytes, pattern: bytes, score: float = 0.95, *, group: 
                 spans.append(found.span(value))
         return spans
 
+    if pattern.startswith((BEHIND_EDGE, _LOOKS_BACK)):
+        candidate = EDGE + rb"(?:" + candidate + rb")"
     return found_form(candidate, find, score, MASK)
