@@ -89,6 +89,7 @@ class Driver:
         self._releasing: asyncio.TimerHandle | None = None
         self._withheld_since = 0.0
         self._behind = 0  # bytes that the client sent behind a request that is held
+        self.on_settled: Callable[[], None] | None = None  # what was held is not held any more, whoever settled it
         self.client_bytes = 0  # read so far
         self.target_bytes = 0
 
@@ -188,6 +189,8 @@ class Driver:
         self._behind = 0
         self._perform(self.link.resume(ticket, verdict))
         self._apply_reading()
+        if self.on_settled is not None:
+            self.on_settled()
 
     def cancel(self) -> None:
         """A cancel request of the client: of what runs, or else of what is held; or else of nothing."""

@@ -77,7 +77,8 @@ class GuardRails:
     """Sessions under the same rules share what is compiled and what was judged.
 
     `parser` is that of the connection's dialect; `target` gives what is known now of its own objects, `session_parser`
-    follows the names that the session prepares. Raises Invalid when a rule cannot be loaded: such a session must not
+    follows the names that the session prepares. `access_help` is how people ask for what is refused, in the words of
+    their organisation. Raises Invalid when a rule cannot be loaded: such a session must not
     begin.
     """
 
@@ -89,7 +90,10 @@ class GuardRails:
         parser: Parser | None = None,
         target: Callable[[], TargetSchema | None] = _nothing,
         session_parser: SessionParser | None = None,
+        access_help: str = "",
     ) -> None:
+        self._access_help = access_help
+        self._told_masks: set[Culprit] = set()  # the client hears of each once
         self._rails = rules
         self._parser = parser
         self._target = target
@@ -136,11 +140,12 @@ class GuardRails:
                 rules = self._rules = _load(self._rails, self._parser, _Known(known))
         if event.truncated:
             assert rules.first is not None
-            return _refuse(Finding(rules.first, Action.DENY), session, "this is too large to be judged by")
+            large = Finding(rules.first, Action.DENY)
+            return _refuse(large, self._help(session), "this is too large to be judged by")
         text = event.text
         by_name = self._by_name(event) if rules.statements is not None else None
         if rules.statements is not None and text not in rules.judged and not self._may_parse(len(text), session):
-            work: Callable[[], Verdict] = _Work(rules, event, session, by_name)
+            work: Callable[[], Verdict] = _Work(rules, event, self._help(session), by_name)
             return Hold(_ticket(), "this statement is being parsed", work=work)
         if by_name is None and text in rules.judged:
             finding = rules.judged.get(text)
@@ -148,7 +153,13 @@ class GuardRails:
             finding = judge_text(rules, text, by_name)
             if by_name is None:
                 rules.judged.put(text, finding)
-        return _answer(_with_values(rules, finding, event), event, session)
+        found = _with_values(rules, finding, event)
+        return FORWARD if found is None else _answer(found, event, self._help(session))
+
+    def _help(self, session: SessionView) -> str:
+        """How to ask for it."""
+        ask = self._access_help or "ask an administrator to change the guard rail."
+        return f'If you need this on connection "{session.connection}": {ask}'
 
     def _by_name(self, event: Operation) -> SessionParser | None:
         """That of the session, for a text that means something else in every session."""
@@ -172,7 +183,7 @@ class GuardRails:
     def _see_answer(self, event: Rows | Output, session: SessionView) -> Verdict:
         over = self._over(event)
         if over is not None:
-            return _refuse(over, session)
+            return _refuse(over, self._help(session))
         if not self._looks_at_output:
             return FORWARD
         rules = self._rules
@@ -186,17 +197,29 @@ class GuardRails:
         for one in rules.output:
             worst = worse(worst, one.judge(texts))
         if worst is not None and worst.action is Action.DENY:
-            return _refuse(worst, session)
+            return _refuse(worst, self._help(session))
         masked: Verdict = FORWARD
         if rules.masker is not None:
             masker = rules.masker
             failed = masker.mask_rows(event) if isinstance(event, Rows) else masker.mask_output(event, texts)
             if failed is not None:
-                return _refuse(failed, session)
+                return _refuse(failed, self._help(session))
             if masker.size:
                 session.metrics.transformed_bytes += masker.size
-                masked = REPLACE
-        return masked if worst is None else _warn(worst)
+                masked = self._masked(masker, session)
+        return masked if worst is None else _warn(worst, self._help(session))
+
+    def _masked(self, masker: Masker, session: SessionView) -> Verdict:
+        """The client is told once of each rule; the mark in the answer names it each time."""
+        untold = [culprit for culprit in masker.culprits if culprit not in self._told_masks]
+        if not untold:
+            return REPLACE
+        self._told_masks.add(untold[0])
+        return Warn(
+            rule=untold[0].title,
+            message=Finding(untold[0], Action.MASK).said("masked by"),
+            hint=f"{self._help(session)} This is said once.",
+        )
 
     def _over(self, event: Rows | Output) -> Finding | None:
         most = self._rules.most
@@ -217,22 +240,23 @@ class GuardRails:
 class _Work:
     """The judgement of one statement, for a thread."""
 
-    def __init__(self, rules: Rules, event: Operation, session: SessionView, parser: SessionParser | None) -> None:
+    def __init__(self, rules: Rules, event: Operation, access_help: str, parser: SessionParser | None) -> None:
         self._rules = rules
         self._event = event
-        self._session = session
+        self._help = access_help
         self._parser = parser
 
     def __call__(self) -> Verdict:
         finding = judge_text(self._rules, self._event.text, self._parser)
-        return _answer(_with_values(self._rules, finding, self._event), self._event, self._session)
+        found = _with_values(self._rules, finding, self._event)
+        return FORWARD if found is None else _answer(found, self._event, self._help)
 
 
 def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> Finding | None:
     spellings = readings(text.encode("utf-8", "replace"))
     worst: Finding | None = None
     for one in rules.input:
-        worst = worse(worst, one.judge(spellings))
+        worst = worse(worst, one.judge(spellings, quotes=True))
     if rules.statements is None or (worst is not None and worst.action is Action.DENY):
         return worst
     return worse(worst, rules.statements.judge(text, parser))
@@ -244,36 +268,32 @@ def _with_values(rules: Rules, finding: Finding | None, event: Operation) -> Fin
         return finding
     values = [value for value in event.values if value is not None]
     for one in rules.input:
-        finding = worse(finding, one.judge(values))
+        finding = worse(finding, one.judge(values, quotes=True))
     return finding
 
 
-def _answer(finding: Finding | None, event: Operation, session: SessionView) -> Verdict:
+def _answer(finding: Finding, event: Operation, access_help: str) -> Verdict:
     """What is only prepared is not warned of nor reviewed: that comes when it is to run."""
-    if finding is None or (event.phase is not RUN and finding.action is not Action.DENY):
+    if event.phase is not RUN and finding.action is not Action.DENY:
         return FORWARD
     if finding.action is Action.WARN:
-        return _warn(finding)
+        return _warn(finding, access_help)
     if finding.action is Action.REVIEW:
         return Hold(_ticket(), finding.said("held by"), rule=finding.culprit.title)
-    return _refuse(finding, session)
+    return _refuse(finding, access_help)
 
 
 def _ticket() -> str:
     return str(next(_tickets))
 
 
-def _warn(finding: Finding) -> Warn:
+def _warn(finding: Finding, access_help: str) -> Warn:
     return Warn(
         rule=finding.culprit.title,
         message=finding.said("warning of"),
-        hint="It was let through, and is recorded. An administrator can say more about this guard rail.",
+        hint=f"It was let through, and is recorded. {access_help}",
     )
 
 
-def _refuse(finding: Finding, session: SessionView, beginning: str = "blocked by") -> Refuse:
-    return Refuse(
-        rule=finding.culprit.title,
-        message=finding.said(beginning),
-        hint=f'If you need this on connection "{session.connection}", ask an administrator to change the guard rail.',
-    )
+def _refuse(finding: Finding, access_help: str, beginning: str = "blocked by") -> Refuse:
+    return Refuse(rule=finding.culprit.title, message=finding.said(beginning), hint=access_help)

@@ -81,10 +81,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is attached to a connection, by name."""
+    """What is attached to a connection, by name, and what its organisation tells who is refused."""
 
     guardrails: tuple[GuardRail, ...] = ()
     masking: tuple[MaskingRule, ...] = ()
+    access_help: str = ""
 
 
 class AccessStore(Protocol):
