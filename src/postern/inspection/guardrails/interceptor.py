@@ -23,7 +23,7 @@ from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdic
 AT_ONCE: Final = 2 * 1024
 
 # Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name.
-_BY_NAME: Final = re.compile("prepare|execute", re.IGNORECASE)
+BY_NAME: Final = re.compile("prepare|execute", re.IGNORECASE)
 
 _tickets = itertools.count(1)
 
@@ -122,7 +122,7 @@ class GuardRails:
             if self._session_parser is not None and not event.truncated:
                 if event.phase is not RUN:
                     self._session_parser.passed(event.text, by_protocol=True)
-                elif _BY_NAME.search(event.text):
+                elif BY_NAME.search(event.text):
                     self._session_parser.passed(event.text)
             return verdict
         if isinstance(event, Rows | Output):
@@ -153,7 +153,7 @@ class GuardRails:
             finding = judge_text(rules, text, by_name)
             if by_name is None:
                 rules.judged.put(text, finding)
-        found = _with_values(rules, finding, event)
+        found = with_values(rules, finding, event.values)
         return FORWARD if found is None else _answer(found, event, self._help(session))
 
     def _help(self, session: SessionView) -> str:
@@ -163,7 +163,7 @@ class GuardRails:
 
     def _by_name(self, event: Operation) -> SessionParser | None:
         """That of the session, for a text that means something else in every session."""
-        if self._session_parser is None or not _BY_NAME.search(event.text):
+        if self._session_parser is None or not BY_NAME.search(event.text):
             return None
         return self._session_parser
 
@@ -248,7 +248,7 @@ class _Work:
 
     def __call__(self) -> Verdict:
         finding = judge_text(self._rules, self._event.text, self._parser)
-        found = _with_values(self._rules, finding, self._event)
+        found = with_values(self._rules, finding, self._event.values)
         return FORWARD if found is None else _answer(found, self._event, self._help)
 
 
@@ -262,11 +262,11 @@ def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> 
     return worse(worst, rules.statements.judge(text, parser))
 
 
-def _with_values(rules: Rules, finding: Finding | None, event: Operation) -> Finding | None:
+def with_values(rules: Rules, finding: Finding | None, given: tuple[bytes | None, ...]) -> Finding | None:
     """What the bind values add; each of them is judged on its own."""
-    if not event.values or not rules.input:
+    if not given or not rules.input:
         return finding
-    values = [value for value in event.values if value is not None]
+    values = [value for value in given if value is not None]
     for one in rules.input:
         finding = worse(finding, one.judge(values, quotes=True))
     return finding

@@ -99,6 +99,11 @@ class Masker:
         self.size = 0  # bytes of what was replaced in the last event
         self.culprits: list[Culprit] = []  # whose rules did that
 
+    def hit_by(self, texts: Sequence[bytes]) -> Culprit | None:
+        """Whose rule would mask something in these."""
+        found = self._rules.judge(texts)
+        return None if found is None else found.culprit
+
     def mask_rows(self, rows: Rows) -> Finding | None:
         self._begin()
         masked: list[tuple[int, list[bytes]]] = []
