@@ -73,6 +73,11 @@ def refusal(connection: psycopg.Connection) -> str:
     return ""
 
 
+def reads(connection: psycopg.Connection, wanted: str) -> None:
+    """Within the two seconds that are promised; empty: nothing is refused."""
+    wait_until(lambda: wanted in refusal(connection) if wanted else not refusal(connection), timeout=2)
+
+
 def test_a_change_reaches_running_sessions_of_every_worker(two: tuple[Gateway, int]) -> None:
     gateway, port = two
     with ExitStack() as stack:
@@ -83,16 +88,16 @@ def test_a_change_reaches_running_sessions_of_every_worker(two: tuple[Gateway, i
         assert [refusal(one) for one in sessions] == ["", ""]
         made = create(gateway, "care", DENY)
         for one in sessions:
-            wait_until(lambda one=one: "ask an administrator" in refusal(one), timeout=2)
+            reads(one, "ask an administrator")
         organisations = gateway.services.organisations
         said = "Ask at https://access.example.com"
         gateway.call(organisations.update(gateway.admin, OrganisationFields(access_help=said)))
         for one in sessions:
-            wait_until(lambda one=one: said in refusal(one), timeout=2)
+            reads(one, said)
         changed = GuardRailFields(name="care", input=(Rule(RuleType.DENY_WORDS_LIST, words=("something else",)),))
         gateway.call(gateway.services.guardrails.replace(gateway.admin, str(made.id), changed))
         for one in sessions:
-            wait_until(lambda one=one: not refusal(one), timeout=2)
+            reads(one, "")
         remove(gateway, made)
 
 

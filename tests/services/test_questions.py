@@ -16,6 +16,7 @@ from postern.domain.lists import Page
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal, PrincipalKind
 from postern.domain.question import MAX_STATEMENT, WAITS, Decision, Question
+from postern.domain.retention import Purge, What
 from postern.domain.session import EndReason, Verb
 from postern.domain.sink import EventKind, SinkKind
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, TooMany
@@ -287,3 +288,16 @@ async def test_a_decision_is_audited(world: World, questions: Questions, ann: Pr
         await questions.decide(chief, str(made.id), approve=True)
     assert isinstance(trail.after, dict)
     assert (trail.after["asker"], trail.after["decision"]) == (ann.email, "approved")
+
+
+async def test_a_purged_recording_takes_its_questions_with_it(
+    world: World, questions: Questions, ann: Principal, chief: Principal
+) -> None:
+    """They quote it."""
+    made, other = await asked(world, questions, ann), await asked(world, questions, ann)
+    await questions.decide(chief, str(made.id), approve=True)
+    at = world.clock.now
+    purge = Purge(made.session_id, made.org_id, What.RECORDING, "retention", 1, at, 0, at, "")
+    await world.stores.purges.done([purge])
+    assert await questions.look(made.id) is None
+    assert await questions.look(other.id) is not None
