@@ -24,7 +24,7 @@ async def test_all_are_as_by_default_until_somebody_chooses(world: World) -> Non
     assert {state.name: state.enabled for state in await services.features.all(admin.org_id)} == {
         name: spec.default for name, spec in FEATURES.items()
     }
-    assert [name for name, spec in FEATURES.items() if not spec.default] == [Feature.ACCESS_CONTROL]
+    assert [name for name, spec in FEATURES.items() if not spec.default] == [Feature.ACCESS_CONTROL, Feature.SELF_REVIEW]
     await services.features.put(admin, "script-runs", enabled=False)
     await services.features.put(admin, "api-keys", enabled=False)
     await services.features.put(admin, "access-control", enabled=True)
