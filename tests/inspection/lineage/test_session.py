@@ -181,3 +181,13 @@ def test_tags_of_a_column_are_its_own_and_those_of_its_table() -> None:
     assert found is not None
     tags = [set().union(*(of.tags(ref) for ref in one)) for one in found if one is not None]
     assert tags == [{"pii", "secret"}, {"pii"}]
+
+
+def test_a_statement_that_comes_again_is_read_by_what_has_happened_since() -> None:
+    of = session()
+    for _ in range(2):
+        of.asked("select email from users")
+        assert told(of, "select email from users", column("email")) == ["users.email"]
+    of.asked("create temp table users (email text)")
+    of.asked("select email from users")
+    assert told(of, "select email from users", column("email")) == [None]

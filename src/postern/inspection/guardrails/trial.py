@@ -121,8 +121,9 @@ class SessionTrier:
             assert rules.first is not None
             return Finding(rules.first, Action.DENY, "it is too large to be judged")
         by_name = self._names if BY_NAME.search(step.text) else None
-        if by_name is None and step.text in rules.judged:
-            finding = rules.judged.get(step.text)
+        known = None if by_name is not None else rules.judged.get(step.text)
+        if known is not None:
+            finding = known[0]
         else:
             finding = judge_text(rules, step.text, by_name)
             if by_name is None:
