@@ -26,9 +26,6 @@ async def test_all_are_as_by_default_until_somebody_chooses(world: World) -> Non
     }
     off = [name for name, spec in FEATURES.items() if not spec.default]
     assert off == [Feature.ACCESS_CONTROL, Feature.SELF_REVIEW]
-        Feature.ACCESS_CONTROL,
-        Feature.SELF_REVIEW,
-    ]
     await services.features.put(admin, "script-runs", enabled=False)
     await services.features.put(admin, "api-keys", enabled=False)
     await services.features.put(admin, "access-control", enabled=True)
