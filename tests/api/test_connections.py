@@ -41,6 +41,7 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
     shown = made.json()
     assert shown == body | {
         "id": shown["id"],
+        "guardrails_advisory": False,
         "managed_by": None,
         "status": "online",
         "default_database": "shop",

@@ -31,7 +31,7 @@ async def test_a_guard_rail_reads_back_in_full(api: Api) -> None:
     put = await api.as_admin.put(f"/guardrails/{shown['id']}", json=shown | {"name": "renamed"})
     assert put.status_code == 200
     assert put.json() == shown | {"name": "renamed", "updated_at": "2026-01-02T03:04:06Z"}
-    assert (await api.as_admin.delete(f"/guardrails/{shown['id']}")).status_code == 204
+    assert (await api.as_admin.delete(f"/guardrails/{shown['id']}?force=true")).status_code == 204
     message(await api.as_admin.get(f"/guardrails/{shown['id']}"), 404)
 
 
@@ -68,6 +68,17 @@ async def test_leaving_connections_out_keeps_them(api: Api) -> None:
         ({"output": {"rules": [{"type": "deny_words_list", "words": [1]}]}}, 400, "output.rules.0.words.0: "),
         ({"input": {"rules": [{"type": "deny_words_list", "words": ["x"], "a": 1}]}}, 400, "input.rules.0.a: there is"),
         ({"name": " "}, 422, "name: "),
+        ({"name": "care "}, 422, "name: "),
+        ({"name": "a\x7fb"}, 422, "name: "),
+        ({"input": {"rules": [{"type": "deny_words_list", "words": ["x"]}] * 101}}, 422, "input.rules: 101 rules"),
+        ({"input": {"rules": [{"type": "deny_words_list", "words": ["x"] * 1001}]}}, 422, "input.rules[0].words: at"),
+        ({"input": {"rules": [{"type": "deny_words_list", "words": ["x" * 1001]}]}}, 422, "input.rules[0].words: at"),
+        ({"input": {"rules": [{"type": "deny_words_list", "words": ["x" * 999] * 101}]}}, 422, "input.rules: words"),
+        ({"output": {"rules": [{"type": "pattern_match", "pattern_regex": "x" * 10_001}]}}, 422, "output.rules[0].pat"),
+        ({"input": {"rules": [{"type": "read_only", "unknown": "maybe"}]}}, 400, "input.rules.0.unknown: "),
+        ({"input": {"rules": [{"type": "deny_statements", "effects": ["burn"]}]}}, 400, "input.rules.0.effects.0: "),
+        ({"input": {"rules": [{"type": "read_only", "action": "burn"}]}}, 400, "input.rules.0.action: "),
+        ({"rules": []}, 400, "rules: there is"),
         ({"name": "x" * 129}, 422, "name: "),
         ({"input": {"rules": [{"type": "deny_words_list"}]}}, 422, "input.rules[0].words: "),
         ({"input": {"rules": [{"type": "pattern_match"}]}}, 422, "input.rules[0].pattern_regex: must not be empty"),
@@ -100,7 +111,7 @@ async def test_workers_hear_of_old_and_new_connections(api: Api) -> None:
     told = {payload["connection_id"] for payload in api.world.signals.of(Topic.POLICY_CHANGED)}
     assert told == {one["id"], two["id"]}
     api.world.signals.heard.clear()
-    await api.as_admin.delete(f"/guardrails/{guardrail['id']}")
+    await api.as_admin.delete(f"/guardrails/{guardrail['id']}?force=true")
     assert api.world.signals.of(Topic.POLICY_CHANGED) == [{"connection_id": two["id"]}]
 
 
@@ -214,3 +225,97 @@ async def test_every_preset_can_be_saved_as_it_is(api: Api) -> None:
             "/guardrails", json={"name": one["name"], "input": one["input"], "output": one["output"]}
         )
         assert made.status_code == 201, made.text
+
+
+async def test_one_that_is_in_use_does_not_vanish_in_silence(api: Api) -> None:
+    shop = await api.make_connection("shop")
+    guardrail = await api.make_guardrail(connection_ids=[shop["id"]])
+    path = f"/guardrails/{guardrail['id']}"
+    said = message(await api.as_admin.delete(path), 409)
+    assert "applies to shop" in said
+    assert "force=true" in said
+    assert (await api.as_admin.get(path)).status_code == 200
+    assert (await api.as_admin.delete(path, params={"force": "true"})).status_code == 204
+    assert (await api.as_admin.get("/connections/shop")).json()["guardrail_rules"] == []
+    free = await api.make_guardrail("free")
+    assert (await api.as_admin.delete(f"/guardrails/{free['id']}")).status_code == 204
+
+
+async def test_on_a_shell_it_is_said_that_input_rules_are_advice(api: Api) -> None:
+    shell = await api.make_connection("shell", type="custom", subtype="", command=["bash"])
+    assert shell["guardrails_advisory"] is False
+    rules = {"rules": [{"type": "deny_words_list", "words": ["rm -rf"]}]}
+    body: dict[str, Any] = {"name": "care", "connection_ids": [shell["id"]], "input": rules}
+    made = (await api.as_admin.post("/guardrails", json=body)).json()
+    assert "advice on shell" in made["notices"][0]
+    path = f"/guardrails/{made['id']}"
+    assert (await api.as_admin.get(path)).json() == made
+    assert (await api.as_admin.put(path, json=made)).json()["notices"] == made["notices"], "it reads back as it is"
+    assert (await api.as_admin.get("/connections/shell")).json()["guardrails_advisory"] is True
+    assert "notices" not in (await api.as_admin.get("/guardrails")).json()["data"][0]
+    only_output = (await api.as_admin.put(path, json=body | {"input": None, "output": rules})).json()
+    assert "notices" not in only_output
+    shop = await api.make_connection("shop", guardrail_rules=[made["id"]])
+    assert shop["guardrails_advisory"] is False
+
+
+async def test_the_organisation_says_how_to_ask(api: Api) -> None:
+    said = "Ask in #access, or at https://access.example.com"
+    shown = await api.as_admin.put("/orgs/self", json={"access_help": said})
+    assert shown.json()["access_help"] == said
+    assert {"org_id": shown.json()["id"]} in api.world.signals.of(Topic.POLICY_CHANGED)
+    assert (await api.as_ann.get("/orgs/self")).json()["access_help"] == said
+    for wrong in ("x" * 301, "a\nb", "\x1b[2J"):
+        assert "access_help" in message(await api.as_admin.put("/orgs/self", json={"access_help": wrong}), 422)
+    message(await api.as_ann.put("/orgs/self", json={"access_help": ""}), 403)
+
+
+async def test_the_spec_s_shape_exactly(api: Api) -> None:
+    """Section 2.5: the fields, which of them may be left out or null, and what a rule answers."""
+    made = (await api.as_admin.post("/guardrails", json={"name": "bare"})).json()
+    assert list(made) == [
+        *("id", "name", "description", "connection_ids", "input", "output", "created_at", "updated_at"),
+    ]
+    assert (made["description"], made["input"], made["output"]) == ("", {"rules": []}, {"rules": []})
+    nulls = {"name": "nulls", "description": None, "connection_ids": None, "input": None, "output": None}
+    assert (await api.as_admin.post("/guardrails", json=nulls)).status_code == 201
+    rules = [
+        {"type": "deny_words_list", "words": ["x"], "pattern_regex": "", "name": "words"},
+        {"type": "deny_words_list", "words": ["x"], "pattern_regex": None},
+        {"type": "pattern_match", "words": None, "pattern_regex": "x"},
+        {"type": "pattern_match", "words": [], "pattern_regex": "x"},
+    ]
+    body = {"name": "both", "input": {"rules": rules}, "output": {"rules": rules}}
+    both = (await api.as_admin.post("/guardrails", json=body)).json()
+    plain = [
+        {"type": "deny_words_list", "words": ["x"], "pattern_regex": "", "name": "words"},
+        {"type": "deny_words_list", "words": ["x"], "pattern_regex": "", "name": None},
+        {"type": "pattern_match", "words": [], "pattern_regex": "x", "name": None},
+        {"type": "pattern_match", "words": [], "pattern_regex": "x", "name": None},
+    ]
+    assert both["input"]["rules"] == plain
+    assert both["output"]["rules"] == plain
+    put = await api.as_admin.put(f"/guardrails/{both['id']}", json=both)
+    assert (put.status_code, put.json()) == (200, both)
+
+
+async def test_lists_are_paged_and_filtered(api: Api) -> None:
+    shop = await api.make_connection("shop")
+    for number in range(3):
+        await api.make_guardrail(f"rule {number}", connection_ids=[shop["id"]] if number else [])
+    page = (await api.as_admin.get("/guardrails", params={"limit": 2})).json()
+    assert ([one["name"] for one in page["data"]], page["total"], page["has_next_page"]) == (
+        ["rule 0", "rule 1"],
+        3,
+        True,
+    )
+    rest = (await api.as_admin.get("/guardrails", params={"limit": 2, "offset": 2})).json()
+    assert ([one["name"] for one in rest["data"]], rest["has_next_page"]) == (["rule 2"], False)
+    for wrong in ({"limit": 0}, {"limit": 101}, {"offset": -1}, {"limit": "x"}):
+        message(await api.as_admin.get("/guardrails", params=wrong), 422)
+    for given in ("shop", shop["id"]):
+        found = (await api.as_admin.get("/guardrails", params={"connection": given})).json()
+        assert ([one["name"] for one in found["data"]], found["total"]) == (["rule 1", "rule 2"], 2)
+    named = (await api.as_admin.get("/guardrails", params={"name": "rule 0"})).json()
+    assert [one["name"] for one in named["data"]] == ["rule 0"]
+    assert (await api.as_admin.get("/guardrails", params={"connection": "nowhere"})).json()["data"] == []

@@ -40,7 +40,8 @@ async def test_a_masking_rule_reads_back_in_full(api: Api) -> None:
     put = await api.as_admin.put(path, json=shown | {"name": "renamed"})
     assert put.status_code == 200, put.text
     assert put.json() == shown | {"name": "renamed", "updated_at": "2026-01-02T03:04:06Z"}
-    assert (await api.as_admin.delete(path)).status_code == 204
+    assert "applies to shop" in message(await api.as_admin.delete(path), 409)
+    assert (await api.as_admin.delete(path, params={"force": "true"})).status_code == 204
     message(await api.as_admin.get(path), 404)
 
 
@@ -120,7 +121,7 @@ async def test_live_sessions_hear_of_every_change(api: Api) -> None:
     await api.as_admin.put(path, json={"name": "x", "columns": ["email"], "connection_ids": [two["id"]]})
     assert set(told) == {one["id"], two["id"]}
     told.clear()
-    await api.as_admin.delete(path)
+    await api.as_admin.delete(path, params={"force": "true"})
     assert told == [two["id"]]
 
 
@@ -162,3 +163,19 @@ async def test_samples_have_bounds(api: Api) -> None:
     ):
         answer = await api.as_admin.post("/datamasking-rules/test", json={"rule": rule, **body})
         assert says in message(answer, 422)
+
+
+async def test_lists_are_paged_and_filtered(api: Api) -> None:
+    shop = await api.make_connection("shop")
+    for number in range(3):
+        await api.make_masking_rule(f"rule {number}", connection_ids=[shop["id"]] if number else [])
+    page = (await api.as_admin.get("/datamasking-rules", params={"limit": 2})).json()
+    assert [one["name"] for one in page["data"]] == ["rule 0", "rule 1"]
+    assert (page["total"], page["has_next_page"]) == (3, True)
+    for wrong in ({"limit": 0}, {"limit": 101}, {"offset": -1}):
+        message(await api.as_admin.get("/datamasking-rules", params=wrong), 422)
+    for given in ("shop", shop["id"]):
+        found = (await api.as_admin.get("/datamasking-rules", params={"connection": given})).json()
+        assert ([one["name"] for one in found["data"]], found["total"]) == (["rule 1", "rule 2"], 2)
+    named = (await api.as_admin.get("/datamasking-rules", params={"name": "rule 0"})).json()
+    assert [one["name"] for one in named["data"]] == ["rule 0"]

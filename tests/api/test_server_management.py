@@ -97,7 +97,7 @@ async def test_attack_049_another_organisations_admin_finds_and_runs_nothing_her
 
 async def test_features_over_http(api: Api) -> None:
     listed = (await api.as_ann.get("/feature-flags?limit=2")).json()
-    assert ([one["name"] for one in listed["data"]], listed["total"]) == (["access-control", "api-keys"], 5)
+    assert ([one["name"] for one in listed["data"]], listed["total"]) == (["access-control", "api-keys"], 6)
     await api.make_connection()
     put = await api.as_admin.put("/feature-flags/script-runs", json={"enabled": False})
     assert (put.json()["name"], put.json()["enabled"]) == ("script-runs", False)

@@ -7,6 +7,7 @@ import importlib
 import sys
 from pathlib import Path
 
+from tests.bypass import presets
 from tests.bypass.score import score
 
 
@@ -17,6 +18,7 @@ def main(wanted: list[str]) -> int:
         cases = importlib.import_module(f"tests.bypass.cases_{dialect}")
         result = score(cases.parser(), cases.CASES, cases.ORDINARY, cases.SCHEMA)
         print(result.table(), end="\n\n")
+        print(presets.table(cases), end="\n\n")
         worst = max(worst, int(bool(result.got_through)))
     return worst
 

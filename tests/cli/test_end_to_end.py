@@ -270,6 +270,12 @@ def test_guard_rails_are_made_changed_and_deleted(gateway: Gateway) -> None:
     refused = gateway.run("exec", "shop-demo", "-i", "select 'launch codes'")
     assert refused.returncode == 1
     assert "no secrets" in refused.stderr
+    assert "ask an administrator to change the guard rail" in refused.stderr
+    said = "Ask at https://access.example.com"
+    assert gateway.run("admin", "orgs", "update", "--access-help", said).returncode == 0
+    refused = gateway.run("exec", "shop-demo", "-i", "select 'launch codes'")
+    assert f'If you need this on connection "shop-demo": {said}' in refused.stderr
+    assert gateway.run("admin", "orgs", "update", "--access-help", "").returncode == 0
     assert gateway.run("guardrails", "delete", "no secrets", "--yes").returncode == 0
     assert gateway.run("exec", "shop-demo", "-i", "select 'launch codes'").returncode == 0
     preset = gateway.run("guardrails", "create", "reads", "--preset", "read-only", "--connection", "shop-demo")
@@ -285,6 +291,7 @@ def test_guard_rails_are_made_changed_and_deleted(gateway: Gateway) -> None:
     found = json.loads(simulated.stdout)
     assert found["event"] == "result"
     assert found["statements_read"] >= 3
+    assert found["caveats"]
     assert "create table x" in [one["statement"][:14] for one in found["samples"]]
     assert "read only" in gateway.run("guardrails", "simulate", "reads").stdout
     assert gateway.run("guardrails", "delete", "reads", "--yes").returncode == 0

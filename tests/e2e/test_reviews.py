@@ -14,6 +14,7 @@ from tests.support.postgres import PostgresServer
 
 from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.lists import Page
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.question import Question
 from postern.errors import Conflict, Denied, NotFound
@@ -83,10 +84,14 @@ class Asking:
 
 def question(gateway: Gateway, principal: Principal) -> Question:
     def only() -> Question | None:
-        found = gateway.call(gateway.services.questions.waiting(principal))
+        found = waiting(gateway, principal)
         return found[0] if found else None
 
     return wait_until(only)
+
+
+def waiting(gateway: Gateway, principal: Principal) -> list[Question]:
+    return list(gateway.call(gateway.services.questions.waiting(principal, Page())).items)
 
 
 @pytest.mark.parametrize("prepare", [False, True])
@@ -107,10 +112,12 @@ def test_an_approved_statement_runs(
         assert asking.done().error is None
         assert rows(direct) == 0
         assert connection.execute("select 1").fetchone() == (1,)
-        with pytest.raises(Conflict):
+        assert f"{other.email} approved it" in asking.told[1]
+        with pytest.raises(Conflict, match=f"approved by {other.email}"):
             gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False))
     session = gateway.newest_finished("reviewed")
     assert "waits until" in gateway.text(session.id)
+    assert f"{other.email} approved it" in gateway.text(session.id)
 
 
 def test_a_rejected_statement_is_refused_and_the_connection_goes_on(
@@ -147,13 +154,13 @@ def test_a_client_that_cancels_or_goes_withdraws_its_question(
         connection.cancel()
         assert "cancelled while it was held" in str(asking.done().error)
         assert connection.execute("select 1").fetchone() == (1,)
-        wait_until(lambda: not gateway.call(gateway.services.questions.waiting(other)))
+        wait_until(lambda: not waiting(gateway, other))
     gone = psycopg.connect(gateway.url("reviewed"), autocommit=True)
     gone.pgconn.send_query(b"delete from watched")
     gone.pgconn.flush()
     asked = question(gateway, other)
     gone.pgconn.finish()
-    wait_until(lambda: not gateway.call(gateway.services.questions.waiting(other)))
+    wait_until(lambda: not waiting(gateway, other))
     with pytest.raises(Conflict):
         gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=True))
     assert rows(direct) == 1
@@ -180,7 +187,7 @@ def test_another_organisation_knows_of_no_question(gateway: Gateway, reviewed: C
         asking = Asking(connection, "delete from watched")
         asked = question(gateway, other)
         stranger = replace(other, org_id=uuid4())
-        assert gateway.call(gateway.services.questions.waiting(stranger)) == []
+        assert waiting(gateway, stranger) == []
         with pytest.raises(NotFound):
             gateway.call(gateway.services.questions.decide(stranger, str(asked.id), approve=True))
         gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False))

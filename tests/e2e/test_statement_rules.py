@@ -421,10 +421,50 @@ def test_a_simulation_says_what_a_rule_would_have_done(
     assert found.samples[0].reason == "DELETE has no condition"
     assert len(steps) > 4  # progress on the way
     assert rows(direct) == 1  # nothing was run again
+    assert any("views and functions" in one for one in found.caveats)
     bounded = gateway.call(run(Period(connections=("past",), most=1)))
     assert (bounded.sessions_read, bounded.stopped) == (1, "1 sessions were read")
     with pytest.raises(Invalid, match="start_date"):
         gateway.call(run(Period(start=hit.start_date, end=hit.start_date)))
+
+
+def test_a_simulation_looks_at_values_names_and_answers(gateway: Gateway, target: PostgresServer) -> None:
+    past = gateway.connection("answered", target)
+    with psycopg.connect(gateway.url("answered"), autocommit=True) as connection:
+        connection.execute("select %s::text, %s::int", ["the launch code", 7])
+        connection.execute("prepare wipe as delete from kept where n = $1")
+        connection.execute("execute wipe(1)")
+        connection.execute("select 'top-' || 'secret', n from generate_series(1, 30) n", prepare=True, binary=True)
+        connection.execute("update kept set n = n")
+        with connection.cursor().copy("copy (select 'copied-secret') to stdout") as copy:
+            list(copy)
+        with pytest.raises(psycopg.Error):
+            connection.execute("select ('error-' || 'secret')::int")
+    gateway.newest_finished("answered")
+    trials = gateway.services.guardrail_trials
+    code = Rule(RuleType.DENY_WORDS_LIST, words=("launch code",), name="values")
+    secret = Rule(RuleType.PATTERN_MATCH, pattern_regex="[a-z]+-secret", name="answers", action=Action.MASK)
+    most = Rule(RuleType.MAX_ROWS, most=20, name="most")
+    write = replace(NO_KEPT, name="writes", objects=("*.kept",))
+    rail = replace(DRAFT, org_id=past.org_id, input=(code, write), output=(secret, most))
+
+    async def run() -> Simulation:
+        async for found in trials.simulate(gateway.admin, rail, Period(connections=("answered",))):
+            last = found
+        return last
+
+    found = gateway.call(run())
+    assert found.is_done
+    assert not found.skipped
+    assert found.values_read == 2
+    assert found.rules["values"] == 1
+    assert found.rules["most"] == 1, "an UPDATE of 3 rows shows none"
+    assert found.rules["writes"] >= 2, "the DELETE by its name, and the UPDATE"
+    assert found.rules["answers"] == 31, "30 rows but the one too many, a copy and an error"
+    (by_value,) = (one for one in found.samples if one.rule == "values")
+    assert by_value.values == ("the launch code", "7")
+    assert {one.direction for one in found.samples} == {"input", "output"}
+    assert len(found.caveats) == 3
 
 
 def test_a_simulation_that_is_left_gives_its_place_back(gateway: Gateway, ruled: Connection) -> None:

@@ -21,6 +21,7 @@ from postern.domain.results import Result
 from postern.domain.secret import Secret
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.domain.session import Session
+from postern.domain.trial import Answered, Asked, Step
 from postern.errors import NotFound
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.saml import SamlAdapter
@@ -85,6 +86,13 @@ class FakeRecordings:
 
     def protocol(self, session: Session) -> str:
         return "postgres"
+
+    def steps(self, session: Session, *, answers: bool) -> Iterator[Step]:
+        for at, kind, content in self.events(session):
+            if kind == "i":
+                yield Asked(content.decode("utf-8", "replace"), at=at)
+            elif answers:
+                yield Answered((content,), rows=1, at=at)
 
     def moments(self, session: Session, since: int = 0) -> Iterator[Moment]:
         return (Moment(round(at * 1000), kind, content) for at, kind, content in self.events(session))  # type: ignore[arg-type]

@@ -142,8 +142,9 @@ class GuardRails:
     def update(self, rule_id: str, body: dict[str, Any]) -> GuardRail:
         return cast(GuardRail, self._http.call("PUT", _path("guardrails", rule_id), body=body))
 
-    def delete(self, rule_id: str) -> None:
-        self._http.call("DELETE", _path("guardrails", rule_id))
+    def delete(self, rule_id: str, *, force: bool = False) -> None:
+        """`force`: also one that applies to connections. Raises Conflict."""
+        self._http.call("DELETE", _path("guardrails", rule_id), query={"force": "true"} if force else None)
 
     def presets(self) -> builtins.list[dict[str, Any]]:
         return cast("builtins.list[dict[str, Any]]", self._http.call("GET", "/guardrails/presets"))
@@ -173,8 +174,9 @@ class MaskingRules:
     def update(self, rule_id: str, body: dict[str, Any]) -> MaskingRule:
         return cast(MaskingRule, self._http.call("PUT", _path("datamasking-rules", rule_id), body=body))
 
-    def delete(self, rule_id: str) -> None:
-        self._http.call("DELETE", _path("datamasking-rules", rule_id))
+    def delete(self, rule_id: str, *, force: bool = False) -> None:
+        """`force`: also one that applies to connections. Raises Conflict."""
+        self._http.call("DELETE", _path("datamasking-rules", rule_id), query={"force": "true"} if force else None)
 
     def test(self, body: dict[str, Any]) -> MaskedSamples:
         return cast(MaskedSamples, self._http.call("POST", "/datamasking-rules/test", body=body))

@@ -30,6 +30,7 @@ class Connection(TypedDict):
     redact_enabled: bool
     redact_types: list[str] | None
     guardrail_rules: list[str] | None
+    guardrails_advisory: bool
 
 
 class Credential(TypedDict):
@@ -58,6 +59,7 @@ class GuardRail(TypedDict):
     connection_ids: list[str]
     input: dict[str, Any] | None
     output: dict[str, Any] | None
+    notices: NotRequired[list[str]]
 
 
 class MaskingRule(TypedDict):

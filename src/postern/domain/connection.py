@@ -191,6 +191,12 @@ class Connection:
         return protocol_of(self.subtype, self.command)
 
     @property
+    def guardrails_advisory(self) -> bool:
+        """Whether it has guard rails whose input rules cannot hold against somebody who tries: what a shell makes of a
+        line cannot be known."""
+        return self.protocol == TERMINAL and bool(self.guardrail_rules)
+
+    @property
     def default_database(self) -> str | None:
         """The secret attribute `DB` (spec 2.1), for database connections."""
         value = self.secret.get("envvar:DB")

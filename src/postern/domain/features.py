@@ -1,9 +1,9 @@
 """What an organisation can switch on and off. A flag is here only when something asks for it.
 
 Each flag is on or off in the safe direction: what it makes stricter holds at once. Most are ways in: a flag that is off
-takes a way away, and none of these opens one. `access-control` is the other way round: while it is ON access rules take
-connections away from whom they do not name, and while it is off every active member of the organisation may see and use
-every connection, as before anybody wrote a rule.
+takes a way away. `access-control` is the other way round: while it is ON access rules take connections away from whom
+they do not name, and while it is off every active member of the organisation may see and use every connection, as
+before anybody wrote a rule. `self-review` gives a right to those who could give it to each other anyway.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ class Feature(StrEnum):
     API_KEYS = "api-keys"
     NATIVE_CREDENTIALS = "native-credentials"
     SCRIPT_RUNS = "script-runs"
+    SELF_REVIEW = "self-review"
     SESSION_DOWNLOAD = "session-download"
 
 
@@ -39,6 +40,10 @@ FEATURES: Mapping[Feature, FeatureSpec] = MappingProxyType(
         Feature.API_KEYS: FeatureSpec("programs may use their API keys"),
         Feature.NATIVE_CREDENTIALS: FeatureSpec("native clients may log in with connection credentials"),
         Feature.SCRIPT_RUNS: FeatureSpec("scripts may be run through the API and the command line"),
+        # Off until chosen: on, one pair of eyes is enough.
+        Feature.SELF_REVIEW: FeatureSpec(
+            "who may decide on statements that guard rails hold may decide on their own, too", default=False
+        ),
         Feature.SESSION_DOWNLOAD: FeatureSpec("recorded sessions may be downloaded as files"),
     }
 )

@@ -17,6 +17,7 @@ MAX_RULES = 100
 MAX_WORDS = 1_000
 MAX_WORD_LENGTH = 1_000
 MAX_PATTERN_LENGTH = 10_000
+MAX_SIZE = 100_000  # characters of all words and patterns of one direction: what compiling them costs
 MAX_OBJECTS = 1_000
 MAX_MESSAGE = 500
 MAX_NAME = 128
@@ -127,6 +128,11 @@ def check_rules(rules: tuple[Rule, ...], where: str, compiles: Compiles) -> None
     does not compile. Raises Invalid, which names the rule and the field."""
     if len(rules) > MAX_RULES:
         raise Invalid(f"{where}.rules: {len(rules)} rules given, at most {MAX_RULES}", field=f"{where}.rules")
+    size = sum(sum(map(len, rule.words)) + len(rule.pattern_regex) for rule in rules)
+    if size > MAX_SIZE:
+        raise Invalid(
+            f"{where}.rules: words and patterns of {size} characters given, at most {MAX_SIZE}", field=f"{where}.rules"
+        )
     for index, rule in enumerate(rules):
         at = f"{where}.rules[{index}]"
         _check_texts(rule, at)

@@ -40,13 +40,13 @@ def _pattern(name: str, pattern: str, action: Action = Action.DENY) -> Rule:
 PRESETS: tuple[Preset, ...] = (
     Preset(
         "unsafe-writes",
-        "Refuses UPDATE and DELETE without a condition, and what cannot be judged.",
+        "Refuses UPDATE and DELETE without a condition, TRUNCATE, and what cannot be judged.",
         _SQL,
         input=(Rule(RuleType.REQUIRE_WHERE, name="needs a condition"),),
     ),
     Preset(
         "warn-unsafe-writes",
-        "Lets UPDATE and DELETE without a condition through, and tells who sent it.",
+        "Lets UPDATE and DELETE without a condition, and TRUNCATE, through, and tells who sent it.",
         _SQL,
         input=(Rule(RuleType.REQUIRE_WHERE, name="needs a condition", action=Action.WARN, unknown=_ALLOW),),
     ),
@@ -96,18 +96,28 @@ PRESETS: tuple[Preset, ...] = (
     ),
     Preset(
         "private-keys",
-        "Refuses answers that hold a private key.",
+        "Refuses answers that hold a private key: PEM, OpenSSH, PGP, SSH2 or PuTTY.",
         (*_SQL, TERMINAL),
-        output=(_pattern("private key", r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY-----"),),
+        output=(
+            _pattern("private key", r"-{4,5} ?BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)? ?-{4,5}"),
+            _pattern("PuTTY key", r"PuTTY-User-Key-File-[0-9]"),
+        ),
     ),
     Preset(
         "destructive-commands",
-        "Advice at a shell, and no wall: refuses lines that remove, format or power off by their usual spelling.",
+        "Advice at a shell, and no wall: refuses lines that remove, overwrite or power off by their usual spelling.",
         (TERMINAL,),
         input=(
-            _pattern("removes", r"\brm\s+(?:-\w*\s+)*-\w*[rf]"),
-            _pattern("formats", r"\b(?:mkfs(?:\.\w+)?|dd\s+.*\bof=/dev/)"),
-            _pattern("stops", r"\b(?:shutdown|reboot|poweroff|halt)\b"),
+            _pattern(
+                "removes",
+                r"\brm[^\S\n]+(?:[^\s;|&]+[^\S\n]+)*-(?:\w*[rRf]|-(?:recursive|force))|\bfind\b[^\n;|&]*\s-delete\b",
+            ),
+            _pattern(
+                "overwrites",
+                r"\b(?:mkfs(?:\.\w+)?|wipefs|shred|blkdiscard)\b|\bdd\b[^\n]*\bof=/dev/"
+                r"|>[^\S\n]*/dev/(?:sd|hd|vd|xvd|nvme|mmcblk|disk)",
+            ),
+            _pattern("stops", r"\b(?:shutdown|reboot|poweroff|halt)\b|\b(?:tel)?init[^\S\n]+[06]\b"),
         ),
     ),
 )

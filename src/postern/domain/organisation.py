@@ -11,9 +11,16 @@ from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 DEFAULT = "default"  # there from the start; its administrators also run the server
 
 
+MAX_ACCESS_HELP = 300  # characters
+
+
 @dataclass(frozen=True, slots=True)
 class Organisation:
+    """`access_help` is what people read where a rule refuses, holds or hides something: how to ask for it. May be
+    empty, and may hold a URL."""
+
     id: UUID
     name: str
     created_at: datetime
     role_groups: RoleGroups = DEFAULT_ROLE_GROUPS
+    access_help: str = ""

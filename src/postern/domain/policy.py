@@ -12,13 +12,15 @@ from postern.domain.secret import Secret
 @dataclass(frozen=True, slots=True)
 class Policy:
     """`max_duration` is in seconds; None means no limit beyond the gateway's own. `masked_types` are replaced besides
-    what the rules of `masking` say; `masking_key` is what they hash by, where one of them does."""
+    what the rules of `masking` say; `masking_key` is what they hash by, where one of them does. `access_help` is what
+    the organisation tells who is refused."""
 
     guardrails: tuple[GuardRail, ...] = ()
     masked_types: frozenset[InfoType] = frozenset()
     masking: tuple[MaskingRule, ...] = ()
     masking_key: Secret = field(default_factory=lambda: Secret(""))
     max_duration: int | None = None
+    access_help: str = ""
 
 
 # Rules about what a statement does, which the target's own views and functions have a part in.

@@ -25,6 +25,8 @@ class EventKind(StrEnum):
     SESSION_KILLED = "session.killed"
     SESSION_REFUSED = "session.refused"  # it has ended, and a rule refused something in it
     AUDIT_ENTRY = "audit.entry"
+    QUESTION_ASKED = "question.asked"  # a guard rail holds a statement until somebody decides
+    QUESTION_CLOSED = "question.closed"  # approved, rejected, expired or withdrawn
     SINK_TEST = "sink.test"  # when an administrator asks for one, whatever the sink is for
 
 

@@ -10,7 +10,8 @@ from postern.domain.statement import Statement
 
 MAX_LISTED = 100  # sessions that are named
 MAX_SAMPLES = 50
-MAX_SAMPLE = 500  # characters of a statement
+MAX_SAMPLE = 500  # characters of a statement, or of a value
+MAX_VALUES = 20  # of a statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +38,50 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
+class Asked:
+    """One statement as it was recorded. `values` are its bind values, None for NULL; `truncated`: some were too large
+    to be kept whole. `at`: milliseconds since the session's start."""
+
+    text: str
+    values: tuple[bytes | None, ...] = ()
+    prepared: bool = False  # it was parsed, and did not run
+    truncated: bool = False
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A part of an answer as it was shown: its texts, each judged on its own, and its rows. `lost`: why there is
+    nothing to be judged."""
+
+    texts: tuple[bytes, ...]
+    rows: int = 0
+    ends: bool = False  # of this statement there are no more rows
+    lost: str = ""
+    at: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A part of a recording of which nothing can be said."""
+
+    at: float
+    reason: str
+
+
+Step = Asked | Answered | Lost
+
+
+@dataclass(frozen=True, slots=True)
 class Sample:
+    """`text` is the statement; of an answer the statement in front of it. `values` are what it was bound to, where the
+    recording has them."""
+
     session_id: UUID
     at: float  # milliseconds since the session's start
     statement: str
+    values: tuple[str | None, ...]
+    direction: str  # input or output
     action: Action
     rule: str
     reason: str
@@ -48,12 +89,16 @@ class Sample:
 
 @dataclass(slots=True)
 class Simulation:
-    """How far a simulation has come, and what it found. `skipped`: sessions of which nothing can be said, by the
-    reason. `sessions` are the first of those in which something hits; `stopped` says which bound was reached."""
+    """How far a simulation has come, and what it found. `skipped`: sessions of which nothing can be said, or not of a
+    part of them, by the reason; `caveats`: what no simulation of these rules can know. `sessions` are the first of
+    those in which something hits; `stopped` says which bound was reached."""
 
     sessions_read: int = 0
     statements_read: int = 0
+    values_read: int = 0
+    answers_read: int = 0  # texts
     skipped: dict[str, int] = field(default_factory=dict)
+    caveats: list[str] = field(default_factory=list)
     actions: dict[Action, int] = field(default_factory=dict)
     unknown: int = 0
     rules: dict[str, int] = field(default_factory=dict)
@@ -66,15 +111,26 @@ class Simulation:
     def skip(self, reason: str) -> None:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
-    def hit(self, session_id: UUID, at: float, statement: str, found: Hit) -> None:
+    def hit(self, session_id: UUID, at: float, asked: Asked | None, found: Hit, direction: str) -> None:
         self.actions[found.action] = self.actions.get(found.action, 0) + 1
         self.rules[found.rule] = self.rules.get(found.rule, 0) + 1
         self.unknown += found.unknown
         if len(self.samples) < MAX_SAMPLES:
-            shown = statement if len(statement) <= MAX_SAMPLE else statement[:MAX_SAMPLE] + "…"
-            self.samples.append(Sample(session_id, at, shown, found.action, found.rule, found.reason))
+            text = "" if asked is None else _shortened(asked.text)
+            values = () if asked is None else _readable(asked.values)
+            made = Sample(session_id, at, text, values, direction, found.action, found.rule, found.reason)
+            self.samples.append(made)
 
     def session_hit(self, session_id: UUID) -> None:
         self.sessions_hit += 1
         if len(self.sessions) < MAX_LISTED:
             self.sessions.append(session_id)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= MAX_SAMPLE else text[:MAX_SAMPLE] + "…"
+
+
+def _readable(values: tuple[bytes | None, ...]) -> tuple[str | None, ...]:
+    some = values[:MAX_VALUES]
+    return tuple(None if one is None else _shortened(one.decode("utf-8", "replace")) for one in some)

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from postern.domain.permit import Permit
 from postern.domain.question import MAX_STATEMENT, Decision, Question
-from postern.errors import PosternError
+from postern.errors import PosternError, TooMany
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
 from postern.relay.driver import Driver
 from postern.relay.link import Park
@@ -30,6 +30,7 @@ _TOO_LONG = Refuse(
     f"this could not be judged within {PARSE_WITHIN:g} seconds, so it was refused",
     "Send it in smaller parts, or try again when the gateway has less to do.",
 )
+_ASK_THEM = "Ask who rejected it what they would approve, or send another statement."
 _FAILED = Refuse(
     "guard rails", "this could not be judged, so it was refused", "An administrator finds more in the log."
 )
@@ -53,12 +54,26 @@ class HeldRequests:
         # Not at once: whoever is told of it is in the middle of performing effects.
         task = asyncio.get_running_loop().create_task(self._settle(session_id, permit, driver, parked))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        driver.done.add_done_callback(lambda _done: task.cancel())
+
+        def ended(_: object) -> None:
+            task.cancel()
+
+        def settled(_: object) -> None:
+            self._tasks.discard(task)
+            driver.done.remove_done_callback(ended)  # else a long session would collect one for each statement
+
+        task.add_done_callback(settled)
+        driver.done.add_done_callback(ended)
 
     async def _settle(self, session_id: UUID, permit: Permit, driver: Driver, parked: Parked) -> None:
+        """The link goes on whatever becomes of the question: nobody else would ever resume it."""
         work = parked.hold.work
-        verdict = await (self._judged(work) if work is not None else self._asked(session_id, permit, driver, parked))
+        try:
+            judged = self._judged(work) if work is not None else self._asked(session_id, permit, driver, parked)
+            verdict = await judged
+        except Exception:
+            log.exception("what is held in session %s could not be settled, so it was refused", session_id)
+            verdict = _FAILED
         driver.resume(parked.ticket, verdict)
 
     async def _judged(self, work: Callable[[], Verdict]) -> Verdict:
@@ -83,23 +98,37 @@ class HeldRequests:
             )
         try:
             question = await self._questions.ask(permit, session_id, hold.rule, hold.question, text)
+        except TooMany as error:
+            return Refuse(hold.rule, f"{hold.question}; nobody was asked: {error.message}", "Try again later.")
         except PosternError as error:
             log.error("a statement of session %s could not be put to anybody: %s", session_id, error.message)
             return Refuse(hold.rule, f"{hold.question}; nobody could be asked, so it was refused", "Try again later.")
-        ended = Decision.WITHDRAWN
         try:
             driver.ask(_notice(question))
             found = await self._waited(question, driver, parked)
-            if found is None:
-                ended = Decision.EXPIRED
-                return Refuse(hold.rule, f"{hold.question}; nobody decided in time, so it was refused", "Ask again.")
-            return _verdict(found)
-        finally:
-            await asyncio.shield(self._questions.close(question.id, ended))
+        except BaseException:  # it was given up, or its link has ended
+            await asyncio.shield(self._close(question, Decision.WITHDRAWN))
+            raise
+        # Who decided while the deadline came is who counts: the row says so, and what happens must be what it says.
+        found = found or await self._close(question, Decision.EXPIRED)
+        if found is None or found.decision is None:
+            return Refuse(hold.rule, f"{hold.question}; nobody decided in time, so it was refused", "Ask again.")
+        if found.decision is Decision.APPROVED and driver.link.parked is parked:
+            driver.ask(_approval(found))  # a note in the recording, too: who let it run
+        return _verdict(found)
+
+    async def _close(self, question: Question, decision: Decision) -> Question | None:
+        """What it is now where it was decided before that."""
+        try:
+            return await self._questions.close(question.id, decision)
+        except PosternError as error:
+            log.warning("question %s could not be closed and is found later: %s", question.id, error.message)
+            return None
 
     async def _waited(self, question: Question, driver: Driver, parked: Parked) -> Question | None:
-        """Once it is decided; None behind the deadline."""
+        """Once it is decided; None behind the deadline. Raises CancelledError when it is given up."""
         event = self._decided[str(question.id)] = asyncio.Event()
+        driver.on_settled = settled = event.set
         try:
             while (left := (question.until - utc_now()).total_seconds()) > 0:
                 if driver.link.parked is not parked:
@@ -114,6 +143,8 @@ class HeldRequests:
                 event.clear()
             return None
         finally:
+            if driver.on_settled == settled:  # else it is that of what is held by now
+                driver.on_settled = None
             del self._decided[str(question.id)]
 
     async def _look(self, question: Question) -> Question | None:
@@ -164,5 +195,14 @@ def _notice(question: Question) -> Warn:
 def _verdict(decided: Question) -> Verdict:
     if decided.decision is Decision.APPROVED:
         return FORWARD
-    said = f": {decided.comment}" if decided.comment else ""
-    return Refuse(decided.rule, f"{decided.reason}; {decided.decided_by} rejected it{said}")
+    if decided.decision is not Decision.REJECTED:  # by upkeep: this worker was taken for dead, or its clock is behind
+        return Refuse(decided.rule, f"{decided.reason}; nobody decided in time, so it was refused", "Ask again.")
+    return Refuse(decided.rule, f"{decided.reason}; {decided.decided_by} rejected it{_said(decided)}", _ASK_THEM)
+
+
+def _approval(decided: Question) -> Warn:
+    return Warn(decided.rule, f"{decided.reason}; {decided.decided_by} approved it{_said(decided)}")
+
+
+def _said(decided: Question) -> str:
+    return f": {decided.comment}" if decided.comment else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
@@ -13,6 +14,7 @@ from postern.domain.results import CUT, Finished, Problem, Result
 from postern.domain.segment import Segment
 from postern.domain.session import EndReason, Session, require_recording
 from postern.domain.text import one_line
+from postern.domain.trial import Step
 from postern.errors import Malformed, NotFound, PosternError
 from postern.interception.events import Completed, Event, Note, Operation, Refusal, Shown
 from postern.recording import seek, timeline
@@ -21,6 +23,7 @@ from postern.recording.reader import SegmentReader
 from postern.recording.recorder import OUTPUT_LIMIT_REACHED
 from postern.recording.records import Header
 from postern.recording.rendering import Gap, Renderer, Replay, describe, describe_note, piece_of, text_of
+from postern.recording.steps import AnswerReader, LineAnswers, steps
 from postern.recording.stored import Hashed, Rows, Stored
 from postern.recording.tail import RecordingTail
 from postern.store.ports import Piece
@@ -40,9 +43,10 @@ class Reader(Protocol):
 
 
 class Library:
-    """By protocol name: `renderers`, where a protocol without one is replayed as its bytes were, and `readers`, without
-    one of which a protocol has no results. `framed`: the protocols of which each record of output is whole messages, so
-    that rendering may begin at any of them. Without `stored`, only what lies on this machine is found.
+    """By protocol name: `renderers`, where a protocol without one is replayed as its bytes were; `readers`, without one
+    of which a protocol has no results; and `answers`, without one of which its answers are lines. `framed`: the
+    protocols of which each record of output is whole messages, so that rendering may begin at any of them. Without
+    `stored`, only what lies on this machine is found.
 
     Whatever reads of the blob store raises Unavailable when that does not answer, and Gone when the recording was
     purged."""
@@ -54,7 +58,9 @@ class Library:
         readers: Mapping[str, Callable[[], Reader]] | None = None,
         framed: Iterable[str] = (),
         stored: Stored | None = None,
+        answers: Mapping[str, Callable[[], AnswerReader]] | None = None,
     ) -> None:
+        self._answers = answers or {}
         self._home = home
         self._renderers = renderers
         self._readers = readers or {}
@@ -199,6 +205,16 @@ class Library:
                 yield micros / 1000, text_of(event)
             elif isinstance(event, Gap):
                 yield micros / 1000, one_line(f"-- [note] {event}").encode()
+
+    def steps(self, session: Session | UUID, *, answers: bool) -> Iterator[Step]:
+        """What was asked and, with `answers`, what came back, in order. Raises NotFound when there is no recording."""
+        reading = self.reading(session)
+        protocol = reading.protocol()
+        make = self._answers.get(protocol) if answers else None
+        renderer = self._renderers.get(protocol)
+        if answers and make is None and renderer is not None:
+            make = functools.partial(_lines_of, renderer)
+        return steps(reading.records(), make, framed=protocol in self._framed)
 
     def texts(self, session: Session | UUID, without: Set[int] = frozenset()) -> Iterator[tuple[int, list[Piece]]]:
         """What was asked, by segments; those in `without` are not opened, and what cannot be read is left out. Raises
@@ -351,3 +367,7 @@ def _ends(event: object) -> Iterator[Result]:
         yield Problem("ERROR", event.message)
     elif isinstance(event, Completed):
         yield Problem("ERROR", event.error, code=event.error_code) if event.error else Finished(event.tag)
+
+
+def _lines_of(renderer: Callable[[], Renderer]) -> AnswerReader:
+    return LineAnswers(renderer())

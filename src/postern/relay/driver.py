@@ -93,6 +93,7 @@ class Driver:
         self._stopping = False  # the target is being told to stop
         self._stopped = False  # … and was, for the answer that is swallowed now
         self._behind = 0  # bytes that the client sent behind a request that is held
+        self.on_settled: Callable[[], None] | None = None  # what was held is not held any more, whoever settled it
         self.client_bytes = 0  # read so far
         self.target_bytes = 0
 
@@ -210,6 +211,8 @@ class Driver:
         self._behind = 0
         self._perform(self.link.resume(ticket, verdict))
         self._apply_reading()
+        if self.on_settled is not None:
+            self.on_settled()
 
     def cancel(self) -> None:
         """A cancel request of the client: of what runs, or else of what is held; or else of nothing."""

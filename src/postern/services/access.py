@@ -179,6 +179,7 @@ class Access:
             masking=found.rules.masking,
             masking_key=found.key,
             max_duration=connection.access_max_duration,
+            access_help=found.rules.access_help,
         )
 
     async def _rules_of(self, connection: Connection) -> _Cached:

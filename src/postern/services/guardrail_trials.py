@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
+import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Protocol
 from uuid import UUID, uuid4
@@ -17,7 +17,7 @@ from postern.domain.guardrail_presets import PRESETS, Preset
 from postern.domain.lists import Count, Page
 from postern.domain.principal import Principal
 from postern.domain.session import Session
-from postern.domain.trial import Hit, Simulation, Trial
+from postern.domain.trial import Answered, Asked, Hit, Lost, Simulation, Step, Trial
 from postern.errors import Denied, Invalid, NotFound, PosternError, TooMany
 from postern.services.guardrails import GuardRailFields, GuardRails
 from postern.store.ports import Clock, Recordings, SessionFilter, SessionStore
@@ -29,7 +29,10 @@ MAX_CONNECTIONS = 100
 MAX_PERIOD = timedelta(days=366)
 LONGEST = 600.0  # seconds
 MOST_AT_ONCE = 2  # simulations in one process
-_PIECE = 500  # statements that are judged in one go
+MAX_ANSWERS = 20_000_000  # texts
+_PIECE = 5_000  # steps that are judged in one go …
+_MOMENT = 0.2  # … or for so many seconds
+_MOST_LOST = 10  # reasons of one session
 _PAGE = 100  # sessions
 
 
@@ -40,8 +43,16 @@ class Judge(Protocol):
 
     def try_output(self, rail: GuardRail, text: str) -> Trial: ...
 
-    def over(self, rail: GuardRail, dialect: str) -> Callable[[str], Hit | None]:
-        """For many texts: the rule that would decide on each."""
+    def over(self, rail: GuardRail, dialect: str) -> Callable[[], SessionJudge]:
+        """For many sessions: a judge for each, which keeps what it prepares."""
+
+
+class SessionJudge(Protocol):
+    """Is told all steps of one session in their order, and answers the rule that would decide on each."""
+
+    def asked(self, step: Asked) -> Hit | None: ...
+
+    def answered(self, step: Answered) -> Hit | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +123,11 @@ class GuardRailTrials:
 
     async def simulate(self, principal: Principal, rail: GuardRail, period: Period) -> AsyncGenerator[Simulation]:
         """The same object again and again as it grows, at least once for each page of sessions; the last time it
-        `is_done`. Only input rules, and texts without bind values. Raises Denied, Invalid, TooMany before the first."""
+        `is_done`. Raises Denied, Invalid, TooMany before the first."""
         _require_reader(principal)
         period = self._checked(rail, period)
         with self._place():
-            found = Simulation()
+            found = Simulation(caveats=_caveats(rail))
             run = _Run(self._able(), rail, self._recordings, found)
             yield found
             deadline = asyncio.get_running_loop().time() + LONGEST
@@ -135,8 +146,8 @@ class GuardRailTrials:
             yield found
 
     def _checked(self, rail: GuardRail, period: Period) -> Period:
-        if not rail.input:
-            raise Invalid("input: this guard rail has no input rules, and only those can be simulated", field="input")
+        if not rail.input and not rail.output:
+            raise Invalid("input: this guard rail has no rules", field="input")
         end = period.end or self._now()
         start = period.start or end - timedelta(days=7)
         if not timedelta() < end - start <= MAX_PERIOD:
@@ -181,12 +192,12 @@ class _Run:
         self._rail = rail
         self._recordings = recordings
         self._found = found
-        self._judges: dict[str, Callable[[str], Hit | None]] = {}
+        self._judges: dict[str, Callable[[], SessionJudge]] = {}
 
     async def read(self, session: Session) -> AsyncIterator[None]:
         """A pause between two pieces of a session, which is when it can be left."""
         try:
-            statements, judge = await asyncio.to_thread(self._opened, session)
+            reading = await asyncio.to_thread(self._opened, session)
         except NotFound:
             self._found.skip("it has no recording")
             return
@@ -194,43 +205,86 @@ class _Run:
             self._found.skip(error.message)
             return
         self._found.sessions_read += 1
-        hits = 0
-        while not self._found.stopped:
-            try:
-                read, hit = await asyncio.to_thread(self._piece, session.id, statements, judge)
-            except PosternError as error:
-                self._found.skip(f"a part of it: {error.message}")
-                break
-            hits += hit
-            yield
-            if read < _PIECE:
-                break
-        if hits:
+        try:
+            while not self._found.stopped and not reading.is_done:
+                await asyncio.to_thread(self._piece, reading)
+                yield
+        except PosternError as error:
+            reading.lost.add(error.message)
+        for reason in reading.lost:
+            self._found.skip(f"a part of it: {reason}")
+        if reading.hits:
             self._found.session_hit(session.id)
 
-    def _opened(self, session: Session) -> tuple[Iterator[tuple[float, bytes]], Callable[[str], Hit | None]]:
+    def _opened(self, session: Session) -> _Reading:
         dialect = DIALECTS.get(self._recordings.protocol(session), "")
         judge = self._judges.get(dialect)
         if judge is None:
             judge = self._judges[dialect] = self._judge.over(self._rail, dialect)
-        return self._recordings.operations(session), judge
+        return _Reading(session.id, self._recordings.steps(session, answers=bool(self._rail.output)), judge())
 
-    def _piece(
-        self, session_id: UUID, statements: Iterator[tuple[float, bytes]], judge: Callable[[str], Hit | None]
-    ) -> tuple[int, int]:
-        """How many statements were read, and how many of them were hit."""
-        read = hits = 0
-        for at, data in itertools.islice(statements, _PIECE):
-            read += 1
-            text = data.decode("utf-8", "replace")
-            hit = judge(text)
-            if hit is not None:
-                hits += 1
-                self._found.hit(session_id, at, text, hit)
-        self._found.statements_read += read
-        if self._found.statements_read >= MAX_STATEMENTS:
-            self._found.stopped = f"{MAX_STATEMENTS} statements were read"
-        return read, hits
+    def _piece(self, reading: _Reading) -> None:
+        """In a thread, for a moment at most."""
+        end = time.monotonic() + _MOMENT
+        for count, step in enumerate(reading.steps, 1):
+            reading.take(step, self._found)
+            if count >= _PIECE or time.monotonic() > end:
+                break
+        else:
+            reading.is_done = True
+        found = self._found
+        if found.statements_read >= MAX_STATEMENTS:
+            found.stopped = f"{MAX_STATEMENTS} statements were read"
+        elif found.answers_read >= MAX_ANSWERS:
+            found.stopped = f"{MAX_ANSWERS} texts of answers were read"
+
+
+@dataclass(slots=True)
+class _Reading:
+    """How far one session has been read. `lost`: parts of it of which nothing can be said."""
+
+    session_id: UUID
+    steps: Iterator[Step]
+    judge: SessionJudge
+    last: Asked | None = None
+    hits: int = 0
+    lost: set[str] = field(default_factory=set)
+    is_done: bool = False
+
+    def take(self, step: Step, found: Simulation) -> None:
+        if isinstance(step, Lost):
+            if len(self.lost) < _MOST_LOST:
+                self.lost.add(step.reason)
+        elif isinstance(step, Asked):
+            self.last = step
+            found.statements_read += not step.prepared
+            found.values_read += len(step.values)
+            self._note(self.judge.asked(step), step.at, found, "input")
+        else:
+            found.answers_read += len(step.texts)
+            self._note(self.judge.answered(step), step.at, found, "output")
+
+    def _note(self, hit: Hit | None, at: float, found: Simulation, direction: str) -> None:
+        if hit is not None:
+            self.hits += 1
+            found.hit(self.session_id, at, self.last, hit, direction)
+
+
+def _caveats(rail: GuardRail) -> list[str]:
+    found = []
+    if rail.judges_statements:
+        found.append(
+            "views and functions of the targets as they were then are not known: statements that use them may count as "
+            "unknown, where a session would know them"
+        )
+    if rail.output:
+        found.append(
+            "answers are judged as they were shown: what masking or a rule of that time has replaced or kept back "
+            "cannot hit a rule, and what went beyond the recording's limit of output was not kept"
+        )
+    if rail.counts_rows:
+        found.append("rows are counted by statement; those that nobody was shown are not counted")
+    return found
 
 
 def _require_reader(principal: Principal) -> None:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
-from postern.domain.guardrail import GuardRail, Rule, check_rules, unenforceable
+from postern.domain.connection import TERMINAL, Connection
+from postern.domain.guardrail import MAX_NAME, GuardRail, Rule, check_rules, unenforceable
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
-from postern.errors import Denied, Invalid, NotFound
+from postern.domain.rule_filter import ALL_RULES, RuleFilter
+from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
 from postern.store.ports import Clock, ConnectionStore, GuardRailStore, Signals, Topic
 
 MAX_DESCRIPTION = 10_000
+_NAMED = 5  # connections that an error names
+
+ADVISORY = (
+    "input rules are advice on {connections}: what a shell or a program makes of a line cannot be known, and at a "
+    "terminal its keys have arrived before it is judged. Output rules hold there"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +60,10 @@ class GuardRails:
         self._compiles = compiles
         self._enforceable = enforceable
 
-    async def find(self, principal: Principal, page: Page) -> Listed[GuardRail]:
+    async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[GuardRail]:
         """By name. Raises Denied."""
         _require_reader(principal)
-        return await self._store.find(principal.org_id, page)
+        return await self._store.find(principal.org_id, page, where)
 
     async def get(self, principal: Principal, guardrail_id: str) -> GuardRail:
         """Raises Denied, NotFound."""
@@ -83,10 +91,12 @@ class GuardRails:
         await self._tell((*current.connection_ids, *guardrail.connection_ids))
         return guardrail
 
-    async def remove(self, principal: Principal, guardrail_id: str) -> None:
-        """Raises Denied, NotFound."""
+    async def remove(self, principal: Principal, guardrail_id: str, *, unused: bool = False) -> None:
+        """With `unused` only one that applies to no connection. Raises Denied, NotFound, Conflict."""
         require_admin(principal, "change guard rails")
         current = await self._existing(principal, guardrail_id)
+        if unused:
+            require_unused(f"guard rail {current.name!r}", await self._connections_of(current))
         await self._store.remove(current.id)
         changed(current, None)
         await self._tell(current.connection_ids)
@@ -98,9 +108,19 @@ class GuardRails:
             raise NotFound(f"there is no guard rail {guardrail_id!r}")
         return found
 
+    async def advice(self, guardrail: GuardRail) -> list[str]:
+        """What whoever writes it should know of where it applies."""
+        shells = [one.name for one in await self._connections_of(guardrail) if one.protocol == TERMINAL]
+        return [ADVISORY.format(connections=", ".join(shells))] if shells and guardrail.input else []
+
+    async def _connections_of(self, guardrail: GuardRail) -> list[Connection]:
+        if not guardrail.connection_ids:
+            return []
+        found = await self._connections.by_ids(guardrail.org_id, guardrail.connection_ids)
+        return sorted(found, key=lambda one: one.name)
+
     async def _merged(self, current: GuardRail, given: GuardRailFields) -> GuardRail:
-        if not 1 <= len(given.name.strip()) <= 128 or any(ord(character) < 32 for character in given.name):
-            raise Invalid("name: must have 1 to 128 characters and no control characters", field="name")
+        check_rule_name(given.name)
         if len(given.description) > MAX_DESCRIPTION:
             raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
         check_rules(given.input, "input", self._compiles)
@@ -146,6 +166,25 @@ class GuardRails:
     async def _tell(self, connection_ids: Iterable[UUID]) -> None:
         for connection_id in set(connection_ids):
             await self._signals.publish(Topic.POLICY_CHANGED, connection_id=str(connection_id))
+
+
+def check_rule_name(name: str) -> None:
+    """Raises Invalid."""
+    if not 1 <= len(name) <= MAX_NAME or not name.isprintable() or name != name.strip():
+        raise Invalid(
+            f"name: must have 1 to {MAX_NAME} characters, all printable, and no blank at its ends", field="name"
+        )
+
+
+def require_unused(what: str, connections: Sequence[Connection]) -> None:
+    """Raises Conflict."""
+    if connections:
+        names = ", ".join(one.name for one in connections[:_NAMED])
+        more = f" and {len(connections) - _NAMED} more" if len(connections) > _NAMED else ""
+        raise Conflict(
+            f"{what} applies to {names}{more}: take it off there first, or delete it with force=true; what it kept "
+            "back is then let through"
+        )
 
 
 def _require_reader(principal: Principal) -> None:

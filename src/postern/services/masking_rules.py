@@ -19,11 +19,20 @@ from postern.domain.masking import (
     check_rule,
 )
 from postern.domain.principal import Principal
+from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound
+from postern.services.guardrails import check_rule_name, require_unused
 from postern.services.identity.users import require_admin
 from postern.services.server.trail import changed
-from postern.store.ports import AccessStore, Clock, ConnectionStore, MaskingRuleStore, Signals, Topic
+from postern.store.ports import (
+    AccessStore,
+    Clock,
+    ConnectionStore,
+    MaskingRuleStore,
+    Signals,
+    Topic,
+)
 
 MAX_DESCRIPTION = 10_000
 MAX_SAMPLES = 100
@@ -95,10 +104,10 @@ class MaskingRules:
         self._engine = engine
         self._enforceable = enforceable
 
-    async def find(self, principal: Principal, page: Page) -> Listed[MaskingRule]:
+    async def find(self, principal: Principal, page: Page, where: RuleFilter = ALL_RULES) -> Listed[MaskingRule]:
         """By name. Raises Denied."""
         _require_reader(principal)
-        return await self._store.find(principal.org_id, page)
+        return await self._store.find(principal.org_id, page, where)
 
     async def get(self, principal: Principal, rule_id: str) -> MaskingRule:
         """Raises Denied, NotFound."""
@@ -126,10 +135,13 @@ class MaskingRules:
         await self._tell((*current.connection_ids, *rule.connection_ids))
         return rule
 
-    async def remove(self, principal: Principal, rule_id: str) -> None:
-        """Raises Denied, NotFound."""
+    async def remove(self, principal: Principal, rule_id: str, *, unused: bool = False) -> None:
+        """With `unused` only one that applies to no connection. Raises Denied, NotFound, Conflict."""
         require_admin(principal, "change masking rules")
         current = await self._existing(principal, rule_id)
+        if unused and current.connection_ids:
+            found = await self._connections.by_ids(current.org_id, current.connection_ids)
+            require_unused(f"masking rule {current.name!r}", sorted(found, key=lambda one: one.name))
         await self._store.remove(current.id)
         changed(current, None)
         await self._tell(current.connection_ids)
@@ -150,8 +162,7 @@ class MaskingRules:
         return found
 
     async def _merged(self, current: MaskingRule, given: MaskingRuleFields) -> MaskingRule:
-        if not 1 <= len(given.name.strip()) <= 128 or any(ord(character) < 32 for character in given.name):
-            raise Invalid("name: must have 1 to 128 characters and no control characters", field="name")
+        check_rule_name(given.name)
         if len(given.description) > MAX_DESCRIPTION:
             raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
         rule = replace(

@@ -89,7 +89,7 @@ def build_targets(
             models=models,
         ),
         proxy_managers=ProxyManagers(access, now),
-        questions=Questions(stores.questions, signals, now),
+        questions=Questions(stores.questions, features, signals, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),
         sessions=Sessions(

@@ -16,6 +16,7 @@ from postern.integrations.identity.addresses import networks_of
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
+from postern.protocols.postgres.answers import PostgresAnswers
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.results import PostgresResults
 from postern.protocols.terminal.lens import TerminalLens
@@ -73,6 +74,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             {"postgres": PostgresResults},
             framed=(TERMINAL,),
             stored=held,
+            answers={"postgres": PostgresAnswers},
         )
         networks = networks_of(settings.provider_networks)
         openid = OpenIdClient(Fetcher(allowed=networks), now)

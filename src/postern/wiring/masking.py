@@ -24,7 +24,7 @@ _KEPT = "lineage"
 def masking(policy: Policy, view: SessionView) -> Masking:
     """The interceptor of a session, under this policy from here on."""
     key = bytes.fromhex(policy.masking_key.reveal())
-    return Masking(policy.masked_types, policy.masking, key, _origins(policy, view))
+    return Masking(policy.masked_types, policy.masking, key, _origins(policy, view), policy.access_help)
 
 
 def _origins(policy: Policy, view: SessionView) -> SessionLineage | None:

@@ -9,8 +9,8 @@ from importlib import import_module
 from postern.domain.dialect import DIALECTS
 from postern.domain.guardrail import GuardRail
 from postern.domain.policy import Policy
-from postern.domain.trial import Hit, Trial
-from postern.inspection.guardrails.trial import Trier, try_input, try_output
+from postern.domain.trial import Trial
+from postern.inspection.guardrails.trial import SessionTrier, Trier, try_input, try_output
 from postern.inspection.sql.parser import Parser, SessionParser
 from postern.inspection.sql.postgres.parser import PostgresParser
 from postern.inspection.sql.postgres.prepared import PreparedStatements
@@ -68,5 +68,11 @@ class Judge:
     def try_output(self, rail: GuardRail, text: str) -> Trial:
         return try_output(rail, text)
 
-    def over(self, rail: GuardRail, dialect: str) -> Callable[[str], Hit | None]:
-        return Trier(rail, parser_of(dialect)).judge
+    def over(self, rail: GuardRail, dialect: str) -> Callable[[], SessionTrier]:
+        parser = parser_of(dialect)
+        trier = Trier(rail, parser)
+
+        def session() -> SessionTrier:
+            return trier.session(PreparedStatements(parser) if isinstance(parser, PostgresParser) else None)
+
+        return session

@@ -82,7 +82,9 @@ def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> li
 
 def _guard_rails(policy: Policy, view: SessionView, protocol: str) -> GuardRails:
     names = session_parser(policy, protocol, view)
-    return GuardRails(policy.guardrails, parser_for(protocol), lambda: view.schema, names)
+    return GuardRails(
+        policy.guardrails, parser_for(protocol), lambda: view.schema, names, access_help=policy.access_help
+    )
 
 
 def pipeline(permit: Permit, view: SessionView) -> Pipeline:

@@ -265,7 +265,7 @@ def test_without_a_parser_no_session_begins() -> None:
 def test_a_rule_may_speak_for_itself(session: SessionView) -> None:
     verdict = judge(Rule(RuleType.READ_ONLY, message="Writes go through the release pipeline."), "write t", session)
     assert isinstance(verdict, Refuse)
-    assert verdict.message == "Writes go through the release pipeline."
+    assert verdict.message == "Writes go through the release pipeline. [care / 1: WRITE (write)]"
     assert verdict.rule == "care / 1"
 
 

@@ -11,7 +11,7 @@ from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
 from postern.inspection.guardrails.interceptor import GuardRails
 from postern.interception.events import Channel, Operation, Output, Rows
 from postern.interception.pipeline import SessionView
-from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Warn
+from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict, Warn
 from postern.protocols.postgres.output import CopiedLines
 from postern.protocols.postgres.rows import DataRows, layout_of
 from postern.testing import postgres as pg
@@ -34,12 +34,17 @@ def copied(*lines: bytes) -> Output:
     return made
 
 
+def is_masked(verdict: Verdict) -> bool:
+    """Which is said, where it is the first."""
+    return isinstance(verdict, Warn) and verdict.message.startswith('masked by guard rail "care" (rule "no secrets!")')
+
+
 MASK = Rule(RuleType.PATTERN_MATCH, pattern_regex="secret-[0-9]+", name="no secrets!", action=Action.MASK)
 
 
 def test_what_hits_is_masked_and_the_rest_stays(session: SessionView) -> None:
     event = rows(TEXT, b"a secret-1 and secret-22.", b"nothing", "ü secret-3".encode())
-    assert rails(MASK).see(event, session) is REPLACE
+    assert is_masked(rails(MASK).see(event, session))
     assert event.texts(0) == [
         b"a [masked:no-secrets-] and [masked:no-secrets-].",
         b"nothing",
@@ -49,9 +54,24 @@ def test_what_hits_is_masked_and_the_rest_stays(session: SessionView) -> None:
     assert rails(MASK).see(event, session) is FORWARD  # masked twice is masked once
 
 
+def test_that_something_is_masked_is_said_once_for_each_rule(session: SessionView) -> None:
+    other = Rule(RuleType.DENY_WORDS_LIST, words=("hush",), action=Action.MASK, message="Hush is not for you.")
+    found = GuardRails(
+        (GuardRail(UUID(int=1), UUID(int=2), "care", output=(MASK, other)),), access_help="Ask in #access."
+    )
+    first = found.see(rows(TEXT, b"secret-1"), session)
+    assert isinstance(first, Warn)
+    assert first.hint == 'If you need this on connection "shop": Ask in #access. This is said once.'
+    assert found.see(rows(TEXT, b"secret-2"), session) is REPLACE
+    second = found.see(rows(TEXT, b"secret-3", b"hush"), session)
+    assert isinstance(second, Warn)
+    assert second.message == "Hush is not for you. [care / 2]"
+    assert found.see(rows(TEXT, b"secret-3", b"hush"), session) is REPLACE
+
+
 def test_a_document_stays_one(session: SessionView) -> None:
     event = rows(JSON, b'{"a": "x \\" secret-1 \\u00fc", "b": [1, "secret-2"]}')
-    assert rails(MASK).see(event, session) is REPLACE
+    assert is_masked(rails(MASK).see(event, session))
     assert json.loads(event.texts(0)[0]) == {"a": "[masked:no-secrets-]", "b": [1, "[masked:no-secrets-]"]}
 
 
@@ -77,13 +97,13 @@ def test_what_cannot_be_masked_without_breaking_it_is_refused(
 
 def test_lines_of_a_copy_keep_their_columns(session: SessionView) -> None:
     event = copied(b"1\tsecret-1\t\\N\n", b"2\tx\ty\n")
-    assert rails(MASK).see(event, session) is REPLACE
+    assert is_masked(rails(MASK).see(event, session))
     assert event.texts() == [b"1\t[masked:no-secrets-]\t\\N\n", b"2\tx\ty\n"]
 
 
 def test_text_in_an_encoding_that_is_not_known_is_masked_whole(session: SessionView) -> None:
     event = rows(TEXT, b"\xfcber secret-1")
-    assert rails(MASK).see(event, session) is REPLACE
+    assert is_masked(rails(MASK).see(event, session))
     assert event.texts(0) == [b"[masked:no-secrets-]"]
 
 

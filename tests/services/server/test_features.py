@@ -24,12 +24,13 @@ async def test_all_are_as_by_default_until_somebody_chooses(world: World) -> Non
     assert {state.name: state.enabled for state in await services.features.all(admin.org_id)} == {
         name: spec.default for name, spec in FEATURES.items()
     }
-    assert [name for name, spec in FEATURES.items() if not spec.default] == [Feature.ACCESS_CONTROL]
+    off = [name for name, spec in FEATURES.items() if not spec.default]
+    assert off == [Feature.ACCESS_CONTROL, Feature.SELF_REVIEW]
     await services.features.put(admin, "script-runs", enabled=False)
     await services.features.put(admin, "api-keys", enabled=False)
     await services.features.put(admin, "access-control", enabled=True)
-    off = {state.name for state in await services.features.all(admin.org_id) if not state.enabled}
-    assert off == {Feature.SCRIPT_RUNS, Feature.API_KEYS}
+    switched = {state.name for state in await services.features.all(admin.org_id) if not state.enabled}
+    assert switched == {Feature.SCRIPT_RUNS, Feature.API_KEYS, Feature.SELF_REVIEW}
     other = Organisation(uuid4(), "acme", world.clock())
     await world.stores.organisations.add(other)
     assert await services.features.enabled(other.id, Feature.SCRIPT_RUNS)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated
+
+from fastapi import APIRouter, Query
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors
+from postern.api.rule_filter import Where
 from postern.api.schemas.masking_rules import (
     MaskingRuleAnswer,
     MaskingRuleRequest,
@@ -19,9 +22,11 @@ router = APIRouter(prefix="/datamasking-rules", tags=["Masking"], route_class=Au
 
 
 @router.get("", responses=errors(403))
-async def list_masking_rules(caller: Caller, services: Use, page: Paging) -> ListAnswer[MaskingRuleAnswer]:
+async def list_masking_rules(
+    caller: Caller, services: Use, page: Paging, where: Where
+) -> ListAnswer[MaskingRuleAnswer]:
     """By name."""
-    found = await services.masking_rules.find(caller, page)
+    found = await services.masking_rules.find(caller, page, where)
     return listed([MaskingRuleAnswer.of(rule) for rule in found.items], found, page)
 
 
@@ -52,6 +57,12 @@ async def update_masking_rule(
     return MaskingRuleAnswer.of(await services.masking_rules.replace(caller, id, body.fields()))
 
 
-@router.delete("/{id}", status_code=204, responses=errors(403, 404))
-async def delete_masking_rule(id: str, caller: Caller, services: Use) -> None:  # noqa: A002 - as elsewhere
-    await services.masking_rules.remove(caller, id)
+@router.delete("/{id}", status_code=204, responses=errors(403, 404, 409))
+async def delete_masking_rule(
+    id: str,  # noqa: A002 - as elsewhere
+    caller: Caller,
+    services: Use,
+    force: Annotated[bool, Query(description="Also one that applies to connections")] = False,
+) -> None:
+    """Conflict where it applies to connections, unless `force` is true."""
+    await services.masking_rules.remove(caller, id, unused=not force)

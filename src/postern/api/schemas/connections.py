@@ -29,7 +29,9 @@ _CLEARED = ("access_max_duration", "tracker_issue_template_id")
 class ConnectionOptions(Body):
     """The fields that no request must have."""
 
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "managed_by", "status", "default_database"})
+    read_only: ClassVar[frozenset[str]] = frozenset(
+        {"id", "managed_by", "status", "default_database", "guardrails_advisory"}
+    )
 
     subtype: str | None = Field(None, description="Left out or null: stays as it is")
     access_max_duration: int | None = Field(None, description="Seconds")
@@ -111,6 +113,9 @@ class ConnectionAnswer(Answer):
     default_database: str | None
     force_approve_groups: list[str]
     guardrail_rules: list[str]
+    guardrails_advisory: bool = Field(
+        description="Its guard rails' input rules are advice: what a shell makes of a line cannot be known"
+    )
     tracker_issue_template_id: str | None
     redact_enabled: bool
     redact_types: list[str]

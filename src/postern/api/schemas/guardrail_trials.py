@@ -115,7 +115,9 @@ class SimulationRequest(Body):
 class SampleAnswer(Answer):
     session_id: UUID
     time: float = Field(description="Milliseconds since the session's start")
-    statement: str
+    direction: Literal["input", "output"]
+    statement: str = Field(description="Of an answer the statement in front of it")
+    values: list[str | None] = Field(description="What it was bound to, where the recording has it")
     action: Action
     rule: str
     reason: str
@@ -127,13 +129,16 @@ class SimulationAnswer(Answer):
     event: Literal["progress", "result"]
     sessions_read: int
     statements_read: int
+    values_read: int = Field(description="Bind values of those statements")
+    answers_read: int = Field(description="Texts of answers, where there are output rules")
     sessions_hit: int
     actions: dict[str, int] = Field(description="Statements by what would have become of them")
     unknown: int = Field(description="How many of those for no more reason than that they could not be judged")
     rules: dict[str, int]
-    skipped: dict[str, int] = Field(description="Sessions that could not be read, by the reason")
+    skipped: dict[str, int] = Field(description="Sessions that could not be read, or a part of them, by the reason")
     sessions: list[UUID] | None = Field(None, description="Of the result: the first hundred in which a rule hits")
     samples: list[SampleAnswer] | None = Field(None, description="Of the result")
+    caveats: list[str] | None = Field(None, description="Of the result: what no simulation of these rules can know")
     stopped: str | None = Field(None, description="The bound that was reached, if one was")
 
     @classmethod
@@ -142,6 +147,8 @@ class SimulationAnswer(Answer):
             "event": "result" if found.is_done else "progress",
             "sessions_read": found.sessions_read,
             "statements_read": found.statements_read,
+            "values_read": found.values_read,
+            "answers_read": found.answers_read,
             "sessions_hit": found.sessions_hit,
             "actions": {str(action): count for action, count in found.actions.items()},
             "unknown": found.unknown,
@@ -154,14 +161,22 @@ class SimulationAnswer(Answer):
             SampleAnswer(
                 session_id=one.session_id,
                 time=one.at,
+                direction="output" if one.direction == "output" else "input",
                 statement=one.statement,
+                values=list(one.values),
                 action=one.action,
                 rule=one.rule,
                 reason=one.reason,
             )
             for one in found.samples
         ]
-        return cls(**plain, sessions=found.sessions, samples=samples, stopped=found.stopped or None)
+        return cls(
+            **plain,
+            sessions=found.sessions,
+            samples=samples,
+            caveats=found.caveats,
+            stopped=found.stopped or None,
+        )
 
 
 class PresetAnswer(Answer):

@@ -59,7 +59,7 @@ class RulesBody(Body):
 
 
 class GuardRailRequest(Body):
-    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at"})
+    read_only: ClassVar[frozenset[str]] = frozenset({"id", "created_at", "updated_at", "notices"})
 
     name: str
     description: str | None = None
@@ -126,6 +126,16 @@ class GuardRailAnswer(Answer):
     output: RulesAnswer
     created_at: datetime | None
     updated_at: datetime | None
+    notices: list[str] = Field(
+        default_factory=list, description="What to know of where it applies; left out in lists, and where empty"
+    )
+
+    @model_serializer(mode="wrap")
+    def _said(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        shown: dict[str, Any] = handler(self)
+        if not self.notices:
+            del shown["notices"]
+        return shown
 
     @classmethod
     def of(cls, guardrail: GuardRail) -> GuardRailAnswer:

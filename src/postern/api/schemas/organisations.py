@@ -22,6 +22,7 @@ class OrganisationAnswer(Answer):
     name: str
     admin_role_name: str = Field(description="The group whose members are administrators")
     auditor_role_name: str = Field(description="The group whose members are auditors")
+    access_help: str = Field(description="What people read where a rule refuses something: how to ask for it")
     created_at: datetime
 
     @classmethod
@@ -31,6 +32,7 @@ class OrganisationAnswer(Answer):
             name=organisation.name,
             admin_role_name=organisation.role_groups.admin,
             auditor_role_name=organisation.role_groups.auditor,
+            access_help=organisation.access_help,
             created_at=organisation.created_at,
         )
 
@@ -66,9 +68,12 @@ class OrganisationChange(Body):
     name: str | None = None
     admin_role_name: str | None = None
     auditor_role_name: str | None = None
+    access_help: str | None = Field(
+        None, description="What people read where a rule refuses, holds or hides something; empty: the usual words"
+    )
 
     def fields(self) -> OrganisationFields:
-        return OrganisationFields(self.name, self.admin_role_name, self.auditor_role_name)
+        return OrganisationFields(self.name, self.admin_role_name, self.auditor_role_name, self.access_help)
 
 
 class OrganisationFeatureRequest(Body):

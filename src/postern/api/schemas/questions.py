@@ -37,7 +37,3 @@ class QuestionAnswer(Answer):
         return cls(
             **{name: getattr(question, name) for name in cls.model_fields} | {"reviewers": [*question.reviewers]}
         )
-
-
-class QuestionsAnswer(Answer):
-    data: list[QuestionAnswer]

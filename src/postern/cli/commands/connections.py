@@ -91,6 +91,11 @@ def show(name: str, as_json: bool) -> None:
     )
 
 
+def _advise(one: Connection) -> None:
+    if one.get("guardrails_advisory"):
+        click.echo("postern: input rules of guard rails are advice here: a shell has other ways to say it.", err=True)
+
+
 def _masking_rules(api: Client, connection_id: str) -> list[str]:
     """The names of those that apply, as far as the caller may know."""
     try:
@@ -211,6 +216,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
         created = api.connections.create(body)
         unserved.warn(api, created)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
+    _advise(created)
 
 
 def _body(name: str, agent_id: str, given: dict[str, Any]) -> dict[str, Any]:
@@ -288,6 +294,7 @@ def update(
         if agent is not None or "command" in body:
             unserved.warn(api, changed)
     emit(changed, as_json, lambda one: click.echo(f"Changed {one['name']}: {', '.join(sorted(body))}."))
+    _advise(changed)
 
 
 @connections.command()

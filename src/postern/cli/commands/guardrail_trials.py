@@ -117,8 +117,8 @@ def simulate(
     max_sessions: int,
     as_json: bool,
 ) -> None:
-    """Say what a guard rail, by id or name, or a draft, would have done to what was asked in recorded sessions. Input
-    rules only; nothing is changed. Ctrl-C ends it."""
+    """Say what a guard rail, by id or name, or a draft, would have done to what was asked and shown in recorded
+    sessions; nothing is changed. Ctrl-C ends it."""
     given = {
         "start_date": since,
         "end_date": until,
@@ -147,7 +147,11 @@ def _show_simulation(found: dict[str, Any]) -> None:
     actions = ", ".join(f"{action} {count}" for action, count in found["actions"].items()) or "nothing"
     fields(
         [
-            ("read", f"{found['statements_read']} statements of {found['sessions_read']} sessions"),
+            (
+                "read",
+                f"{found['statements_read']} statements with {found['values_read']} values, and "
+                f"{found['answers_read']} texts of answers, of {found['sessions_read']} sessions",
+            ),
             ("would have done", actions),
             ("of them unknown", found["unknown"]),
             ("in sessions", found["sessions_hit"]),
@@ -156,6 +160,10 @@ def _show_simulation(found: dict[str, Any]) -> None:
             ("stopped", found.get("stopped") or ""),
         ]
     )
+    for caveat in found.get("caveats") or []:
+        click.echo(f"mind: {caveat}")
     for one in found.get("samples") or []:
-        shown = " ".join(one["statement"].split())
-        click.echo(f"{one['session_id']}  {one['action']}  {one['rule']}  {shown[:100]}  {one['reason']}")
+        shown = " ".join(one["statement"].split())[:100]
+        bound = f"  {one['values']}" if one["values"] else ""
+        where = "answer to " if one["direction"] == "output" else ""
+        click.echo(f"{one['session_id']}  {one['action']}  {one['rule']}  {where}{shown}{bound}  {one['reason']}")

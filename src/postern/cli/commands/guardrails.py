@@ -69,6 +69,7 @@ def show(rule: str, as_json: bool) -> None:
     with client() as api:
         found = api.guardrails.get(_id(api.guardrails.list(), rule))
     emit(found, as_json, _show)
+    _advise(found)
 
 
 def _show(one: GuardRail) -> None:
@@ -89,9 +90,13 @@ def about(rule: dict[str, Any]) -> str:
 
 
 def _id(known: list[GuardRail], wanted: str) -> str:
+    return _known(known, wanted)["id"]
+
+
+def _known(known: list[GuardRail], wanted: str) -> GuardRail:
     for one in known:
         if wanted in (one["id"], one["name"]):
-            return one["id"]
+            return one
     raise NotFound(f"there is no guard rail {wanted!r}; `postern guardrails` lists them")
 
 
@@ -113,6 +118,7 @@ def create(file_or_name: str, preset: str | None, connections: tuple[str, ...], 
             body |= {"name": file_or_name, "connection_ids": [api.connections.get(one)["id"] for one in connections]}
         created = api.guardrails.create(body)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
+    _advise(created)
 
 
 @guardrails.command()
@@ -124,6 +130,12 @@ def update(rule: str, file: IO[str], as_json: bool) -> None:
     with client() as api:
         changed = api.guardrails.update(_id(api.guardrails.list(), rule), _read(file))
     emit(changed, as_json, lambda one: click.echo(f"Updated {one['name']} ({one['id']})."))
+    _advise(changed)
+
+
+def _advise(one: GuardRail) -> None:
+    for notice in one.get("notices", []):
+        click.echo(f"postern: {notice}.", err=True)
 
 
 @guardrails.command()
@@ -131,11 +143,13 @@ def update(rule: str, file: IO[str], as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def delete(rule: str, yes: bool, as_json: bool) -> None:
-    """Delete a guard rail, by id or name."""
-    if not yes:
-        click.confirm(f"Delete guard rail {rule}? What it refused is then let through", abort=True, err=True)
+    """Delete a guard rail, by id or name, and take it off its connections."""
     with client() as api:
-        api.guardrails.delete(_id(api.guardrails.list(), rule))
+        known = _known(api.guardrails.list(), rule)
+        if not yes:
+            where = f" on {len(known['connection_ids'])} connections" if known["connection_ids"] else ""
+            click.confirm(f"Delete guard rail {rule}? What it refused{where} is then let through", abort=True, err=True)
+        api.guardrails.delete(known["id"], force=True)
     told({"deleted": rule}, as_json, f"Deleted {rule}.")
 
 

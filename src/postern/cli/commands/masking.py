@@ -113,11 +113,13 @@ def update(rule: str, file: IO[str], as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @json_option
 def delete(rule: str, yes: bool, as_json: bool) -> None:
-    """Delete a masking rule, by id or name."""
-    if not yes:
-        click.confirm(f"Delete masking rule {rule}? What it hid is then shown", abort=True, err=True)
+    """Delete a masking rule, by id or name, and take it off its connections."""
     with client() as api:
-        api.masking_rules.delete(_known(api.masking_rules.list(), rule)["id"])
+        known = _known(api.masking_rules.list(), rule)
+        if not yes:
+            where = f" on {len(known['connection_ids'])} connections" if known["connection_ids"] else ""
+            click.confirm(f"Delete masking rule {rule}? What it hid{where} is then shown", abort=True, err=True)
+        api.masking_rules.delete(known["id"], force=True)
     told({"deleted": rule}, as_json, f"Deleted {rule}.")
 
 

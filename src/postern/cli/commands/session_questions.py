@@ -15,9 +15,9 @@ from postern.domain.text import one_line
 @click.command()
 @json_option
 def questions(as_json: bool) -> None:
-    """List statements that wait for a decision, the oldest first."""
+    """List statements that wait for a decision, the oldest first; with --json in full."""
     with client() as api:
-        found = api.http.call("GET", "/questions")["data"]
+        found = api.http.all("/questions")
     emit(found, as_json, _show)
 
 
@@ -35,7 +35,13 @@ def _show(found: list[dict[str, Any]]) -> None:
 @click.option("--comment", default="", help="Shown to who sent the statement, where it is refused.")
 @json_option
 def decide(question_id: str, is_approved: bool, comment: str, as_json: bool) -> None:
-    """Decide on a statement that waits; nobody decides on their own."""
+    """Decide on a statement that waits; nobody decides on their own, unless the feature self-review is on.
+
+    \b
+    postern sessions questions
+    postern sessions decide ID --approve
+    postern sessions decide ID --reject --comment "use the clean-up job"
+    """
     with client() as api:
         body = {"approve": is_approved, "comment": comment}
         done = api.http.call("POST", f"/questions/{question_id}/decision", body=body)

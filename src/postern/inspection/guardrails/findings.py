@@ -41,9 +41,11 @@ class Finding:
     unknown: bool = False
 
     def said(self, beginning: str) -> str:
+        """`beginning` says what is done about it. Names the rule whatever its author has to say."""
+        why = f": {self.reason}" if self.reason else ""
         if self.culprit.message:
-            return self.culprit.message
-        return f"{beginning} {self.culprit.named}" + (f": {self.reason}" if self.reason else "")
+            return f"{self.culprit.message} [{self.culprit.title}{why}]"
+        return f"{beginning} {self.culprit.named}{why}"
 
 
 def named(rail: GuardRail, rules: tuple[Rule, ...]) -> list[tuple[Culprit, Rule]]:

@@ -24,7 +24,7 @@ from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdic
 AT_ONCE: Final = 2 * 1024
 
 # Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name.
-_BY_NAME: Final = re.compile("[pPeE](?i:(?<=p)repare|(?<=e)xecute)")
+BY_NAME: Final = re.compile("[pPeE](?i:(?<=p)repare|(?<=e)xecute)")
 
 _tickets = itertools.count(1)
 
@@ -78,7 +78,8 @@ class GuardRails:
     """Sessions under the same rules share what is compiled and what was judged.
 
     `parser` is that of the connection's dialect; `target` gives what is known now of its own objects, `session_parser`
-    follows the names that the session prepares. Raises Invalid when a rule cannot be loaded: such a session must not
+    follows the names that the session prepares. `access_help` is how people ask for what is refused, in the words of
+    their organisation. Raises Invalid when a rule cannot be loaded: such a session must not
     begin.
     """
 
@@ -90,7 +91,10 @@ class GuardRails:
         parser: Parser | None = None,
         target: Callable[[], TargetSchema | None] = _nothing,
         session_parser: SessionParser | None = None,
+        access_help: str = "",
     ) -> None:
+        self._access_help = access_help
+        self._told_masks: set[Culprit] = set()  # the client hears of each once
         self._rails = rules
         self._parser = parser
         self._target = target
@@ -120,7 +124,7 @@ class GuardRails:
             rules = self._current()
             known = None if event.truncated else rules.judged.get(event.text)
             # What is known for all sessions goes by no name.
-            by_name = known is None and rules.statements is not None and _BY_NAME.search(event.text) is not None
+            by_name = known is None and rules.statements is not None and BY_NAME.search(event.text) is not None
             verdict = self._see_operation(rules, event, session, known, by_name=by_name)
             # Told behind its judgement, and of what is refused, too: nothing is lost by knowing a name too many.
             if self._session_parser is not None and not event.truncated:
@@ -156,14 +160,21 @@ class GuardRails:
         """`known` is what was found for the text before; `by_name`: the text means something else in every session."""
         if event.truncated:
             assert rules.first is not None
-            return _refuse(Finding(rules.first, Action.DENY), session, "this is too large to be judged by")
+            large = Finding(rules.first, Action.DENY)
+            return _refuse(large, self._help(session), "this is too large to be judged by")
         if known is not None:
-            return _answer(_with_values(rules, known[0], event), event, session)
-        work = _Work(rules, event, session, self._session_parser, by_name=by_name)
+            found = with_values(rules, known[0], event.values)
+            return FORWARD if found is None else _answer(found, event, self._help(session))
+        work = _Work(rules, event, self._help(session), self._session_parser, by_name=by_name)
         if rules.statements is not None and not self._may_parse(len(event.text), session):
             later: Callable[[], Verdict] = work
             return Hold(_ticket(), "this statement is being parsed", work=later)
         return work()
+
+    def _help(self, session: SessionView) -> str:
+        """How to ask for it."""
+        ask = self._access_help or "ask an administrator to change the guard rail."
+        return f'If you need this on connection "{session.connection}": {ask}'
 
     def _may_parse(self, size: int, session: SessionView) -> bool:
         """Whether that is little enough, together with what was parsed for the same request."""
@@ -181,7 +192,7 @@ class GuardRails:
     def _see_answer(self, event: Rows | Output, session: SessionView) -> Verdict:
         over = self._over(event)
         if over is not None:
-            return _refuse(over, session)
+            return _refuse(over, self._help(session))
         if not self._looks_at_output:
             return FORWARD
         rules = self._rules
@@ -195,17 +206,29 @@ class GuardRails:
         for one in rules.output:
             worst = worse(worst, one.judge(texts))
         if worst is not None and worst.action is Action.DENY:
-            return _refuse(worst, session)
+            return _refuse(worst, self._help(session))
         masked: Verdict = FORWARD
         if rules.masker is not None:
             masker = rules.masker
             failed = masker.mask_rows(event) if isinstance(event, Rows) else masker.mask_output(event, texts)
             if failed is not None:
-                return _refuse(failed, session)
+                return _refuse(failed, self._help(session))
             if masker.size:
                 session.metrics.transformed_bytes += masker.size
-                masked = REPLACE
-        return masked if worst is None else _warn(worst)
+                masked = self._masked(masker, session)
+        return masked if worst is None else _warn(worst, self._help(session))
+
+    def _masked(self, masker: Masker, session: SessionView) -> Verdict:
+        """The client is told once of each rule; the mark in the answer names it each time."""
+        untold = [culprit for culprit in masker.culprits if culprit not in self._told_masks]
+        if not untold:
+            return REPLACE
+        self._told_masks.add(untold[0])
+        return Warn(
+            rule=untold[0].title,
+            message=Finding(untold[0], Action.MASK).said("masked by"),
+            hint=f"{self._help(session)} This is said once.",
+        )
 
     def _over(self, event: Rows | Output) -> Finding | None:
         most = self._rules.most
@@ -223,11 +246,11 @@ class _Work:
     """The judgement of one statement, here or in a thread."""
 
     def __init__(
-        self, rules: Rules, event: Operation, session: SessionView, parser: SessionParser | None, *, by_name: bool
+        self, rules: Rules, event: Operation, access_help: str, parser: SessionParser | None, *, by_name: bool
     ) -> None:
         self._rules = rules
         self._event = event
-        self._session = session
+        self._help = access_help
         self._parser = parser
         self._by_name = by_name
 
@@ -236,7 +259,8 @@ class _Work:
         finding = judge_text(self._rules, text, self._parser if self._by_name else None)
         if not self._by_name:
             self._rules.judged.put(text, finding)
-        return _answer(_with_values(self._rules, finding, self._event), self._event, self._session)
+        found = with_values(self._rules, finding, self._event.values)
+        return FORWARD if found is None else _answer(found, self._event, self._help)
 
 
 def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> Finding | None:
@@ -244,48 +268,44 @@ def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> 
     if rules.input:
         spellings = readings(text.encode("utf-8", "replace"))
         for one in rules.input:
-            worst = worse(worst, one.judge(spellings))
+            worst = worse(worst, one.judge(spellings, quotes=True))
     if rules.statements is None or (worst is not None and worst.action is Action.DENY):
         return worst
     return worse(worst, rules.statements.judge(text, parser))
 
 
-def _with_values(rules: Rules, finding: Finding | None, event: Operation) -> Finding | None:
+def with_values(rules: Rules, finding: Finding | None, given: tuple[bytes | None, ...]) -> Finding | None:
     """What the bind values add; each of them is judged on its own."""
-    if not event.values or not rules.input:
+    if not given or not rules.input:
         return finding
-    values = [value for value in event.values if value is not None]
+    values = [value for value in given if value is not None]
     for one in rules.input:
-        finding = worse(finding, one.judge(values))
+        finding = worse(finding, one.judge(values, quotes=True))
     return finding
 
 
-def _answer(finding: Finding | None, event: Operation, session: SessionView) -> Verdict:
+def _answer(finding: Finding, event: Operation, access_help: str) -> Verdict:
     """What is only prepared is not warned of nor reviewed: that comes when it is to run."""
-    if finding is None or (event.phase is not RUN and finding.action is not Action.DENY):
+    if event.phase is not RUN and finding.action is not Action.DENY:
         return FORWARD
     if finding.action is Action.WARN:
-        return _warn(finding)
+        return _warn(finding, access_help)
     if finding.action is Action.REVIEW:
         return Hold(_ticket(), finding.said("held by"), rule=finding.culprit.title)
-    return _refuse(finding, session)
+    return _refuse(finding, access_help)
 
 
 def _ticket() -> str:
     return str(next(_tickets))
 
 
-def _warn(finding: Finding) -> Warn:
+def _warn(finding: Finding, access_help: str) -> Warn:
     return Warn(
         rule=finding.culprit.title,
         message=finding.said("warning of"),
-        hint="It was let through, and is recorded. An administrator can say more about this guard rail.",
+        hint=f"It was let through, and is recorded. {access_help}",
     )
 
 
-def _refuse(finding: Finding, session: SessionView, beginning: str = "blocked by") -> Refuse:
-    return Refuse(
-        rule=finding.culprit.title,
-        message=finding.said(beginning),
-        hint=f'If you need this on connection "{session.connection}", ask an administrator to change the guard rail.',
-    )
+def _refuse(finding: Finding, access_help: str, beginning: str = "blocked by") -> Refuse:
+    return Refuse(rule=finding.culprit.title, message=finding.said(beginning), hint=access_help)

@@ -45,7 +45,9 @@ class StatementRule:
         tag = statement.tag or "this statement"
         rule = self._rule
         if rule.type is RuleType.REQUIRE_WHERE:
-            return f"{tag} has no condition" if statement.without_where else ""
+            # TRUNCATE is how somebody says DELETE who is asked for a condition; its grammar has none.
+            is_whole = statement.without_where or statement.tag.startswith("TRUNCATE")
+            return f"{tag} has no condition" if is_whole else ""
         if rule.type is RuleType.READ_ONLY:
             return _does(tag, statement.effects - _HARMLESS - {Effect.UNKNOWN})
         done = statement.effects & rule.effects if rule.effects else statement.effects

@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from postern.domain.guardrail import Action, Rule, RuleType
+from postern.domain.text import one_line
 from postern.inspection.guardrails.findings import Culprit, Finding
 from postern.inspection.patterns import Lookup, readable, word_pattern
 from postern.interception.events import Channel, Kind, Output, Rows
 
 # Of several rules that hit, the one whose action is most severe counts, and of those the first.
 SEVERITY: Final = (Action.DENY, Action.REVIEW, Action.WARN)
+
+QUOTED: Final = 60  # characters
 
 _STRUCTURED: Final = frozenset(b"{([<\"'")
 _STRUCTURE: Final = frozenset(b"{}()[]<>,\"'\\")
@@ -34,10 +37,22 @@ class RuleSet:
     def first(self) -> Culprit:
         return self._each[0][0]
 
-    def judge(self, texts: Sequence[bytes]) -> Finding | None:
-        """The first rule that hits the first text that is hit, or None."""
+    def judge(self, texts: Sequence[bytes], *, quotes: bool = False) -> Finding | None:
+        """The first rule that hits the first text that is hit, or None. What was hit is quoted only to who sent it."""
         index = self._all.first_hit(texts)
-        return None if index is None else Finding(self.culprit(readable(texts[index])), self._action)
+        if index is None:
+            return None
+        whole = readable(texts[index])
+        culprit = self.culprit(whole)
+        return Finding(culprit, self._action, self._quoted(culprit, whole) if quotes else "")
+
+    def _quoted(self, culprit: Culprit, text: bytes) -> str:
+        spans = next(lookup.spans(text) for one, lookup in self._each if one is culprit)
+        start, end = spans[0] if spans else (0, 0)
+        quoted = one_line(text[start:end].decode("utf-8", "replace"))
+        if not quoted:
+            return ""
+        return f'"{quoted}" matches it' if len(quoted) <= QUOTED else f'"{quoted[:QUOTED]}…" matches it'
 
     def culprit(self, text: bytes) -> Culprit:
         """Of a text that is hit."""
@@ -82,9 +97,15 @@ class Masker:
     def __init__(self, rules: RuleSet) -> None:
         self._rules = rules
         self.size = 0  # bytes of what was replaced in the last event
+        self.culprits: list[Culprit] = []  # whose rules did that
+
+    def hit_by(self, texts: Sequence[bytes]) -> Culprit | None:
+        """Whose rule would mask something in these."""
+        found = self._rules.judge(texts)
+        return None if found is None else found.culprit
 
     def mask_rows(self, rows: Rows) -> Finding | None:
-        self.size = 0
+        self._begin()
         masked: list[tuple[int, list[bytes]]] = []
         for index, column in enumerate(rows.columns):
             texts = rows.texts(index)
@@ -98,8 +119,12 @@ class Masker:
             rows.replace(index, new)
         return None
 
-    def mask_output(self, output: Output, texts: list[bytes]) -> Finding | None:
+    def _begin(self) -> None:
         self.size = 0
+        self.culprits = []
+
+    def mask_output(self, output: Output, texts: list[bytes]) -> Finding | None:
+        self._begin()
         if not texts or self._rules.judge(texts) is None:
             return None
         kind = Kind.OPAQUE if output.channel is Channel.FUNCTION else Kind.TEXT
@@ -123,6 +148,8 @@ class Masker:
             if made is None:
                 return Finding(culprit, Action.MASK, "what it hits cannot be masked here without breaking the answer")
             new.append(made)
+            if culprit not in self.culprits:
+                self.culprits.append(culprit)
         return new
 
     def _masked(

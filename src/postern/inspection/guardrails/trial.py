@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from postern.domain.guardrail import TEXT_TYPES, Action, GuardRail, Rule
 from postern.domain.statement import Statement
-from postern.domain.trial import Hit, Trial
-from postern.inspection.guardrails.findings import Culprit, Finding, StatementCache, named
-from postern.inspection.guardrails.interceptor import Rules, judge_text
+from postern.domain.trial import Answered, Asked, Hit, Trial
+from postern.inspection.guardrails.findings import Culprit, Finding, named
+from postern.inspection.guardrails.interceptor import BY_NAME, Rules, judge_text, with_values
 from postern.inspection.guardrails.statements import StatementRule, StatementRules, worse
 from postern.inspection.guardrails.texts import patterns_of
 from postern.inspection.patterns import Lookup
-from postern.inspection.sql.parser import Parser
+from postern.inspection.sql.parser import Parser, SessionParser
 from postern.inspection.sql_comments import readings
 
 
@@ -80,20 +80,75 @@ _BEGINNINGS = {
 
 
 class Trier:
-    """One guard rail's input rules over many texts, as a session would judge them. Raises Invalid as `try_input`."""
+    """One guard rail over many recorded sessions of one dialect, as those would be judged. Raises Invalid as
+    `try_input`."""
 
     def __init__(self, rail: GuardRail, parser: Parser | None) -> None:
         self._rules = Rules((rail,), parser, None)
-        self._judged = StatementCache()
 
-    def judge(self, text: str) -> Hit | None:
+    def session(self, names: SessionParser | None) -> SessionTrier:
+        """`names` follows what the session prepares."""
+        return SessionTrier(self._rules, names)
+
+
+class SessionTrier:
+    """The steps of one session, in their order."""
+
+    def __init__(self, rules: Rules, names: SessionParser | None) -> None:
+        self._rules = rules
+        self._names = names if rules.statements is not None else None
+        self._refused: set[str] = set()  # texts of which preparing would have been refused: they would never run
+        self._rows = 0
+
+    def asked(self, step: Asked) -> Hit | None:
         """The rule that would decide."""
-        known = self._judged.get(text)
+        self._rows = 0
+        if self._rules.first is None:
+            return None
+        finding = self._judged(step)
+        if finding is None or (step.prepared and finding.action is not Action.DENY):
+            return None
+        if step.prepared:
+            if len(self._refused) < _REFUSED:
+                self._refused.add(step.text)
+        elif step.text in self._refused and not step.values:
+            return None
+        return _hit(finding)
+
+    def _judged(self, step: Asked) -> Finding | None:
+        rules = self._rules
+        if step.truncated:
+            assert rules.first is not None
+            return Finding(rules.first, Action.DENY, "it is too large to be judged")
+        by_name = self._names if BY_NAME.search(step.text) else None
+        known = None if by_name is not None else rules.judged.get(step.text)
         if known is not None:
             finding = known[0]
         else:
-            finding = judge_text(self._rules, text)
-            self._judged.put(text, finding)
-        if finding is None:
-            return None
-        return Hit(finding.culprit.rule, finding.action, finding.reason, unknown=finding.unknown)
+            finding = judge_text(rules, step.text, by_name)
+            if by_name is None:
+                rules.judged.put(step.text, finding)
+        if self._names is not None and (step.prepared or by_name is not None):
+            self._names.passed(step.text, by_protocol=step.prepared)
+        return with_values(rules, finding, step.values)
+
+    def answered(self, step: Answered) -> Hit | None:
+        """The rule that would decide on this part of an answer."""
+        rules = self._rules
+        before, self._rows = self._rows, 0 if step.ends else self._rows + step.rows
+        if rules.most is not None and before <= rules.most[0] < before + step.rows:
+            return _hit(Finding(rules.most[1], Action.DENY, f"the answer has more than {rules.most[0]} rows"))
+        worst: Finding | None = None
+        for one in rules.output:
+            worst = worse(worst, one.judge(step.texts))
+        if rules.masker is not None and (worst is None or worst.action is not Action.DENY):
+            culprit = rules.masker.hit_by(step.texts)
+            worst = worse(worst, None if culprit is None else Finding(culprit, Action.MASK))
+        return None if worst is None else _hit(worst)
+
+
+_REFUSED = 1_000
+
+
+def _hit(finding: Finding) -> Hit:
+    return Hit(finding.culprit.rule, finding.action, finding.reason, unknown=finding.unknown)

@@ -67,7 +67,9 @@ class Masking:
         rules: Iterable[MaskingRule] = (),
         key: bytes = b"",
         origins: Origins | None = None,
+        access_help: str = "",
     ) -> None:
+        self._access_help = access_help
         ordered = sorted(rules, key=by_strength)
         made = {strategy: Substitutes(strategy, key) for strategy in {rule.strategy for rule in ordered}}
         searches = [search_of(rule, made[rule.strategy]) for rule in ordered if rule.finds]
@@ -291,7 +293,7 @@ class Masking:
             f"blocked by masking rule {doubt.rule.name!r}: where {what} comes from cannot be known, "
             "so it may hold what the rule hides",
             "Ask for columns of tables by their names, or ask an administrator to add types to look for to the rule, "
-            "or to make it best_effort.",
+            f"or to make it best_effort. {self._access_help}".rstrip(),
         )
 
     def _note(self, exchange: int, why: str, session: SessionView) -> None:

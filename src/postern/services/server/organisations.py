@@ -8,7 +8,7 @@ from uuid import uuid4
 
 from postern.domain.agent import Agent, AgentMode
 from postern.domain.lists import Listed, Page
-from postern.domain.organisation import DEFAULT, Organisation
+from postern.domain.organisation import DEFAULT, MAX_ACCESS_HELP, Organisation
 from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.agents import EMBEDDED
@@ -17,7 +17,7 @@ from postern.services.identity.users import checked_email
 from postern.services.server.operators import Operators
 from postern.services.server.role_names import checked_roles, tell_of_roles
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, Founding, FoundingStore, OrganisationStore, Signals
+from postern.store.ports import Clock, Founding, FoundingStore, OrganisationStore, Signals, Topic
 
 _NAME = re.compile(r"[^\W_](?:[\w .&'()-]{0,98}[\w.)])")
 
@@ -29,6 +29,7 @@ class OrganisationFields:
     name: str | None = None
     admin_role_name: str | None = None
     auditor_role_name: str | None = None
+    access_help: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +123,25 @@ class Organisations:
             if current.name == DEFAULT:
                 raise Invalid(f"name: the organisation {DEFAULT!r} keeps its name", field="name")
             wanted = replace(wanted, name=checked_organisation_name(given.name))
+        if given.access_help is not None:
+            wanted = replace(wanted, access_help=_checked_help(given.access_help))
         if wanted != current:
             await self._store.update(wanted)
             await tell_of_roles(self._signals, current, wanted)
+            if wanted.access_help != current.access_help:
+                await self._signals.publish(Topic.POLICY_CHANGED, org_id=str(wanted.id))
         changed(current, wanted)
         return wanted
+
+
+def _checked_help(text: str) -> str:
+    """Raises Invalid. It comes to terminals, so nothing in it may steer one."""
+    if len(text) > MAX_ACCESS_HELP or not text.isprintable():
+        raise Invalid(
+            f"access_help: at most {MAX_ACCESS_HELP} characters, all printable, in one line",
+            field="access_help",
+        )
+    return text.strip()
 
 
 def checked_organisation_name(name: str) -> str:

@@ -8,10 +8,11 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
+from postern.domain.question import Question
 from postern.domain.session import EndReason
 from postern.domain.sink import EventKind, NewDelivery, Sink, SinkOutline
 from postern.store.ports import AuditEntry
-from postern.store.ports.telling import ENDED, OPENED, Pending
+from postern.store.ports.telling import ENDED, OPENED, QUESTION_ASKED, QUESTION_DECIDED, Pending
 
 MAX_SCRIPT = 10_000  # characters that an event has of a script
 MAX_BODY = 100_000  # bytes of an audit entry's event; a larger one goes without what changed
@@ -48,6 +49,20 @@ def of_entry(entry: AuditEntry, sinks: Iterable[SinkOutline]) -> Iterator[NewDel
             yield _delivery(sink, entry.id, EventKind.AUDIT_ENTRY, entry.at, data)
 
 
+def of_question(question: Question, bits: int, at: datetime, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+    """In the order in which it happened. `at`: when it is told, which is the moment of what has no other."""
+    found: list[tuple[EventKind, datetime]] = []
+    if bits & QUESTION_ASKED:
+        found.append((EventKind.QUESTION_ASKED, question.asked_at))
+    if bits & QUESTION_DECIDED:
+        found.append((EventKind.QUESTION_CLOSED, at))
+    for kind, moment in found:
+        for sink in sinks:
+            if sink.org_id == question.org_id and kind in sink.events and sink.created_at <= moment:
+                data = _question(question, kind, with_script=sink.with_script)
+                yield _delivery(sink, uuid5(_NAMESPACE, f"{question.id} {kind}"), kind, moment, data)
+
+
 def test_of(sink: Sink, at: datetime) -> NewDelivery:
     key = uuid4()
     body = _body(key, EventKind.SINK_TEST, at, {"sink": sink.name, "message": "an administrator asked for this test"})
@@ -62,6 +77,26 @@ def _body(event_id: UUID, kind: EventKind, at: datetime, data: Mapping[str, Any]
     # In ASCII: control characters, and those that some readers take as the end of a line, are escapes.
     told = {"id": str(event_id), "type": kind, "timestamp": at.isoformat(), "data": data}
     return json.dumps(told, separators=(",", ":"))
+
+
+def _question(question: Question, kind: EventKind, *, with_script: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "question_id": str(question.id),
+        "session_id": str(question.session_id),
+        "connection": question.connection,
+        "asker": question.asker,
+        "asker_email": question.asker_email,
+        "rule": question.rule,
+        "reason": question.reason,
+        "reviewers": list(question.reviewers),
+        "asked_at": question.asked_at.isoformat(),
+        "until": question.until.isoformat(),
+    }
+    if with_script:
+        found["statement"] = question.statement
+    if kind is EventKind.QUESTION_CLOSED:
+        found |= {"decision": question.decision, "decided_by": question.decided_by, "comment": question.comment}
+    return found
 
 
 def _session(one: Pending, kind: EventKind, *, with_script: bool) -> dict[str, Any]:

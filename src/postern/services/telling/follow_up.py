@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID, uuid5
 
 from postern.domain.principal import Principal
+from postern.domain.question import Question
 from postern.domain.report import Counts, slot_of
 from postern.domain.session import EndReason
 from postern.domain.sink import EventKind, SinkOutline
@@ -19,7 +20,7 @@ from postern.errors import Conflict
 from postern.services.identity.users import require_admin
 from postern.services.leases import Lease
 from postern.services.server.trail import changed
-from postern.services.telling.events import KILLED, of_entry, of_session
+from postern.services.telling.events import KILLED, of_entry, of_question, of_session
 from postern.store.ports import AuditEntry, Clock
 from postern.store.ports.recordings import LeaseStore
 from postern.store.ports.telling import (
@@ -54,6 +55,7 @@ class FollowUp:
         self._sinks = sinks
         self._turn = asyncio.Lock()
         self._lease = Lease(leases, LEASE, now)
+        self._now = now
 
     async def once(self) -> int:
         """A batch. How many were done; 0 also where another process does it. Raises Unavailable."""
@@ -63,19 +65,27 @@ class FollowUp:
             scripts = any(sink.with_script for sink in sinks)
             found = await self._store.pending(opened | ENDED | UNCOUNTED, BATCH, with_scripts=scripts)
             untold = await self._store.untold(BATCH)
-            if not (found or untold) or not await self._lease.have():
+            questions = await self._store.questions(BATCH)
+            if not (found or untold or questions) or not await self._lease.have():
                 return 0
             await self._tell(untold, sinks)
+            await self._tell_questions(questions, sinks)
             found.sort(key=lambda one: one.session.end_date or one.session.start_date)
             settled = [Settled(one, tuple(counted(one)), tuple(of_session(one, sinks))) for one in found]
             done = await self._store.settle(settled) if settled else 0
             if len(found) < BATCH:  # whoever waits for the lease has its turn now
                 await self._lease.release()
-            return done + len(untold)
+            return done + len(untold) + len(questions)
 
     async def _tell(self, untold: list[AuditEntry], sinks: list[SinkOutline]) -> None:
         if untold:
             await self._store.tell(untold, [told for entry in untold for told in of_entry(entry, sinks)])
+
+    async def _tell_questions(self, questions: list[tuple[Question, int]], sinks: list[SinkOutline]) -> None:
+        if questions:
+            at = self._now()
+            told = [delivery for one, bits in questions for delivery in of_question(one, bits, at, sinks)]
+            await self._store.tell_questions([(one.id, bits) for one, bits in questions], told)
 
     async def stop(self) -> None:
         """Another process may go on at once."""

@@ -25,8 +25,10 @@ from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.recorded import Exchange, Moment, Tail
 from postern.domain.resource import Resource, TagUse
 from postern.domain.results import Result
+from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
+from postern.domain.trial import Step
 from postern.domain.words import Search
 from postern.domain.worker import RelayWorker
 
@@ -63,6 +65,9 @@ class Recordings(Protocol):
     def results(self, session: Session) -> Iterator[Result]:
         """What a script answered, as values. Raises NotFound where there are none."""
 
+    def steps(self, session: Session, *, answers: bool) -> Iterator[Step]:
+        """What was asked and, with `answers`, what came back, in order. Raises NotFound where there is no recording."""
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -81,10 +86,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is attached to a connection, by name."""
+    """What is attached to a connection, by name, and what its organisation tells who is refused."""
 
     guardrails: tuple[GuardRail, ...] = ()
     masking: tuple[MaskingRule, ...] = ()
+    access_help: str = ""
 
 
 class AccessStore(Protocol):
@@ -285,7 +291,7 @@ class ResourceStore(Protocol):
 class GuardRailStore(Protocol):
     async def get(self, org_id: UUID, guardrail_id: UUID) -> GuardRail | None: ...
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[GuardRail]:
+    async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[GuardRail]:
         """By name."""
 
     async def known(self, org_id: UUID, ids: Sequence[UUID]) -> set[UUID]:
@@ -303,7 +309,7 @@ class GuardRailStore(Protocol):
 class MaskingRuleStore(Protocol):
     async def get(self, org_id: UUID, rule_id: UUID) -> MaskingRule | None: ...
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[MaskingRule]:
+    async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[MaskingRule]:
         """By name."""
 
     async def add(self, rule: MaskingRule) -> None:

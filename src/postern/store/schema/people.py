@@ -28,6 +28,7 @@ orgs = Table(
     Column("admin_group", String(128), nullable=False, server_default="admin"),
     Column("auditor_group", String(128), nullable=False, server_default="auditor"),
     Column("created_at", Utc, nullable=False),
+    Column("access_help", Text, nullable=False, server_default=""),
 )
 
 # Everybody who can ask for something: people and programs (the column `kind`).

@@ -170,7 +170,20 @@ questions = Table(
     Column("decision", String(16)),
     Column("decided_by", String(320), nullable=False),
     Column("comment", Text, nullable=False),
+    Column("pending", Integer, nullable=False),  # what is yet to be told of it (ports/telling.py): bits
     Index(None, "org_id", "until"),
+    Index(
+        "ix_questions_pending",
+        "asked_at",
+        sqlite_where=literal_column("pending <> 0"),
+        postgresql_where=literal_column("pending <> 0"),
+    ),
+    Index(
+        "ix_questions_open",
+        "org_id",
+        sqlite_where=literal_column("decision is null"),
+        postgresql_where=literal_column("decision is null"),
+    ),
 )
 
 # What a command that waits to be run is started with: arguments and environment. Deleted when it is done.

@@ -58,10 +58,12 @@ _GRANT = Prepared(
 _RULES = (
     select(
         connections.c.id.label("connection"),
+        orgs.c.access_help,
         *prefixed(guardrails, "guardrail_"),
         *prefixed(masking_rules, "masking_"),
     )
     .select_from(connections)
+    .join(orgs, orgs.c.id == connections.c.org_id)
     .outerjoin(connection_guardrails, connection_guardrails.c.connection_id == connections.c.id)
     .outerjoin(guardrails, guardrails.c.id == connection_guardrails.c.guardrail_id)
     .outerjoin(connection_masking_rules, connection_masking_rules.c.connection_id == connections.c.id)
@@ -110,6 +112,7 @@ class SqlAccess:
         return Rules(
             tuple(guardrail_of(row, [connection_id], "guardrail_") for row in rails.values()),
             tuple(masking_rule_of(row, [connection_id], "masking_") for row in masks.values()),
+            rows[0]["access_help"],
         )
 
     async def masking_key(self, org_id: UUID) -> Secret:

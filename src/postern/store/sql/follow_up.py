@@ -13,17 +13,27 @@ from sqlalchemy import Connection, Integer, delete, exists, insert, literal_colu
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.ledger import Kind
+from postern.domain.question import Question
 from postern.domain.report import COUNTED, Counts
 from postern.domain.session import SessionStatus
 from postern.domain.sink import NewDelivery
 from postern.store.database import Database
 from postern.store.ports import AuditEntry
 from postern.store.ports.telling import ALL, TO_TELL, UNCOUNTED, CountKey, Pending, Settled
-from postern.store.schema import audit_log, ledger, session_counts, session_maskings, sessions, untold_entries
+from postern.store.schema import (
+    audit_log,
+    ledger,
+    questions,
+    session_counts,
+    session_maskings,
+    sessions,
+    untold_entries,
+)
 from postern.store.schema.retention import KEEPING
 from postern.store.sql.deliveries import add_deliveries
 from postern.store.sql.locking import lock_sessions
 from postern.store.sql.pending import waiting
+from postern.store.sql.questions import COLUMNS, question_of
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 
 _CHUNK = 300  # identifiers in one statement
@@ -84,6 +94,24 @@ class SqlFollowUp:
 
         def work(connection: Connection) -> None:
             connection.execute(delete(untold_entries).where(untold_entries.c.entry_id.in_(ids)))
+            add_deliveries(connection, deliveries)
+
+        await self._database.together(work)
+
+    async def questions(self, most: int) -> list[tuple[Question, int]]:
+        wanted = select(*questions.c).where(questions.c.pending != 0).order_by(questions.c.asked_at).limit(most)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        return [(question_of({c.name: row[c.name] for c in COLUMNS}), row["pending"]) for row in rows]
+
+    async def tell_questions(self, told: Sequence[tuple[UUID, int]], deliveries: Sequence[NewDelivery]) -> None:
+        def work(connection: Connection) -> None:
+            for bits in sorted({bits for _, bits in told}):
+                ids = [key for key, own in told if own == bits]
+                left = questions.c.pending.op("&")(literal_column(str(~bits), Integer))
+                for at in range(0, len(ids), _CHUNK):
+                    mine = questions.c.id.in_(ids[at : at + _CHUNK])
+                    connection.execute(update(questions).where(mine).values(pending=left))
             add_deliveries(connection, deliveries)
 
         await self._database.together(work)

@@ -11,10 +11,11 @@ from sqlalchemy.exc import IntegrityError
 
 from postern.domain.guardrail import GuardRail
 from postern.domain.lists import Listed, Page
+from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.schema import connection_guardrails, guardrails
-from postern.store.sql.rows import count_of, guardrail_of, rules_values
+from postern.store.sql.rows import applies_to, count_of, guardrail_of, rules_values
 from postern.store.threaded import Executor
 
 _ALL = (
@@ -33,11 +34,18 @@ class SqlGuardRails:
         found = await self._select(guardrails.c.org_id == org_id, guardrails.c.id == guardrail_id)
         return found[0] if found else None
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[GuardRail]:
-        own = guardrails.c.org_id == org_id
-        ids = select(guardrails.c.id).where(own).order_by(guardrails.c.name).limit(page.limit).offset(page.offset)
+    async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[GuardRail]:
+        wanted = [guardrails.c.org_id == org_id]
+        if where.name is not None:
+            wanted.append(guardrails.c.name == where.name)
+        if where.connection is not None:
+            on = applies_to(
+                connection_guardrails, connection_guardrails.c.guardrail_id == guardrails.c.id, where.connection
+            )
+            wanted.append(on.correlate(guardrails))
+        ids = select(guardrails.c.id).where(*wanted).order_by(guardrails.c.name).limit(page.limit).offset(page.offset)
         async with self._database.statement() as connection:
-            total = (await connection.execute(count_of(guardrails, own))).scalar_one()
+            total = (await connection.execute(count_of(guardrails, *wanted))).scalar_one()
         return Listed(await self._select(guardrails.c.id.in_(ids)), total)
 
     async def _select(self, *conditions: ColumnElement[bool]) -> list[GuardRail]:

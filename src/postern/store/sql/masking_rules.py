@@ -9,10 +9,11 @@ from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
 from postern.domain.masking import MaskingRule
+from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.schema import connection_masking_rules, masking_rules
-from postern.store.sql.rows import count_of, masking_rule_of, masking_rule_values
+from postern.store.sql.rows import applies_to, count_of, masking_rule_of, masking_rule_values
 from postern.store.threaded import Executor
 
 _ALL = (
@@ -31,11 +32,26 @@ class SqlMaskingRules:
         found = await self._select(masking_rules.c.org_id == org_id, masking_rules.c.id == rule_id)
         return found[0] if found else None
 
-    async def find(self, org_id: UUID, page: Page) -> Listed[MaskingRule]:
-        own = masking_rules.c.org_id == org_id
-        ids = select(masking_rules.c.id).where(own).order_by(masking_rules.c.name).limit(page.limit).offset(page.offset)
+    async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[MaskingRule]:
+        wanted = [masking_rules.c.org_id == org_id]
+        if where.name is not None:
+            wanted.append(masking_rules.c.name == where.name)
+        if where.connection is not None:
+            on = applies_to(
+                connection_masking_rules,
+                connection_masking_rules.c.masking_rule_id == masking_rules.c.id,
+                where.connection,
+            )
+            wanted.append(on.correlate(masking_rules))
+        ids = (
+            select(masking_rules.c.id)
+            .where(*wanted)
+            .order_by(masking_rules.c.name)
+            .limit(page.limit)
+            .offset(page.offset)
+        )
         async with self._database.statement() as connection:
-            total = (await connection.execute(count_of(masking_rules, own))).scalar_one()
+            total = (await connection.execute(count_of(masking_rules, *wanted))).scalar_one()
         return Listed(await self._select(masking_rules.c.id.in_(ids)), total)
 
     async def _select(self, *conditions: ColumnElement[bool]) -> list[MaskingRule]:

@@ -136,12 +136,18 @@ def _row(org_id: UUID, name: str) -> str:
 
 
 def _organisation_of(row: Row[Any]) -> Organisation:
-    return Organisation(row.id, row.name, row.created_at, RoleGroups(row.admin_group, row.auditor_group))
+    roles = RoleGroups(row.admin_group, row.auditor_group)
+    return Organisation(row.id, row.name, row.created_at, roles, row.access_help)
 
 
 def _changeable(organisation: Organisation) -> dict[str, str]:
     roles = organisation.role_groups
-    return {"name": organisation.name, "admin_group": roles.admin, "auditor_group": roles.auditor}
+    return {
+        "name": organisation.name,
+        "admin_group": roles.admin,
+        "auditor_group": roles.auditor,
+        "access_help": organisation.access_help,
+    }
 
 
 def organisation_taken(organisation: Organisation) -> Conflict:

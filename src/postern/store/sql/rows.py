@@ -4,11 +4,27 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, Select, String, Table, Uuid, any_, cast, func, literal, select
+from sqlalchemy import (
+    ColumnElement,
+    Exists,
+    Label,
+    Select,
+    String,
+    Table,
+    Uuid,
+    any_,
+    cast,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+)
 from sqlalchemy import Connection as DatabaseConnection
 from sqlalchemy.dialects.postgresql import ARRAY
 
@@ -280,3 +296,11 @@ def session_of(row: Row) -> Session:
         script=row.get("script"),
         metadata=dict(row["metadata"]) | ending,
     )
+
+
+def applies_to(pairs: Table, own: ColumnElement[bool], connection: str) -> Exists:
+    """Whether a row of `pairs` leads from a rule (`own`) to this connection, by name or identifier."""
+    same = connections.c.name == connection
+    with suppress(ValueError):
+        same = or_(same, connections.c.id == UUID(connection))
+    return exists().where(own, connections.c.id == pairs.c.connection_id, same)

@@ -24,6 +24,7 @@ def orgs() -> None:
     postern admin orgs list
     postern admin orgs create acme admin@acme.example
     postern admin orgs update --auditor-group compliance
+    postern admin orgs update --access-help "Ask in #data-access, or at https://access.example.com"
     """
 
 
@@ -70,10 +71,13 @@ def _show_made(made: Row) -> None:
 @click.option("--name", help="The new name.")
 @click.option("--admin-group", help="The group whose members are administrators from now on.")
 @click.option("--auditor-group", help="The group whose members are auditors from now on.")
+@click.option("--access-help", help="What people read where a rule refuses something: how, or where, to ask for it.")
 @json_option
-def update(name: str | None, admin_group: str | None, auditor_group: str | None, as_json: bool) -> None:
+def update(
+    name: str | None, admin_group: str | None, auditor_group: str | None, access_help: str | None, as_json: bool
+) -> None:
     """Change your own organisation; what is left out stays as it is."""
-    body = given(name=name, admin_role_name=admin_group, auditor_role_name=auditor_group)
+    body = given(name=name, admin_role_name=admin_group, auditor_role_name=auditor_group, access_help=access_help)
     with client() as api:
         changed = api.collection("orgs").update("self", body)
     told(changed, as_json, f"Changed {changed['name']}.")

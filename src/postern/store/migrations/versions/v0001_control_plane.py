@@ -117,31 +117,6 @@ def upgrade() -> None:
     )
     op.create_index(op.f("ix_sessions_status_worker"), "sessions", ["status", "worker"], unique=False)
     op.create_table(
-        "questions",
-        sa.Column("id", sa.Uuid(), nullable=False),
-        sa.Column("org_id", sa.Uuid(), nullable=False),
-        sa.Column("session_id", sa.Uuid(), nullable=False),
-        sa.Column("connection", sa.String(length=128), nullable=False),
-        sa.Column("asker", sa.String(length=255), nullable=False),
-        sa.Column("asker_email", sa.String(length=320), nullable=False),
-        sa.Column("rule", sa.Text(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("statement", sa.Text(), nullable=False),
-        sa.Column("reviewers", sa.JSON(), nullable=False),
-        sa.Column("asked_at", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("until", sa.DateTime(timezone=True), nullable=False),
-        sa.Column("decision", sa.String(length=16), nullable=True),
-        sa.Column("decided_by", sa.String(length=320), nullable=False),
-        sa.Column("comment", sa.Text(), nullable=False),
-        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name=op.f("fk_questions_org_id")),
-        sa.ForeignKeyConstraint(
-            ["session_id"], ["sessions.id"], name=op.f("fk_questions_session_id"), ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_questions")),
-    )
-    op.create_index(op.f("ix_questions_org_id_until"), "questions", ["org_id", "until"], unique=False)
-    op.create_index(op.f("ix_questions_session_id"), "questions", ["session_id"], unique=False)
-    op.create_table(
         "users",
         sa.Column("id", sa.Uuid(), nullable=False),
         sa.Column("org_id", sa.Uuid(), nullable=False),

@@ -1,0 +1,21 @@
+"""Filters of the lists of guard rails and of masking rules."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from postern.domain.rule_filter import RuleFilter
+
+
+async def filter_of(
+    name: Annotated[str | None, Query(max_length=128, description="Exactly this name")] = None,
+    connection: Annotated[
+        str | None, Query(max_length=128, description="That apply to this connection, by name or identifier")
+    ] = None,
+) -> RuleFilter:
+    return RuleFilter(name, connection)
+
+
+Where = Annotated[RuleFilter, Depends(filter_of)]

@@ -1,0 +1,77 @@
+"""Recorded bytes as what rules about answers look at: the texts of each, and how many rows it has."""
+
+from __future__ import annotations
+
+from postern.domain.trial import Answered
+from postern.protocols.framing import Intake
+from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.query import cells
+from postern.protocols.postgres.types import readable
+
+_LONGEST = 16 << 20  # bytes; a longer message was streamed, and is not gathered
+_ENDS = frozenset({m.COMMAND_COMPLETE, m.PORTAL_SUSPENDED, m.READY_FOR_QUERY, m.EMPTY_QUERY_RESPONSE})
+
+
+class PostgresAnswers:
+    """`feed` takes the recorded stream cut anywhere. Rows are counted by statement."""
+
+    def __init__(self) -> None:
+        self._intake = Intake()
+        self._skip = 0
+        self._fields: tuple[m.Field, ...] = ()
+
+    def feed(self, data: bytes) -> list[Answered]:
+        """What is complete now. Raises ProtocolViolation for bytes that are no messages."""
+        skipped = min(self._skip, len(data))
+        self._skip -= skipped
+        intake = self._intake
+        intake.feed(data[skipped:])
+        found: list[Answered] = []
+        while len(intake.buf) - intake.pos >= 5:
+            buf, pos = intake.buf, intake.pos
+            size = 1 + int.from_bytes(buf[pos + 1 : pos + 5], "big")
+            here = len(buf) - pos
+            if here < size:
+                if size <= _LONGEST:
+                    intake.wait(size)
+                    break
+                found.append(Answered((), lost=f"a message of {size} bytes"))
+                self._skip = size - here
+                intake.pos = pos + here
+                break
+            intake.pos = pos + size
+            answer = self._answer(buf[pos], bytes(buf[pos + 5 : pos + size]))
+            if answer is not None:
+                found.append(answer)
+        return found
+
+    def _answer(self, tag: int, body: bytes) -> Answered | None:
+        if tag == m.DATA_ROW:
+            return Answered(tuple(self._texts(body)), rows=1)
+        if tag == m.COPY_DATA:
+            return Answered((body,), rows=max(1, body.count(b"\n")))
+        if tag in (m.ERROR_RESPONSE, m.NOTICE_RESPONSE):
+            report = m.parse_report(body)
+            said = (report.text, report.detail, report.hint)
+            return Answered(tuple(one.encode() for one in said if one), ends=tag == m.ERROR_RESPONSE)
+        if tag == m.NOTIFICATION_RESPONSE:
+            return Answered(tuple(one for one in body[4:].split(b"\0") if one))
+        if tag == m.FUNCTION_CALL_RESPONSE:
+            return Answered((readable(body[4:], 0),))
+        if tag == m.ROW_DESCRIPTION:
+            self._fields = m.parse_row_description(body)
+        elif tag in _ENDS:
+            self._fields = ()
+            return Answered((), ends=True)
+        return None
+
+    def _texts(self, body: bytes) -> list[bytes]:
+        """Without a description, which may have been given earlier for the statement, a cell speaks for itself."""
+        found: list[bytes] = []
+        for at, cell in enumerate(cells(body)):
+            if cell is None:
+                continue
+            field = self._fields[at] if at < len(self._fields) else None
+            is_binary = field is None or field.format == 1
+            found.append(readable(cell, field.oid if field else 0) if is_binary else cell)
+        return found

@@ -1,0 +1,91 @@
+"""What each preset stops of the cases of a dialect, and what it lets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import ModuleType
+from uuid import UUID
+
+from tests.bypass.cases import Case, Truth
+
+from postern.domain.dialect import DIALECTS
+from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
+from postern.domain.guardrail_presets import PRESETS, Preset
+from postern.domain.statement import Effect
+from postern.inspection.guardrails.findings import Finding
+from postern.inspection.guardrails.interceptor import Rules, judge_text
+
+_HARMLESS = frozenset({Effect.READ, Effect.SESSION})
+
+
+@dataclass
+class PresetScore:
+    """`aimed` are cases that do what the preset is about, and those of which nobody can tell. `harmless` only read, or
+    set the session."""
+
+    preset: str
+    dialect: str
+    aimed: int = 0
+    got_through: list[Case] = field(default_factory=list)
+    harmless: int = 0
+    stopped_for_nothing: list[Case] = field(default_factory=list)
+
+    def line(self) -> str:
+        stopped, passed = self.aimed - len(self.got_through), self.harmless - len(self.stopped_for_nothing)
+        return f"{self.preset:<26}{self.dialect:<10}{stopped:>6} of {self.aimed:<6}{passed:>6} of {self.harmless:<6}"
+
+
+def presets_of(dialect: str) -> Iterator[Preset]:
+    """Those with rules about statements that hold in this dialect."""
+    spoken = {protocol for protocol, its in DIALECTS.items() if its == dialect}
+    for preset in PRESETS:
+        if spoken & set(preset.protocols) and any(rule.judges_statements for rule in preset.input):
+            yield preset
+
+
+def score_of(preset: Preset, cases: ModuleType) -> PresetScore:
+    parser = cases.parser()
+    rail = GuardRail(UUID(int=1), UUID(int=2), preset.name, input=preset.input)
+    rules = Rules((rail,), parser, cases.SCHEMA)
+    result = PresetScore(preset.name, parser.dialect)
+    for case in cases.CASES:
+        if case.truth is Truth.REJECTED:
+            continue
+        found = judge_text(rules, case.text)
+        if any(_is_about(rule, case) for rule in preset.input):
+            result.aimed += 1
+            if found is None or found.action is not preset.input[0].action:
+                result.got_through.append(case)
+        elif case.truth is Truth.HARMLESS:
+            result.harmless += 1
+            if _stops(found):
+                result.stopped_for_nothing.append(case)
+    return result
+
+
+def _stops(found: Finding | None) -> bool:
+    return found is not None and found.action in (Action.DENY, Action.REVIEW)
+
+
+def _is_about(rule: Rule, case: Case) -> bool:
+    effects = case.effects or frozenset()
+    if Effect.UNKNOWN in effects and rule.unknown is None:
+        return True
+    if rule.type is RuleType.REQUIRE_WHERE:
+        return case.without_where
+    if rule.type is RuleType.READ_ONLY:
+        return bool(effects - _HARMLESS - {Effect.UNKNOWN})
+    return not rule.objects and bool(effects & rule.effects)
+
+
+def table(cases: ModuleType) -> str:
+    """For people: a line for each preset, then what went wrong."""
+    scores = [score_of(preset, cases) for preset in presets_of(cases.parser().dialect)]
+    lines = [f"{'preset':<26}{'dialect':<10}{'stopped':>9}{'':>7}{'harmless passed':>19}"]
+    lines += [one.line() for one in scores]
+    lines += [f"  GOT THROUGH {one.preset}  {case.name}" for one in scores for case in one.got_through]
+    lines += [
+        f"  stopped for nothing by {one.preset}  {case.name}" for one in scores for case in one.stopped_for_nothing
+    ]
+    return "\n".join(lines)
