@@ -34,6 +34,10 @@ class ObjectName:
     schema: str = ""
 
 
+# What touches objects without naming them: DROP OWNED, VACUUM of all tables, the statistics of any column.
+EVERYTHING = ObjectName(ObjectKind.SCHEMA, "*")
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One statement of a text, with all that is inside of it: sub-queries, CTEs, what EXPLAIN, PREPARE, COPY and

@@ -8,7 +8,7 @@ from typing import Final
 
 from postern.domain.guarded_objects import Guarded, guarded
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown
-from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.statement import EVERYTHING, Effect, ObjectKind, ObjectName, Statement
 from postern.domain.target_schema import Function, TargetSchema
 from postern.errors import Invalid
 from postern.inspection.guardrails.findings import Culprit, Finding
@@ -55,7 +55,9 @@ class StatementRule:
                 return statement.reason or _NOT_TOLD
             return _does(tag, done - {Effect.UNKNOWN})
         touched = self._touched(statement, target, sure=True)
-        return f"{tag} touches {_spelled(touched)}" if touched is not None else ""
+        if touched is None:
+            return ""
+        return f"{tag} touches {_spelled(touched)}" + (_AMBIGUOUS if _is_bare(touched, self._guarded) else "")
 
     def _unknown(self, statement: Statement, target: TargetSchema | None) -> str:
         """Why it cannot be told that the rule is not hit; empty: it can be."""
@@ -142,12 +144,23 @@ def _with_harmless(target: TargetSchema | None, harmless: tuple[tuple[str, str],
 
 
 def _function(spelled: str) -> tuple[str, str]:
-    one: Guarded = guarded(spelled, "allow_functions")
-    return one.schema, one.name
+    """What is allowed is only what is meant for sure: nothing but letter case is overlooked."""
+    guarded(spelled, "allow_functions")
+    schema, _, name = spelled.lower().removesuffix("()").rpartition(".")
+    return schema.strip().removeprefix("*"), name.strip()
 
 
 def _does(tag: str, effects: frozenset[Effect]) -> str:
     return f"{tag} ({', '.join(sorted(effects))})" if effects else ""
+
+
+_AMBIGUOUS: Final = ", which may be of any schema; if another is meant, write it with its schema"
+
+
+def _is_bare(touched: ObjectName, rules: Sequence[Guarded]) -> bool:
+    """Named without a schema, where it would make a difference."""
+    bare = not touched.schema and touched.kind is not ObjectKind.SCHEMA
+    return bare and all(one.schema or one.kind is ObjectKind.SCHEMA for one in rules if one.hit_by(touched))
 
 
 def _order(touched: ObjectName) -> tuple[str, str, str]:
@@ -155,5 +168,7 @@ def _order(touched: ObjectName) -> tuple[str, str, str]:
 
 
 def _spelled(touched: ObjectName) -> str:
+    if touched == EVERYTHING:
+        return "whatever is there"
     name = f"{touched.schema}.{touched.name}" if touched.schema else touched.name
     return f"{name}()" if touched.kind is ObjectKind.FUNCTION else name

@@ -95,6 +95,7 @@ def _judge(tokens: list[Token], judging: Judging) -> Statement:
         _definition(draft, tokens, judging)
     else:
         _plain(draft, tokens, judging)
+    judging.mentioned(draft, tokens)
     return draft.done()
 
 
@@ -262,6 +263,7 @@ def _code(tokens: list[Token], judging: Judging, goes_on: bool) -> Statement:
     semicolon may be run at once."""
     draft = Draft(tokens[0].key, {Effect.DDL})
     draft.tag = f"{tokens[0].key} {defined(judging, draft, tokens)}"
+    judging.mentioned(draft, tokens)
     ends = key_at(tokens, len(tokens) - 1) == "END" and sum(token.key in ("BEGIN", "END") for token in tokens) == 2
     if goes_on and not ends:
         draft.unknown("it holds code, of which it is not known where it ends")

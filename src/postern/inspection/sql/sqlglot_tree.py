@@ -170,14 +170,20 @@ def folded(name: str, quoted: bool, grammar: Grammar) -> str:
 
 def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[ObjectName]:
     for node in nodes:
-        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or _is_cte(node):
+        if not isinstance(node, exp.Table) or _is_cte(node):
             continue
-        schema = node.args.get("db")
-        yield ObjectName(
-            ObjectKind.TABLE,
-            folded(node.name, bool(node.this.args.get("quoted")), grammar),
-            folded(schema.name, bool(schema.args.get("quoted")), grammar) if isinstance(schema, exp.Identifier) else "",
-        )
+        name, schema = node.this, node.args.get("db")
+        if isinstance(name, exp.Dot):  # server.database.schema.table
+            name, schema = name.expression, name.this
+        if isinstance(name, exp.Identifier):
+            yield ObjectName(ObjectKind.TABLE, _identifier(name, grammar), _identifier(schema, grammar))
+
+
+def _identifier(name: object, grammar: Grammar) -> str:
+    """Empty where there is none, as in `database..table`."""
+    if not isinstance(name, exp.Identifier):
+        return ""
+    return folded(name.name, bool(name.args.get("quoted")), grammar)
 
 
 def _is_cte(table: exp.Table) -> bool:
