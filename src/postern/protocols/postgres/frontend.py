@@ -190,8 +190,21 @@ class Frontend:
         batch.end = m.QUERY
         batch.raw.append(raw)
         batch.slots.append(Slot(QUERY, exchange))
-        batch.operations.append(Operation(exchange, raw[5:end].decode(ledger.encoding, "surrogateescape")))
+        self._asks(batch, exchange, m.text_of(raw[5:end], ledger.encoding))
         return batch
+
+    def _asks(
+        self,
+        batch: Batch,
+        exchange: int,
+        text: str,
+        phase: Phase = RUN,
+        values: tuple[bytes | None, ...] = (),
+        truncated: bool = False,
+    ) -> None:
+        ledger = self.ledger
+        behind = bool(ledger.slots) or ledger.unsynced or bool(batch.operations)
+        batch.operations.append(Operation(exchange, text, phase, values, truncated, ledger.unread, behind))
 
     def _finish(self) -> Batch:
         batch = self._batch
@@ -250,8 +263,8 @@ class Frontend:
             return self._pass()
         batch = self._batch = Batch()
         batch.end = tag if tag in (m.QUERY, m.FUNCTION_CALL) else m.FLUSH
-        text = head.replace(b"\0", b" ").decode(self.ledger.encoding, "surrogateescape")
-        batch.operations.append(Operation(self.ledger.next_exchange(), text, RUN, (), True))
+        text = m.text_of(head.replace(b"\0", b" "), self.ledger.encoding)
+        self._asks(batch, self.ledger.next_exchange(), text, RUN, (), True)
         batch.forced = Refuse(
             rule="size",
             message=f"a message of {size} bytes is larger than the {self.max_message} bytes that can be judged",
@@ -268,7 +281,7 @@ class Frontend:
         if tag == m.QUERY:
             text = m.last_cstring(buf, pos, end)
             slot = Slot(QUERY, ledger.next_exchange())
-            batch.operations.append(Operation(slot.exchange, text.decode(ledger.encoding, "surrogateescape")))
+            self._asks(batch, slot.exchange, m.text_of(text, ledger.encoding))
         elif tag == m.PARSE:
             slot = self._parse(batch, buf, pos, end)
         elif tag == m.BIND:
@@ -282,7 +295,7 @@ class Frontend:
         elif tag == m.FUNCTION_CALL:
             slot = Slot(FUNCTION, ledger.next_exchange())
             oid, values = m.parse_function_call(buf, pos, end)
-            batch.operations.append(Operation(slot.exchange, f"function call {oid}", RUN, values))
+            self._asks(batch, slot.exchange, f"function call {oid}", RUN, values)
         else:
             return
         batch.slots.append(slot)
@@ -292,9 +305,9 @@ class Frontend:
         text, pos = m.read_cstring(buf, pos, end)
         oids = m.parse_oids(buf, pos, end)
         slot = Slot(PARSE, self.ledger.exchange + 1, name)
-        slot.statement = Statement(text.decode(self.ledger.encoding, "surrogateescape"), oids)
+        slot.statement = Statement(m.text_of(text, self.ledger.encoding), oids)
         self._statements[name] = slot.statement
-        batch.operations.append(Operation(slot.exchange, slot.statement.text, Phase.PREPARE))
+        self._asks(batch, slot.exchange, slot.statement.text, Phase.PREPARE)
         return slot
 
     def _bind(self, body: m.BindBody) -> Slot:
@@ -302,7 +315,7 @@ class Frontend:
         own = self._statements.get(body.statement)
         statements = [own] if own is not None else list(self.ledger.statements.candidates(body.statement))
         if not statements:
-            name = body.statement.decode(self.ledger.encoding, "replace")
+            name = m.text_of(body.statement, self.ledger.encoding, "replace")
             statements = [Statement(f"execute prepared statement {name!r}")]
         values = types.parameters(body.values, body.formats, statements[-1].types)
         slot.portal = Portal(statements, values)
@@ -325,7 +338,7 @@ class Frontend:
         own = self._portals.get(name)
         portals = [own] if own is not None else list(self.ledger.portals.candidates(name))
         if not portals:
-            portals = [Portal([Statement(f"execute portal {name.decode(self.ledger.encoding, 'replace')!r}")])]
+            portals = [Portal([Statement(f"execute portal {m.text_of(name, self.ledger.encoding, 'replace')!r}")])]
         batch.runs = True
         if described is not None and described.name == name:
             described.informs = slot
@@ -333,8 +346,7 @@ class Frontend:
             batch.inserts.append((batch.held, len(batch.slots)))
         for portal in portals:
             for statement in portal.statements:
-                operation = Operation(slot.exchange, statement.text, RUN, portal.values, portal.truncated)
-                batch.operations.append(operation)
+                self._asks(batch, slot.exchange, statement.text, RUN, portal.values, portal.truncated)
         return slot
 
     def _named(self, tag: int, buf: bytes, pos: int, end: int) -> Slot:

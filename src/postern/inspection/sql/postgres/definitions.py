@@ -252,7 +252,8 @@ _BY_EFFECTS: Final[dict[tuple[Effect, ...], str]] = {
     (_GRANT,): """AlterPolicy AlterRole AlterUserMapping CreatePolicy CreateRole
         CreateUserMapping DropOwned DropRole DropUserMapping GrantRole ReassignOwned""",
     (_DDL, _ADMIN): """AlterFdw AlterForeignServer AlterSubscription
-        AlterTableSpaceOptions CreateAm CreateFdw CreateForeignServer CreatePLang         CreateSubscription CreateTableSpace DropSubscription DropTableSpace ImportForeignSchema AlterEventTrig""",
+        AlterTableSpaceOptions CreateAm CreateFdw CreateForeignServer CreatePLang CreateSubscription CreateTableSpace
+        DropSubscription DropTableSpace ImportForeignSchema AlterEventTrig""",
 }
 _NAMES: Final = "AccessPriv RoleSpec TriggerTransition"
 _HOLDERS: Final = """ATAlterConstraint ColumnDef Constraint CreateOpClassItem FunctionParameter IntoClause

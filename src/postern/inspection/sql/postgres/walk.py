@@ -120,6 +120,7 @@ class Walk:
         if is_of_system(parts):
             self.found.effects.add(Effect.ADMIN)
             if parts[-1] == "pg_settings":
+                self.found.encodes = True
                 self.found.unknown("writing to pg_settings changes any setting")
 
     def calls(self, parts: list[str], message: Message) -> None:
@@ -171,6 +172,7 @@ def _set_config(arguments: list[Message], found: Findings) -> None:
             kind, content = node(content["arg"])
         literals.append(content["sval"].get("sval", "") if kind == "A_Const" and "sval" in content else None)
     if len(literals) < 2 or literals[0] is None:
+        found.encodes = True
         found.unknown("its text does not tell which setting set_config() changes")
         return
     change_setting(literals[0], None if literals[1] is None else [literals[1]], found)
