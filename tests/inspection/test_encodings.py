@@ -21,12 +21,15 @@ def see(session: SessionView, text: str, unread: str = "", *, behind: bool = Fal
                                       "MULE_INTERNAL", "windows932", "mskanji", "Sh-Jis-2004"])  # fmt: skip
 @pytest.mark.parametrize(
     "text",
-    ["set client_encoding = '{}'", "SET Names '{}'", "set/**/session/**/names/**/'{}'", "set local client_encoding to '{}'",
-     "select set_config('client_encoding', '{}', false)", "select pg_catalog . \"set_config\"('Client_Encoding', '{}', true)",
+    ["set client_encoding = '{}'", "SET Names '{}'", "set/**/session/**/names/**/'{}'",
+     "set local client_encoding to '{}'",
+     "select set_config('client_encoding', '{}', false)",
+     "select pg_catalog . \"set_config\"('Client_Encoding', '{}', true)",
      "set U&\"client\\005fencoding\" = '{}'", "select 1; set names '{}'", "begin; set client_encoding = '{}'; commit",
      "with a as (select set_config('client_encoding', '{}', false)) select * from a",
      "explain analyze select set_config('client_encoding', '{}', false)",
-     "update pg_settings set setting = '{}' where name like 'client_enc%'", "alter role all set client_encoding = '{}'"],
+     "update pg_settings set setting = '{}' where name like 'client_enc%'",
+     "alter role all set client_encoding = '{}'"],
 )  # fmt: skip
 def test_no_session_changes_to_an_encoding_that_is_not_read(session: SessionView, text: str, encoding: str) -> None:
     verdict = see(session, text.format(encoding))

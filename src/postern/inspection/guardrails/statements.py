@@ -47,6 +47,9 @@ class StatementRule:
             return f"{tag} has no condition" if statement.without_where else ""
         if rule.type is RuleType.READ_ONLY:
             return _does(tag, statement.effects - _HARMLESS - {Effect.UNKNOWN})
+        if rule.type is RuleType.DENY_FULL_SCANS:
+            scanned = self._first(statement.scans, target, sure=True)
+            return f"{tag} reads all of {_spelled(scanned)}; add a condition or a LIMIT" if scanned is not None else ""
         done = statement.effects & rule.effects if rule.effects else statement.effects
         if not done:
             return ""
@@ -54,7 +57,7 @@ class StatementRule:
             if done == {Effect.UNKNOWN}:
                 return statement.reason or _NOT_TOLD
             return _does(tag, done - {Effect.UNKNOWN})
-        touched = self._touched(statement, target, sure=True)
+        touched = self._first(statement.objects, target, sure=True)
         if touched is None:
             return ""
         return f"{tag} touches {_spelled(touched)}" + (_AMBIGUOUS if _is_bare(touched, self._guarded) else "")
@@ -65,14 +68,18 @@ class StatementRule:
             return statement.reason or _NOT_TOLD
         if not self._guarded or (self._rule.effects and not statement.effects & self._rule.effects):
             return ""
-        touched = self._touched(statement, target, sure=False)
+        of_scan = self._rule.type is RuleType.DENY_FULL_SCANS
+        touched = self._first(statement.scans if of_scan else statement.objects, target, sure=False)
         if touched is None:
             return ""
         return f"it cannot be told in which schema {touched.name} is; write it as schema.{touched.name}"
 
-    def _touched(self, statement: Statement, target: TargetSchema | None, *, sure: bool) -> ObjectName | None:
+    def _first(self, objects: frozenset[ObjectName], target: TargetSchema | None, *, sure: bool) -> ObjectName | None:
+        """Of those that the rule is about; any, where it names none."""
         wanted = True if sure else None
-        for touched in sorted(statement.objects, key=_order):
+        for touched in sorted(objects, key=_order):
+            if sure and not self._guarded:
+                return touched
             for one in self._guarded:
                 if one.hit_by(touched, target) is wanted:
                     return touched

@@ -21,6 +21,7 @@ class Draft:
     objects: set[ObjectName] = field(default_factory=set)
     without_where: bool = False
     reason: str = ""
+    scans: set[ObjectName] = field(default_factory=set)
 
     def unknown(self, reason: str) -> None:
         self.effects.add(Effect.UNKNOWN)
@@ -32,7 +33,14 @@ class Draft:
     def done(self) -> Statement:
         if not self.effects:
             self.unknown("what it does is not known")
-        return Statement(self.tag, frozenset(self.effects), frozenset(self.objects), self.without_where, self.reason)
+        return Statement(
+            self.tag,
+            frozenset(self.effects),
+            frozenset(self.objects),
+            self.without_where,
+            self.reason,
+            frozenset(self.scans),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ class Judging:
         draft.effects |= facts.effects
         draft.objects |= facts.objects
         draft.without_where |= facts.without_where
+        draft.scans |= facts.scans
         return facts
 
     def named(self, draft: Draft, tokens: Sequence[Token], place: int, kind: ObjectKind = ObjectKind.TABLE) -> None:

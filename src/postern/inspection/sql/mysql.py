@@ -198,6 +198,7 @@ def _explain(tokens: list[Token], judging: Judging) -> Statement:
     draft.reason = said.reason
     draft.effects |= said.effects if runs else said.effects & {Effect.UNKNOWN, Effect.ADMIN}
     draft.without_where = said.without_where and runs
+    draft.scans |= said.scans if runs else set()
     return draft.done()
 
 
@@ -248,6 +249,7 @@ def _created_from_query(draft: Draft, tokens: list[Token], judging: Judging, kin
     said = _query(inner, verb, judging)
     draft.objects |= said.objects
     draft.effects |= said.effects | {Effect.WRITE} if kind == "TABLE" else said.effects - {Effect.READ}
+    draft.scans |= said.scans if kind == "TABLE" else set()
     draft.reason = said.reason
 
 

@@ -240,6 +240,7 @@ def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
     draft.objects |= said.objects
     runs = kind == "TABLE" or "MATERIALIZED" in listed[:6]
     draft.effects |= said.effects | {Effect.WRITE} if runs else said.effects - {Effect.READ}
+    draft.scans |= said.scans if runs else set()
     draft.reason = said.reason
 
 

@@ -22,6 +22,7 @@ class Findings:
     prepares: str | None = None
     executes: str | None = None
     encodes: bool = False
+    scans: frozenset[ObjectName] = frozenset()
 
     def unknown(self, reason: str) -> None:
         self.effects.add(Effect.UNKNOWN)
@@ -45,7 +46,7 @@ class Findings:
     def statement(self) -> Statement:
         effects = frozenset(self.effects or {Effect.UNKNOWN})
         reason = "; ".join(self.reasons) if Effect.UNKNOWN in effects else ""
-        return Statement(self.tag, effects, frozenset(self.objects), self.without_where, reason)
+        return Statement(self.tag, effects, frozenset(self.objects), self.without_where, reason, self.scans)
 
 
 def untold(name: str) -> str:

@@ -12,6 +12,7 @@ from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.postgres.findings import Findings
 from postern.inspection.sql.postgres.names import Names
+from postern.inspection.sql.postgres.scans import scans_of
 from postern.inspection.sql.postgres.statements import HANDLERS, tag_of
 from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
 from postern.inspection.sql.postgres.walk import Walk
@@ -72,7 +73,9 @@ class PostgresParser:
             return (Judged(unknown("it is nested too deeply"), encodes=True),)
         except Exception as error:  # fail closed, and a test asks of every statement it knows for this reason
             return (Judged(unknown(f"it could not be judged ({type(error).__name__})"), encodes=True),)
-        judged = [tuple(Judged(one.statement(), one.prepares, one.executes, one.encodes) for one in way) for way in ways]
+        judged = [
+            tuple(Judged(one.statement(), one.prepares, one.executes, one.encodes) for one in way) for way in ways
+        ]
         if len(judged) == 1 or judged[0] == judged[1]:
             return judged[0]
         return tuple(_doubtful(one) for way in judged for one in way)
@@ -82,6 +85,7 @@ def _walk(statement: Message, known: Names, deep: int) -> Findings:
     kind, message = node(statement)
     found = Walk(known, HANDLERS, _code(known, deep + 1)).run(kind, message)
     found.tag = tag_of(kind, message)
+    found.scans = scans_of(kind, message)
     return found
 
 

@@ -17,6 +17,7 @@ _PLAIN_ENCODINGS: Final = (
     *("win125", "windows125", "win866", "win874", "windows866", "windows874"),
 )
 
+
 def change_setting(name: str, values: list[str] | None, findings: Findings) -> None:
     """`values` are None where they are not told in the text, and empty where the setting goes back to its default."""
     name = name.lower()
