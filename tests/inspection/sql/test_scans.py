@@ -61,7 +61,7 @@ LIMITED = """
             | select * from (select * from t) x limit 5
             | (select * from t) union all (select * from u) limit 5
 """
-_DUAL = EVERYWHERE.replace("| select 1\n", "| select 1 from dual\n").replace("from t)\n", "from t) from dual\n")
+_DUAL = EVERYWHERE.replace("| select 1\n", "| select 1 from dual\n").replace("*) from t)\n", "*) from t) from dual\n")
 OWN = {
     PostgresParser: EVERYWHERE
     + LIMITED

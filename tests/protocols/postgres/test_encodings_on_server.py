@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from psycopg import pq
+from psycopg.pq.abc import PGconn
 from tests.support.postgres import PostgresServer, binaries
 
 from postern.protocols.postgres import messages as m
@@ -34,7 +35,7 @@ def server() -> Iterator[PostgresServer]:
         server.stop()
 
 
-def connected(server: PostgresServer, encoding: str) -> pq.PGconn:
+def connected(server: PostgresServer, encoding: str) -> PGconn:
     connection = pq.PGconn.connect(f"{server.dsn()}?client_encoding={encoding}".encode())
     assert connection.status == pq.ConnStatus.OK, connection.error_message
     return connection
