@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from postern.domain.statement import Effect
 from postern.domain.target_schema import Relation, TargetSchema
 from postern.inspection.lineage.lineage import Lineage
 from postern.inspection.sql.postgres import tree
@@ -44,3 +45,12 @@ def test_what_cannot_be_read_is_an_error_every_time() -> None:
     for _ in range(2):
         with pytest.raises(tree.Unreadable):
             tree.readings("selec 1")
+
+
+def test_attack_a_statement_whose_tree_stops_the_event_loop_is_unknown() -> None:
+    """450,000 constants make a tree of 50 MB, and reading that takes seconds in which no other thread runs."""
+    rows = "insert into t values " + ", ".join(["(1, 'two', 3.5)"] * 3_000)
+    assert Effect.UNKNOWN not in PostgresParser().parse(rows)[0].effects
+    (judged,) = PostgresParser().parse("select * from t where id in (" + ",".join(["1"] * 450_000) + ")")
+    assert judged.effects == {Effect.UNKNOWN}
+    assert "smaller parts" in judged.reason

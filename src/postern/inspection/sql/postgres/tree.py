@@ -22,6 +22,9 @@ type_of_node: Final = "Node"  # one of many
 Message = dict[str, Any]
 
 MOST_BYTES = 1 << 20
+# Of a tree's JSON: some 50,000 constants. Python reads JSON without a break, so that in whatever thread it is done, the
+# event loop stands still for as long: 0.1 s for this much.
+MOST_TREE = 4 << 20
 _UNCHECKED_BYTES = 1_000  # a text as short as this cannot nest deep enough to hurt
 _READ_TWICE_BYTES = 4_096
 _SHORT = 4_096  # characters; a tree takes some fifty times as much memory as its text
@@ -121,7 +124,10 @@ def _statements(data: bytes, options: int) -> list[Message]:
     try:
         if result.error:
             raise Unreadable(f"it cannot be parsed: {result.error.contents.message.decode(errors='replace')}")
-        tree = json.loads(result.parse_tree)
+        written = result.parse_tree
+        if len(written) > MOST_TREE:
+            raise Unreadable("it holds too much to be judged; send it in smaller parts, or use COPY")
+        tree = json.loads(written)
     except RecursionError:
         raise Unreadable("it is nested too deeply") from None
     finally:
