@@ -22,8 +22,8 @@ type_of_node: Final = "Node"  # one of many
 Message = dict[str, Any]
 
 MOST_BYTES = 1 << 20
-# Of a tree's JSON: some 50,000 constants. Python reads JSON without a break, so that in whatever thread it is done, the
-# event loop stands still for as long: 0.1 s for this much.
+# Of a tree's JSON: some 80,000 constants. Python reads JSON without a break, so that in whatever thread it is done, the
+# event loop stands still for as long: 0.2 s for this much.
 MOST_TREE = 4 << 20
 _UNCHECKED_BYTES = 1_000  # a text as short as this cannot nest deep enough to hurt
 _READ_TWICE_BYTES = 4_096
