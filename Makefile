@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 # What runs compiled where it can be is tested both ways, the second time by continuous integration and `make test-all`:
 # compiling takes longer than most tests do. There, real clients meet what is installed.
 HOT_TESTS := tests/interception tests/inspection/test_*.py tests/inspection/guardrails tests/protocols tests/relay tests/recording tests/transport tests/e2e \
-	$(filter-out %/test_interceptor.py,$(wildcard tests/inspection/masking/test_*.py))
+	$(filter-out %/test_interceptor.py %/test_columns.py,$(wildcard tests/inspection/masking/test_*.py))
 
 # Whole files go to each core, as the tests of most share a gateway or a server.
 PYTEST := $(BIN)/pytest -q -n logical --maxprocesses 8 --dist loadfile --no-loadscope-reorder

@@ -96,8 +96,8 @@ def test_a_blob_store_that_is_down_hinders_nobody_and_loses_nothing(running: Gat
         again.start()
     try:
         wait_until(lambda: not sealed(running), timeout=60)
+        wait_until(lambda: "recordings are stored again" in running.log)
         assert running.log.count("recordings stay on this machine's disk") == 1
-        assert "recordings are stored again" in running.log
         assert "meanwhile 2" in running.run("sessions", "show", sessions[2]).stdout
     finally:
         again.stop()
