@@ -11,6 +11,7 @@ from tests.support.links import links
 from postern.domain.connection import TERMINAL
 from postern.domain.guardrail import GuardRail, Rule, RuleType, unenforceable
 from postern.domain.guardrail_presets import preset
+from postern.domain.masking import InfoType
 from postern.domain.statement import Effect
 from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
 from postern.errors import Invalid
@@ -208,7 +209,7 @@ def test_a_marked_column_through_a_cursor() -> None:
 )
 def test_a_value_in_an_error_a_notice_or_a_plan(session: SessionView, text: str) -> None:
     event = SampleTexts([text.encode()])
-    Masking(frozenset({"EMAIL_ADDRESS"})).see(event, session)
+    Masking(frozenset({InfoType.EMAIL_ADDRESS})).see(event, session)
     assert MAIL.encode() not in b"".join(event.held)
 
 
@@ -218,7 +219,7 @@ def test_a_value_that_is_split_over_reads_and_a_very_wide_row(size: int) -> None
     described = pg.row_description(*[(f"c{number}", 25, 0) for number in range(wide)])
     row = pg.data_row(*[f"to {MAIL} {number}" for number in range(wide)])
     answer = described + row * 2 + pg.command_complete("SELECT 2") + pg.ready()
-    link = links(Masking(frozenset({"EMAIL_ADDRESS"})))()
+    link = links(Masking(frozenset({InfoType.EMAIL_ADDRESS})))()
     link.receive(Side.CLIENT, pg.query("select * from t"))
     sent = b""
     for place in range(0, len(answer), size):
