@@ -1,7 +1,7 @@
 """Measures Postern side by side with a direct connection and pgbouncer.
 
-    python -m bench                      # about 15 minutes
-    python -m bench --quick              # about 2 minutes, one round: a rough look
+    python -m bench                      # about 25 minutes
+    python -m bench --quick              # about 5 minutes, one round: a rough look
     python -m bench --only selects --only large
 
 Prints the tables and writes them to bench/results/. How to read them: docs/performance.md.
@@ -15,8 +15,9 @@ import time
 from datetime import UTC, datetime
 
 import click
+from bench.plan import Plan
 from bench.results import Results
-from bench.sections import SECTIONS, Plan
+from bench.sections import SECTIONS
 from bench.stage import Stage
 from tests.support.postgres import binaries
 
@@ -49,7 +50,7 @@ def main(rounds: int | None, seconds: float | None, quick: bool, only: tuple[str
     words = f"{how_often}, {plan.seconds:g} s for each run{', smaller tables' if quick else ''}."
     print(report.render(described, words, results))
     if not no_file:
-        print(f"Written to {report.write(described, words, results, datetime.now(UTC).date())}")
+        print(f"Written to {report.write(described, words, results, datetime.now(UTC).date(), only)}")
 
 
 def _look_for_tools() -> None:

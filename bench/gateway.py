@@ -11,15 +11,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bench.processes import child_with
+from bench.rules import Rules
 from tests.support.postgres import free_port
 
 from postern.client.client import Client
 from postern.client.http import Http
+from postern.domain.masking import Strategy
 from postern.domain.secret import Secret
 from postern.settings import Settings, load
 
@@ -76,14 +78,13 @@ class BenchGateway:
         if done["output_status"] != "success":
             raise RuntimeError(f"a script on {connection!r} failed: {done['output']}")
 
-    def guardrail(self, *connection_ids: str) -> None:
-        """One rule of words and one pattern, on input; no benchmark statement meets them."""
-        rules = [
-            {"type": "deny_words_list", "words": ["truncate", "pg_sleep"], "pattern_regex": ""},
-            {"type": "pattern_match", "words": [], "pattern_regex": r"(?i)\bdrop\s+(table|schema|database)\b"},
-        ]
-        body = {"name": "bench", "input": {"rules": rules}, "output": {"rules": []}, "connection_ids": connection_ids}
-        self._client.guardrails.create(body)
+    def guardrail(self, name: str, rules: Rules, *connection_ids: str) -> None:
+        directions = {direction: {"rules": rules.get(direction, [])} for direction in ("input", "output")}
+        self._client.guardrails.create({"name": name, "connection_ids": connection_ids, **directions})
+
+    def masking_rule(self, name: str, columns: Sequence[str], strategy: Strategy, *connection_ids: str) -> None:
+        body = {"name": name, "columns": columns, "strategy": strategy, "connection_ids": connection_ids}
+        self._client.masking_rules.create(body)
 
     def url(self, connection: str, database: str, *, sslmode: str = "disable", port: int | None = None) -> str:
         """With a new credential; names and passwords of credentials need no quoting in a URL."""

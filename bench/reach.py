@@ -138,7 +138,7 @@ class Stage:
 def selects(stage: Stage, figures: Figures, seconds: float) -> None:
     for clients in CLIENTS:
         for name, route in stage.routes.items():
-            run = pgbench.selects(route, clients=clients, mode="prepared", seconds=seconds)
+            run = pgbench.run(route, clients=clients, mode="prepared", seconds=seconds)
             label = f"pgbench -S, {clients} client{'s' if clients > 1 else ''}"
             figures.add(f"{label}: transactions/s", name, run.tps)
             figures.add(f"{label}: p50, µs", name, run.p50)

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import json
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
 from bench.machine import slug
-from bench.results import CPU, TPS, Metric, Results, Series
+from bench.results import CPU, CPU_MEGABYTE, SPEED, TPS, Metric, Results, Series
+from bench.sections import BASES
 from bench.targets import judge
 
 from bench import stage as s
 
+_BASES = (s.DIRECT, s.BOUNCER)
 FOLDER = Path(__file__).resolve().parent / "results"
 
 
 def render(machine: dict[str, str], plan: str, results: Results) -> str:
     lines = ["# Benchmark", "", "| machine | |", "|---|---|"]
     lines += [f"| {name} | {value} |" for name, value in machine.items()]
-    lines += ["", f"{plan} Medians of the rounds. In brackets: ratio to direct; ratio to pgbouncer.", ""]
+    lines += [
+        "",
+        f"{plan} Medians of the rounds. In brackets: {_against(_BASES)}, unless a section says otherwise.",
+        "",
+    ]
     lines += [_noise(results), ""]
     for section in dict.fromkeys(one.section for one in results.all()):
         lines += [f"## {section}", ""]
+        if section in BASES:
+            lines += [f"In brackets: {_against(BASES[section])}.", ""]
         inside = [one for one in results.all() if one.section == section]
         for metric in dict.fromkeys(one.metric for one in inside):
             lines += [*_table(results, [one for one in inside if one.metric == metric], metric), ""]
@@ -32,20 +40,25 @@ def render(machine: dict[str, str], plan: str, results: Results) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write(machine: dict[str, str], plan: str, results: Results, today: date) -> Path:
-    """Writes both files; answers the path of the Markdown one. An earlier run of the same day is replaced."""
+def write(machine: dict[str, str], plan: str, results: Results, today: date, only: Sequence[str] = ()) -> Path:
+    """Writes both files; answers the path of the Markdown one. `only` are the sections, where not all were measured.
+    An earlier run of the same day and the same sections is replaced."""
     FOLDER.mkdir(exist_ok=True)
-    path = FOLDER / f"{today.isoformat()}-{slug(machine)}.md"
+    path = FOLDER / f"{'-'.join((today.isoformat(), slug(machine), *only))}.md"
     path.write_text(render(machine, plan, results))
     content = {"machine": machine, "plan": plan, "figures": results.as_json()}
     path.with_suffix(".json").write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
     return path
 
 
+def _against(bases: tuple[str, ...]) -> str:
+    return "; ".join(f"ratio to {base}" for base in bases)
+
+
 def _noise(results: Results) -> str:
     """What a reader may make of small differences."""
     found = []
-    for metric in (TPS, CPU):
+    for metric in (TPS, CPU, SPEED, CPU_MEGABYTE):
         spreads = [one.spread for one in results.all() if one.metric == metric and len(one.values) > 1]
         if spreads:
             found.append(f"{metric.name} {statistics.median(spreads):.0%}")
@@ -70,6 +83,6 @@ def _cell(results: Results, section: str, case: str, route: str, metric: Metric)
     text = f"{value:,.{metric.digits}f}"
     if not metric.compared:
         return text
-    bases = (results.median(section, case, base, metric) for base in (s.DIRECT, s.BOUNCER))
+    bases = (results.median(section, case, base, metric) for base in BASES.get(section, _BASES))
     ratios = [f"{value / base:.2f}" if base else "–" for base in bases]
-    return text if ratios == ["–", "–"] else f"{text} ({'; '.join(ratios)})"
+    return text if set(ratios) == {"–"} else f"{text} ({'; '.join(ratios)})"

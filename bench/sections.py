@@ -7,27 +7,22 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from bench.processes import cpu_seconds
+from bench.plan import CLIENTS, MODES, Plan, add_run, case
 from bench.results import (
     CONNECTS,
-    CPU,
     CPU_CONNECT,
     MEMORY,
-    P50,
-    P99,
     PER_CORE,
     REQUESTS,
     SPEED,
     STATEMENTS,
-    TPS,
     Results,
 )
 from bench.stage import Route, Stage
-from bench.stream import Stream
+from bench.stream import read
 
-from bench import memory, pgbench, statements
+from bench import guardrails, masked, memory, pgbench, statements
 from bench import stage as s
 
 SELECTS = "Point queries (pgbench -S)"
@@ -38,8 +33,6 @@ API_LOAD = "Point queries while the API is under load (pgbench -S, prepared, 8 c
 MEMORY_USE = "Memory"
 STORE = "Statements to the store"
 
-CLIENTS = (1, 8, 32)
-MODES = ("simple", "prepared")
 EACH = "each with one query"
 QUIET, LOADED = "API idle", "API under load"
 IDLE, STALLED = "an idle session (of 200)", "a client that does not read its 1 GB"
@@ -56,16 +49,6 @@ _QUERIES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    rounds: int
-    seconds: float
-
-
-def case(mode: str, clients: int) -> str:
-    return f"{mode}, {clients}"
-
-
 def selects(stage: Stage, results: Results, plan: Plan) -> None:
     for mode in MODES:
         for clients in CLIENTS:
@@ -80,16 +63,8 @@ def selects_tls(stage: Stage, results: Results, plan: Plan) -> None:
 
 
 def _selects(results: Results, section: str, route: Route, mode: str, clients: int, seconds: float) -> None:
-    run = pgbench.selects(route, clients=clients, mode=mode, seconds=seconds)
-    _add_run(results, section, case(mode, clients), route.name, run)
-
-
-def _add_run(results: Results, section: str, name: str, route: str, run: pgbench.Run) -> None:
-    results.add(section, name, route, TPS, run.tps)
-    results.add(section, name, route, P50, run.p50)
-    results.add(section, name, route, P99, run.p99)
-    if run.cpu is not None:
-        results.add(section, name, route, CPU, run.cpu)
+    run = pgbench.run(route, clients=clients, mode=mode, seconds=seconds)
+    add_run(results, section, case(mode, clients), route.name, run)
 
 
 def large(stage: Stage, results: Results, plan: Plan) -> None:
@@ -98,18 +73,11 @@ def large(stage: Stage, results: Results, plan: Plan) -> None:
     for name, query in _QUERIES.items():
         size = 0
         for route_name in (s.DIRECT, s.BOUNCER, s.POSTERN, s.GUARDED, s.MASKED):
-            route = stage.routes[route_name]
-            stream = Stream(route.url)
-            before = cpu_seconds(route.pid) if route.pid else 0.0
-            start = time.perf_counter()
-            got = stream.read_all(query)
-            spent = time.perf_counter() - start
-            cpu = cpu_seconds(route.pid) - before if route.pid else 0.0
-            stream.close()
-            size = size or got
-            results.add(LARGE, name, route.name, SPEED, size / spent / 1e6)
-            if cpu:
-                results.add(LARGE, name, route.name, PER_CORE, size / cpu / 1e6)
+            got = read(stage.routes[route_name], query)
+            size = size or got.size
+            results.add(LARGE, name, route_name, SPEED, size / got.seconds / 1e6)
+            if got.cpu:
+                results.add(LARGE, name, route_name, PER_CORE, size / got.cpu / 1e6)
 
 
 def connecting(stage: Stage, results: Results, plan: Plan) -> None:
@@ -124,8 +92,8 @@ def api_load(stage: Stage, results: Results, plan: Plan) -> None:
     """The direct route tells how much of a difference is the machine's: the load needs a processor, too."""
     names = (s.DIRECT, s.BOUNCER, s.POSTERN)
     for name in names:
-        run = pgbench.selects(stage.routes[name], clients=8, mode="prepared", seconds=plan.seconds)
-        _add_run(results, API_LOAD, QUIET, name, run)
+        run = pgbench.run(stage.routes[name], clients=8, mode="prepared", seconds=plan.seconds)
+        add_run(results, API_LOAD, QUIET, name, run)
     environment = {
         **os.environ,
         "BENCH_API": stage.gateway.settings.api_url,
@@ -137,8 +105,8 @@ def api_load(stage: Stage, results: Results, plan: Plan) -> None:
     start = time.monotonic()
     try:
         for name in names:
-            run = pgbench.selects(stage.routes[name], clients=8, mode="prepared", seconds=plan.seconds)
-            _add_run(results, API_LOAD, LOADED, name, run)
+            run = pgbench.run(stage.routes[name], clients=8, mode="prepared", seconds=plan.seconds)
+            add_run(results, API_LOAD, LOADED, name, run)
     finally:
         load.terminate()
         output, _ = load.communicate(timeout=30)
@@ -158,12 +126,17 @@ def store(stage: Stage, results: Results, plan: Plan) -> None:
     results.add(STORE, WHOLE, s.POSTERN, STATEMENTS, whole)
 
 
+BASES = dict.fromkeys((guardrails.SELECTS, guardrails.TPCB, masked.SECTION), (s.POSTERN,))
+"""What figures are held against where that is neither the direct connection nor pgbouncer."""
+
 Section = Callable[[Stage, Results, Plan], None]
 SECTIONS: dict[str, Section] = {
     "memory": memory_use,  # first: a worker that has worked has memory to spare, which would hide what a session takes
     "selects": selects,
     "tls": selects_tls,
     "large": large,
+    "guardrails": guardrails.pgbench_under_rules,
+    "masking": masked.ordinary_results,
     "connects": connecting,
     "api": api_load,
     "store": store,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -12,8 +13,8 @@ from bench.bouncer import Bouncer
 from bench.gateway import BenchGateway
 from tests.support.postgres import PostgresServer
 
-from bench import data
-from postern.domain.masking import DEFAULT_TYPES
+from bench import data, rules
+from postern.domain.masking import DEFAULT_TYPES, MODEL_TYPES, InfoType, Strategy
 
 DATABASE = "bench"
 USER = "bench"
@@ -25,6 +26,12 @@ FRESH_BOUNCER = "pgbouncer, no reuse"
 POSTERN = "postern: recording"
 GUARDED = "postern: + guard rail"
 MASKED = "postern: + guard rail + masking"
+STATEMENTS = "postern: rules about statements"
+READ_ONLY = "postern: rules about statements, read_only"
+SEARCHED = "postern: masking, usual types"
+ALL_TYPES = "postern: masking, all types"
+EVERYTHING = "postern: all of it"
+MARKED = {strategy: f"postern: masking, marked columns: {strategy}" for strategy in Strategy}
 BOUNCER_TLS = "pgbouncer, TLS"
 POSTERN_TLS = "postern: recording, TLS"
 
@@ -96,27 +103,43 @@ class Stage:
 
     def _name_routes(self) -> None:
         gateway = self.gateway
-        target = {"HOST": "127.0.0.1", "PORT": str(self.server.port), "USER": USER, "PASS": PASSWORD, "DB": DATABASE}
-        target |= {"SSLMODE": "disable"}
-        gateway.connection("plain", target)
-        kinds = [kind.value for kind in sorted(DEFAULT_TYPES)]
-        gateway.guardrail(
-            gateway.connection("guarded", target),
-            gateway.connection("masked", target, redact_enabled=True, redact_types=kinds),
-        )
         reusing, fresh = self._url(self.reusing.port), self._url(self.fresh.port)
-        worker = gateway.worker_pid
         for route in (
             Route(DIRECT, self._url(self.server.port), None),
             Route(BOUNCER, reusing, self.reusing.pid),
             Route(FRESH_BOUNCER, fresh, self.fresh.pid),
-            Route(POSTERN, gateway.url("plain", DATABASE), worker),
-            Route(GUARDED, gateway.url("guarded", DATABASE), worker),
-            Route(MASKED, gateway.url("masked", DATABASE), worker),
             Route(BOUNCER_TLS, reusing.replace("disable", "require"), self.reusing.pid),
-            Route(POSTERN_TLS, gateway.url("plain", DATABASE, sslmode="require"), worker),
+            *(Route(name, gateway.url(connection, DATABASE), gateway.worker_pid) for name, connection in self._made()),
+            Route(POSTERN_TLS, gateway.url("plain", DATABASE, sslmode="require"), gateway.worker_pid),
         ):
             self.routes[route.name] = route
+
+    def _made(self) -> Iterator[tuple[str, str]]:
+        """The gateway's connections with their rules, each with the name of its route."""
+        target = {"HOST": "127.0.0.1", "PORT": str(self.server.port), "USER": USER, "PASS": PASSWORD, "DB": DATABASE}
+        target |= {"SSLMODE": "disable"}
+        usual = {"redact_enabled": True, "redact_types": sorted(DEFAULT_TYPES)}
+        every = {"redact_enabled": True, "redact_types": sorted(frozenset(InfoType) - MODEL_TYPES)}
+        under: dict[str, list[str]] = {"text": [], "statements": [], "read only": [], **{one: [] for one in Strategy}}
+        for route, name, options, rules_of_it in (
+            (POSTERN, "plain", {}, ()),
+            (GUARDED, "guarded", {}, ("text",)),
+            (MASKED, "masked", usual, ("text",)),
+            (STATEMENTS, "statements", {}, ("statements",)),
+            (READ_ONLY, "read-only", {}, ("statements", "read only")),
+            (SEARCHED, "searched", usual, ()),
+            (ALL_TYPES, "all-types", every, ()),
+            (EVERYTHING, "everything", usual, ("text", "statements", Strategy.REPLACE)),
+            *((MARKED[one], f"marked-{one}", {}, (one,)) for one in Strategy),
+        ):
+            made = self.gateway.connection(name, target, **options)
+            for rule in rules_of_it:
+                under[rule].append(made)
+            yield route, name
+        for name, content in (("text", rules.TEXT), ("statements", rules.STATEMENTS), ("read only", rules.READ_ONLY)):
+            self.gateway.guardrail(name, content, *under[name])
+        for one in Strategy:
+            self.gateway.masking_rule(f"marked: {one}", data.MARKED, one, *under[one])
 
     def _url(self, port: int) -> str:
         return f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/{DATABASE}?sslmode=disable"

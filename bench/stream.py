@@ -7,8 +7,12 @@ sit there, is easier to have this way.
 from __future__ import annotations
 
 import socket
+import time
+from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
+from bench.processes import cpu_seconds
+from bench.stage import Route
 from scramp import ScramClient
 
 from postern.protocols.postgres import messages as m
@@ -17,6 +21,30 @@ _READY = m.ready_for_query(b"I")
 _COMPLETE = (b"SELECT ", b"COPY ")
 _BUFFER = 256 * 1024
 _TAIL = 64
+_NO_NAME = m.cstring("")
+_BIND_BINARY = _NO_NAME * 2 + m.INT16.pack(0) * 2 + m.INT16.pack(1) * 2  # no values; the one format is for all columns
+_EXECUTE_ALL = _NO_NAME + m.INT32.pack(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Bytes of an answer, and the seconds that it took; `cpu` are the proxy's, 0 for the direct route."""
+
+    size: int
+    seconds: float
+    cpu: float
+
+
+def read(route: Route, statement: str, *, binary: bool = False) -> Reading:
+    """The whole answer, in a session of its own."""
+    stream = Stream(route.url)
+    before = cpu_seconds(route.pid) if route.pid else 0.0
+    start = time.perf_counter()
+    size = stream.read_all(statement, binary=binary)
+    seconds = time.perf_counter() - start
+    cpu = cpu_seconds(route.pid) - before if route.pid else 0.0
+    stream.close()
+    return Reading(size, seconds, cpu)
 
 
 class Stream:
@@ -39,12 +67,25 @@ class Stream:
         """Sends it and reads nothing."""
         self._socket.sendall(m.query(statement.encode()))
 
-    def read_all(self, statement: str) -> int:
+    def ask_binary(self, statement: str) -> None:
+        """The same, by the extended protocol, with all columns in the binary format."""
+        self._socket.sendall(
+            m.parse(b"", statement.encode())
+            + m.message(b"B", _BIND_BINARY)
+            + m.describe_portal(b"")
+            + m.message(b"E", _EXECUTE_ALL)
+            + m.SYNC_MESSAGE
+        )
+
+    def read_all(self, statement: str, *, binary: bool = False) -> int:
         """Asks, reads the whole answer, and tells how many bytes it had.
 
         The end is known by the last bytes alone: no value of ours ends like the ready message.
         """
-        self.ask(statement)
+        if binary:
+            self.ask_binary(statement)
+        else:
+            self.ask(statement)
         total, tail = 0, b""
         while not tail.endswith(_READY):
             size = self._socket.recv_into(self._view)

@@ -5,8 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from bench.results import CONNECTS, MEMORY, P50, P99, PER_CORE, SPEED, STATEMENTS, TPS, Metric, Results
+from bench.plan import CLIENTS, MODES, case
+from bench.results import (
+    ADDED,
+    CONNECTS,
+    CPU_MEGABYTE,
+    MEMORY,
+    P50,
+    P99,
+    PER_CORE,
+    SPEED,
+    STATEMENTS,
+    TPS,
+    Metric,
+    Results,
+)
 
+from bench import guardrails, masked
 from bench import sections as c
 from bench import stage as s
 
@@ -20,19 +35,19 @@ class Judged:
 
 def judge(results: Results) -> list[Judged]:
     """Those targets for which there are figures."""
-    makers: Iterable[Callable[[Results], Iterable[Judged]]] = (_selects, _large, _connects, _memory)
+    makers: Iterable[Callable[[Results], Iterable[Judged]]] = (_selects, _large, _inspected, _connects, _memory)
     return [one for make in makers for one in make(results)]
 
 
 def _selects(results: Results) -> Iterable[Judged]:
-    for mode in c.MODES:
-        for clients in c.CLIENTS:
-            name = c.case(mode, clients)
+    for mode in MODES:
+        for clients in CLIENTS:
+            name = case(mode, clients)
             at = f"{mode}, {clients} client{'s' if clients > 1 else ''}"
             yield from _at_least(results, 1.0, c.SELECTS, name, TPS, f"throughput with a guard rail, {at}")
             yield from _at_most(results, 3.0, c.SELECTS, name, P99, f"p99 with a guard rail, {at}")
-        direct = results.median(c.SELECTS, c.case(mode, 1), s.DIRECT, P50)
-        ours = results.median(c.SELECTS, c.case(mode, 1), s.GUARDED, P50)
+        direct = results.median(c.SELECTS, case(mode, 1), s.DIRECT, P50)
+        ours = results.median(c.SELECTS, case(mode, 1), s.GUARDED, P50)
         if direct and ours:
             added = ours - direct
             yield Judged(f"added p50 with a guard rail, {mode}, 1 client ≤ 45 µs", f"{added:.0f} µs", added <= 45)
@@ -62,6 +77,18 @@ def _large(results: Results) -> Iterable[Judged]:
         masked = results.median(c.LARGE, name, s.MASKED, PER_CORE)
         if masked:
             yield Judged(f"{name}, masked ≥ {bound} MB/s per core", f"{masked:.0f} MB/s", masked >= bound)
+
+
+def _inspected(results: Results) -> Iterable[Judged]:
+    for mode in MODES:
+        added = results.median(guardrails.SELECTS, case(mode, 8), s.READ_ONLY, ADDED)
+        if added is not None:
+            yield Judged(f"rules about statements, {mode}, 8 clients: ≤ 5 µs more", f"{added:.1f} µs", added <= 5)
+    for route in (s.SEARCHED, s.ALL_TYPES, *s.MARKED.values()):
+        spent = results.median(masked.SECTION, masked.ORDINARY, route, CPU_MEGABYTE)
+        if spent:
+            target = f"{masked.ORDINARY}, {route.removeprefix('postern: ')}: ≥ 150 MB/s per core"
+            yield Judged(target, f"{1000 / spent:.0f} MB/s", 1000 / spent >= 150)
 
 
 def _connects(results: Results) -> Iterable[Judged]:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 from bench.machine import slug
-from bench.results import CPU, TPS, Results
+from bench.results import ADDED, CPU, CPU_MEGABYTE, TPS, Results
 from bench.targets import judge
 
-from bench import report
+from bench import guardrails, masked, report
 from bench import sections as c
 from bench import stage as s
 
@@ -56,6 +56,29 @@ def test_nothing_is_judged_that_was_not_measured() -> None:
     assert judge(Results()) == []
 
 
+def test_rules_are_compared_with_no_rules_alone() -> None:
+    results = Results()
+    for route, value in ((s.DIRECT, 20_000), (s.POSTERN, 10_000), (s.STATEMENTS, 9_000)):
+        results.add(guardrails.SELECTS, "simple, 1", route, TPS, value)
+    text = report.render(MACHINE, "", results)
+    assert f"In brackets: ratio to {s.POSTERN}." in text
+    assert f"| {s.STATEMENTS} | 9,000 (0.90) |" in text
+
+
+@pytest.mark.parametrize(("added", "met"), [(5.0, True), (5.1, False)])
+def test_rules_about_statements_have_a_bound(added: float, met: bool) -> None:
+    results = Results()
+    results.add(guardrails.SELECTS, "prepared, 8", s.READ_ONLY, ADDED, added)
+    assert [one.met for one in judge(results)] == [met]
+
+
+@pytest.mark.parametrize(("spent", "met"), [(6.6, True), (6.7, False)])
+def test_masked_rows_have_a_bound(spent: float, met: bool) -> None:
+    results = Results()
+    results.add(masked.SECTION, masked.ORDINARY, s.SEARCHED, CPU_MEGABYTE, spent)
+    assert [one.met for one in judge(results)] == [met]
+
+
 def test_both_files_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report, "FOLDER", tmp_path)
     path = report.write(MACHINE, "3 rounds.", some(9_000), date(2026, 1, 2))
@@ -70,6 +93,12 @@ def test_both_files_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         "median": 9_000,
         "rounds": [8_999, 10_000, 9_000],
     }
+
+
+def test_a_run_of_some_sections_leaves_that_of_all_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "FOLDER", tmp_path)
+    path = report.write(MACHINE, "", some(9_000), date(2026, 1, 2), ("guardrails", "masking"))
+    assert path.name == "2026-01-02-2-cores-intel-xeon-guardrails-masking.md"
 
 
 def test_the_file_name_holds_cores_and_processor_only() -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import psycopg
 import pytest
-from bench.stream import Stream
+from bench.stage import Route
+from bench.stream import Stream, read
 from tests.support.postgres import PostgresServer
 
 
@@ -21,6 +22,22 @@ def test_copy_is_read_to_its_end(postgres_server: PostgresServer) -> None:
     stream = Stream(postgres_server.dsn())
     assert stream.read_all("copy (select 1 from generate_series(1, 1000)) to stdout") > 7 * 1000
     stream.close()
+
+
+def test_the_binary_format_is_asked_for(postgres_server: PostgresServer) -> None:
+    stream = Stream(postgres_server.dsn())
+    few, many = (
+        stream.read_all(f"select 2000000000 from generate_series(1, {rows})", binary=True) for rows in (10, 50_010)
+    )
+    stream.close()
+    # An integer has four bytes there, and ten digits as a text.
+    assert many - few == 50_000 * (1 + 4 + 2 + 4 + 4) + len("50010") - len("10")
+
+
+def test_a_reading_of_the_direct_route_has_no_cost_of_a_proxy(postgres_server: PostgresServer) -> None:
+    got = read(Route("direct", postgres_server.dsn(), None), "select repeat('x', 100) from generate_series(1, 1000)")
+    assert got.size > 100_000
+    assert got.cpu == 0
 
 
 def test_a_failed_statement_is_no_figure(postgres_server: PostgresServer) -> None:

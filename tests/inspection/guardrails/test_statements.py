@@ -193,6 +193,57 @@ def test_a_large_text_is_judged_elsewhere(session: SessionView) -> None:
     assert isinstance(bad.work(), Refuse)
 
 
+def test_a_large_text_is_judged_elsewhere_once(session: SessionView) -> None:
+    parser = Fake()
+    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    for text, expected in (("read t; " * 300, Forward), ("write t; " * 300, Refuse)):
+        held = rails.see(Operation(1, text), session)
+        assert isinstance(held, Hold)
+        assert held.work is not None
+        assert isinstance(held.work(), expected)
+        assert isinstance(rails.see(Operation(2, text), session), expected)
+    assert len(parser.parsed) == 2
+
+
+def test_statements_that_differ_in_their_values_alone_are_parsed_once(session: SessionView) -> None:
+    parser = Fake(dialect="postgres")
+    rails = GuardRails((rail(statements(Effect.WRITE, unknown=Unknown.ALLOW)),), parser)
+    for number in range(10):
+        assert rails.see(Operation(number, f"select a from t where b = {number}"), session) is FORWARD
+    assert len(parser.parsed) == 1
+    for number in range(10):
+        rails.see(Operation(number, f"select a from t where b = {number} or {number} = 1"), session)
+    assert len(parser.parsed) == 11
+
+
+def test_what_a_rule_hits_is_parsed_each_time(session: SessionView) -> None:
+    """What is said of it may tell of its text."""
+    parser = Fake(dialect="postgres")
+    rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), parser)
+    for number in range(3):
+        assert isinstance(rails.see(Operation(number, f"select a from t where b = {number}"), session), Refuse)
+    assert len(parser.parsed) == 3
+
+
+@pytest.mark.parametrize(
+    ("harmless", "attack"),
+    [
+        ("delete from t where a = 1 or not a = 2", "delete from t where a = 1 or not a = 1"),
+        ("delete from t where a = 1 or not a = (2)", "delete from t where a = 1 or not a = (1)"),
+        ("delete from t where a = 1 or not a = 02", "delete from t where a = 1 or not a = 01"),
+        ("delete from t where a = 'a'\n'b' or not a = 'x'", "delete from t where a = 'a'\n'b' or not a = 'ab'"),
+        ("delete from t where a = 1 and 1 = 2", "delete from t where a = 1 or 1 = 1"),
+        ("update t set a = 1 where b = 1 or 1 = 2", "update t set a = 1 where b = 1 or 2 = 2"),
+        ('delete from t where "b = 1" = 1', "delete from t where 1 = 1"),
+    ],
+)
+def test_attack_a_condition_that_looks_like_a_harmless_one(session: SessionView, harmless: str, attack: str) -> None:
+    rails = GuardRails((rail(Rule(RuleType.REQUIRE_WHERE)),), PostgresParser())
+    for _ in range(2):
+        assert rails.see(Operation(1, harmless), session) is FORWARD
+        assert isinstance(rails.see(Operation(2, attack), session), Refuse)
+
+
 def test_attack_many_small_statements_in_one_batch_do_not_stop_the_others(session: SessionView) -> None:
     rails = GuardRails((rail(Rule(RuleType.READ_ONLY)),), Fake())
     verdicts = [rails.see(Operation(n, f"read t{n} " + "x " * 500), session) for n in range(20)]

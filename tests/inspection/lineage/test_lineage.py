@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from tests.inspection.lineage.cases import CASES
 
 from postern.domain.target_schema import ColumnRef, Function, Relation, TargetSchema
+from postern.inspection.lineage.catalogue import NO_DOUBTS
 from postern.inspection.lineage.lineage import MOST_TEXT, Lineage
 
 
@@ -220,3 +221,18 @@ def test_what_was_found_is_kept_by_text_and_snapshot() -> None:
     for n in range(3_000):
         lineage.read(f"select {n}", SHOP)
     assert lineage.read(text, SHOP) is not None
+
+
+def test_statements_that_differ_in_their_values_alone_are_read_once() -> None:
+    lineage = Lineage()
+    first = lineage.read("select email from users where id = 1 limit 5", SHOP)
+    assert lineage.read("select email from users where id = 4711 limit 10", SHOP) is first
+    assert lineage.read("select name from users where id = 4711 limit 10", SHOP) != first
+
+
+def test_attack_a_value_that_looks_like_a_call_puts_nobody_elses_session_in_doubt() -> None:
+    lineage = Lineage()
+    found = lineage.read("select email from users where name = 'set_config'", SHOP)
+    assert found is not None
+    assert found[0].doubts == NO_DOUBTS
+    assert lineage.read("select email from users where name = 'ann'", SHOP) is found

@@ -207,3 +207,13 @@ def test_attack_a_cursor_over_a_text_that_is_read_in_two_ways() -> None:
 def test_long_chains_of_operators_are_followed() -> None:
     text = "select email || " + " || ".join(["name"] * 150) + " from users"
     assert told(session(), text, column()) == ["users.email users.name"]
+
+
+def test_a_statement_that_comes_again_is_read_by_what_has_happened_since() -> None:
+    of = session()
+    for _ in range(2):
+        of.asked("select email from users")
+        assert told(of, "select email from users", column("email")) == ["users.email"]
+    of.asked("create temp table users (email text)")
+    of.asked("select email from users")
+    assert told(of, "select email from users", column("email")) == [None]

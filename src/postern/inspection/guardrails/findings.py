@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass
 
 from postern.domain.guardrail import Action, GuardRail, Rule
@@ -50,27 +51,30 @@ def named(rail: GuardRail, rules: tuple[Rule, ...]) -> list[tuple[Culprit, Rule]
 
 
 class StatementCache:
-    """What was found for the statements judged last. Bounded in number and in bytes."""
+    """What was found for the statements judged last. Bounded in number and in characters. Calls from several threads
+    may lose an entry, never find a wrong one."""
 
     def __init__(self) -> None:
-        self._found: OrderedDict[str, Finding | None] = OrderedDict()
+        self._found: OrderedDict[str, tuple[Finding | None]] = OrderedDict()
         self._size = 0
-
-    def __contains__(self, text: str) -> bool:
-        return text in self._found
 
     def __len__(self) -> int:
         return len(self._found)
 
-    def get(self, text: str) -> Finding | None:
-        self._found.move_to_end(text)
-        return self._found[text]
+    def get(self, text: str) -> tuple[Finding | None] | None:
+        """What was found, or None where that is not known."""
+        found = self._found.get(text)
+        if found is not None:
+            with suppress(KeyError):  # another thread dropped it meanwhile
+                self._found.move_to_end(text)
+        return found
 
     def put(self, text: str, finding: Finding | None) -> None:
         if len(text) > CACHED_STATEMENT_BYTES:
             return
-        self._found[text] = finding
-        self._size += len(text)
+        if text not in self._found:
+            self._size += len(text)
+        self._found[text] = (finding,)
         while len(self._found) > CACHED_STATEMENTS or self._size > CACHED_BYTES:
             oldest, _ = self._found.popitem(last=False)
             self._size -= len(oldest)

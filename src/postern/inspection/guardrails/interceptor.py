@@ -23,7 +23,7 @@ from postern.interception.verdicts import FORWARD, REPLACE, Hold, Refuse, Verdic
 AT_ONCE: Final = 2 * 1024
 
 # Keywords have one spelling, but for case: a text without these prepares nothing and runs nothing by its name.
-_BY_NAME: Final = re.compile("prepare|execute", re.IGNORECASE)
+_BY_NAME: Final = re.compile("[pPeE](?i:(?<=p)repare|(?<=e)xecute)")
 
 _tickets = itertools.count(1)
 
@@ -113,12 +113,16 @@ class GuardRails:
         if isinstance(event, Operation):
             if not self._judges_input:
                 return FORWARD
-            verdict = self._see_operation(event, session)
+            rules = self._current()
+            known = None if event.truncated else rules.judged.get(event.text)
+            # What is known for all sessions goes by no name.
+            by_name = known is None and rules.statements is not None and _BY_NAME.search(event.text) is not None
+            verdict = self._see_operation(rules, event, session, known, by_name=by_name)
             # Told behind its judgement, and of what is refused, too: nothing is lost by knowing a name too many.
             if self._session_parser is not None and not event.truncated:
                 if event.phase is not RUN:
                     self._session_parser.passed(event.text, by_protocol=True)
-                elif _BY_NAME.search(event.text):
+                elif by_name:
                     self._session_parser.passed(event.text)
             return verdict
         if isinstance(event, Rows | Output):
@@ -127,34 +131,35 @@ class GuardRails:
 
     # What goes in
 
-    def _see_operation(self, event: Operation, session: SessionView) -> Verdict:
-        rules = self._rules
-        if rules.statements is not None:
-            known = self._target()
-            if known is not self._known:
-                self._known = known
-                rules = self._rules = _load(self._rails, self._parser, _Known(known))
+    def _current(self) -> Rules:
+        """With what is known of the target by now."""
+        if self._rules.statements is not None:
+            target = self._target()
+            if target is not self._known:
+                self._known = target
+                self._rules = _load(self._rails, self._parser, _Known(target))
+        return self._rules
+
+    def _see_operation(
+        self,
+        rules: Rules,
+        event: Operation,
+        session: SessionView,
+        known: tuple[Finding | None] | None,
+        *,
+        by_name: bool,
+    ) -> Verdict:
+        """`known` is what was found for the text before; `by_name`: the text means something else in every session."""
         if event.truncated:
             assert rules.first is not None
             return _refuse(Finding(rules.first, Action.DENY), session, "this is too large to be judged by")
-        text = event.text
-        by_name = self._by_name(event) if rules.statements is not None else None
-        if rules.statements is not None and text not in rules.judged and not self._may_parse(len(text), session):
-            work: Callable[[], Verdict] = _Work(rules, event, session, by_name)
-            return Hold(_ticket(), "this statement is being parsed", work=work)
-        if by_name is None and text in rules.judged:
-            finding = rules.judged.get(text)
-        else:
-            finding = judge_text(rules, text, by_name)
-            if by_name is None:
-                rules.judged.put(text, finding)
-        return _answer(_with_values(rules, finding, event), event, session)
-
-    def _by_name(self, event: Operation) -> SessionParser | None:
-        """That of the session, for a text that means something else in every session."""
-        if self._session_parser is None or not _BY_NAME.search(event.text):
-            return None
-        return self._session_parser
+        if known is not None:
+            return _answer(_with_values(rules, known[0], event), event, session)
+        work = _Work(rules, event, session, self._session_parser, by_name=by_name)
+        if rules.statements is not None and not self._may_parse(len(event.text), session):
+            later: Callable[[], Verdict] = work
+            return Hold(_ticket(), "this statement is being parsed", work=later)
+        return work()
 
     def _may_parse(self, size: int, session: SessionView) -> bool:
         """Whether that is little enough, together with what was parsed for the same request."""
@@ -215,24 +220,31 @@ class GuardRails:
 
 
 class _Work:
-    """The judgement of one statement, for a thread."""
+    """The judgement of one statement, here or in a thread."""
 
-    def __init__(self, rules: Rules, event: Operation, session: SessionView, parser: SessionParser | None) -> None:
+    def __init__(
+        self, rules: Rules, event: Operation, session: SessionView, parser: SessionParser | None, *, by_name: bool
+    ) -> None:
         self._rules = rules
         self._event = event
         self._session = session
         self._parser = parser
+        self._by_name = by_name
 
     def __call__(self) -> Verdict:
-        finding = judge_text(self._rules, self._event.text, self._parser)
+        text = self._event.text
+        finding = judge_text(self._rules, text, self._parser if self._by_name else None)
+        if not self._by_name:
+            self._rules.judged.put(text, finding)
         return _answer(_with_values(self._rules, finding, self._event), self._event, self._session)
 
 
 def judge_text(rules: Rules, text: str, parser: SessionParser | None = None) -> Finding | None:
-    spellings = readings(text.encode("utf-8", "replace"))
     worst: Finding | None = None
-    for one in rules.input:
-        worst = worse(worst, one.judge(spellings))
+    if rules.input:
+        spellings = readings(text.encode("utf-8", "replace"))
+        for one in rules.input:
+            worst = worse(worst, one.judge(spellings))
     if rules.statements is None or (worst is not None and worst.action is Action.DENY):
         return worst
     return worse(worst, rules.statements.judge(text, parser))

@@ -11,8 +11,9 @@ from postern.domain.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.statement import EVERYTHING, Effect, ObjectKind, ObjectName, Statement
 from postern.domain.target_schema import Function, TargetSchema
 from postern.errors import Invalid
-from postern.inspection.guardrails.findings import Culprit, Finding
+from postern.inspection.guardrails.findings import Culprit, Finding, StatementCache
 from postern.inspection.sql.parser import Parser, SessionParser, unknown
+from postern.inspection.sql.shapes import DIALECT, shape_of
 
 MAX_PARSED: Final = 1 << 20  # characters; what is longer is unknown
 
@@ -100,6 +101,7 @@ class StatementRules:
             )
         self._parser = parser
         self._target = target
+        self._harmless = StatementCache() if parser.dialect == DIALECT else None  # shapes that no rule hits
         # Functions that one rule takes for harmless are not so for another: each set of them is a reading of its own,
         # and a schema of its own, which parsers know by its identity.
         self._schemas: dict[tuple[tuple[str, str], ...], TargetSchema | None] = {}
@@ -113,6 +115,15 @@ class StatementRules:
     def judge(self, text: str, parser: SessionParser | None = None) -> Finding | None:
         """The most severe finding, and of those the first by the order of rules and statements. `parser`: that of the
         session, for texts that only mean something in it."""
+        shape = shape_of(text) if self._harmless is not None and parser is None else None
+        if shape is not None and self._harmless is not None and self._harmless.get(shape) is not None:
+            return None
+        worst = self._judge(text, parser)
+        if shape is not None and self._harmless is not None and worst is None:
+            self._harmless.put(shape, None)
+        return worst
+
+    def _judge(self, text: str, parser: SessionParser | None) -> Finding | None:
         worst: Finding | None = None
         for harmless, rules in self._by_harmless.items():
             statements = self.parse(text, harmless, parser)

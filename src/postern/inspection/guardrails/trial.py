@@ -88,8 +88,9 @@ class Trier:
 
     def judge(self, text: str) -> Hit | None:
         """The rule that would decide."""
-        if text in self._judged:
-            finding = self._judged.get(text)
+        known = self._judged.get(text)
+        if known is not None:
+            finding = known[0]
         else:
             finding = judge_text(self._rules, text)
             self._judged.put(text, finding)

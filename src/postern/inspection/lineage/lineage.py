@@ -13,6 +13,7 @@ from postern.inspection.lineage.expressions import TooMuch
 from postern.inspection.lineage.scope import UNKNOWN, Out
 from postern.inspection.lineage.statements import Read, Statements
 from postern.inspection.sql.postgres.tree import Unreadable, readings
+from postern.inspection.sql.shapes import shape_of
 
 log = logging.getLogger(__name__)
 
@@ -32,15 +33,22 @@ class _Readings:
         self._found: OrderedDict[tuple[str, Doubts], tuple[Read, ...] | None] = OrderedDict()
         self._size = 0
 
-    def of(self, text: str, doubts: Doubts, read: Callable[[], tuple[Read, ...] | None]) -> tuple[Read, ...] | None:
+    def of(
+        self, text: str, doubts: Doubts, read: Callable[[str, str], tuple[Read, ...] | None]
+    ) -> tuple[Read, ...] | None:
+        """`read` takes the text, and what of it does not only name values."""
         key = (text, doubts)
+        if key not in self._found:
+            shape = shape_of(text)
+            if shape is not None:
+                key = (shape, doubts)
         if key in self._found:
             self._found.move_to_end(key)
             return self._found[key]
-        found = read()
-        if len(text) <= _TEXT_SIZE:
+        found = read(text, key[0])
+        if len(key[0]) <= _TEXT_SIZE:
             self._found[key] = found
-            self._size += len(text)
+            self._size += len(key[0])
             while len(self._found) > _TEXTS or self._size > _SIZE:
                 (oldest, _), _ = self._found.popitem(last=False)
                 self._size -= len(oldest)
@@ -71,7 +79,7 @@ class Lineage:
         if len(text) > MOST_TEXT or "\0" in text:
             return None
         readings = self._readings(schema)
-        return readings.of(text, doubts, lambda: _read(text, readings.catalogue, doubts))
+        return readings.of(text, doubts, lambda text, words: _read(text, words, readings.catalogue, doubts))
 
     def catalogue(self, schema: TargetSchema) -> Catalogue:
         return self._readings(schema).catalogue
@@ -106,9 +114,9 @@ def _catalogue(schema: TargetSchema) -> Catalogue:
     return catalogue
 
 
-def _read(text: str, catalogue: Catalogue, doubts: Doubts) -> tuple[Read, ...] | None:
+def _read(text: str, words: str, catalogue: Catalogue, doubts: Doubts) -> tuple[Read, ...] | None:
     """By each way in which the server may read it. Where they differ, an answer may be of any statement of both."""
-    folded = text.lower()
+    folded = words.lower()
     sets = "set_config" in folded or "u&" in folded  # the second spells names in other characters
     try:
         reader = Statements(catalogue, doubts, sets=sets)

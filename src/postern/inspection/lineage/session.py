@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from postern.domain.target_schema import ColumnRef, TargetSchema
-from postern.inspection.lineage.catalogue import NO_DOUBTS
+from postern.inspection.lineage.catalogue import NO_DOUBTS, Doubts
 from postern.inspection.lineage.lineage import Lineage
 from postern.inspection.lineage.naming import cut
 from postern.inspection.lineage.scope import Out, Sources, merged, union
@@ -17,6 +17,7 @@ from postern.interception.events import Column
 
 _NAMES: Final = 256  # of cursors and prepared statements; what is kept beyond is unknown
 _MEANINGS: Final = 32  # of one of them
+_REMEMBERED: Final = 16 * 1024  # characters of the statement that was asked last
 _DOUBTED: Final = 256  # names; beyond, everything is in doubt
 
 _EMPTY: Final = TargetSchema()
@@ -38,6 +39,7 @@ class SessionLineage:
         self._known = schema
         self._doubts = NO_DOUBTS
         self._kept: dict[tuple[Kept, str], list[_Outs | None]] = {}
+        self._last: tuple[str, TargetSchema, Doubts, tuple[Read, ...] | None] | None = None
 
     @property
     def _schema(self) -> TargetSchema:
@@ -50,9 +52,10 @@ class SessionLineage:
 
     def asked(self, statement: str) -> None:
         """Before it is let through."""
-        reads = self._lineage.read(statement, self._schema, self._doubts)
-        for read in reads or ():
+        for read in self._read(statement) or ():
             doubts = read.doubts
+            if doubts == NO_DOUBTS and read.keeps is None:
+                continue
             names = self._doubts.names | doubts.names
             full = len(names) > _DOUBTED
             self._doubts = replace(
@@ -88,8 +91,17 @@ class SessionLineage:
         if outs not in meanings:
             meanings.append(None if len(meanings) >= _MEANINGS else outs)
 
+    def _read(self, statement: str) -> tuple[Read, ...] | None:
+        """The same one comes twice for each request, and mostly nothing happens in between."""
+        schema, last = self._schema, self._last
+        if last is not None and last[0] == statement and last[1] is schema and last[2] is self._doubts:
+            return last[3]
+        found = self._lineage.read(statement, schema, self._doubts)
+        self._last = (statement, schema, self._doubts, found) if len(statement) <= _REMEMBERED else None
+        return found
+
     def _answered(self, statement: str, columns: Sequence[Column]) -> _Outs | None:
-        reads = self._lineage.read(statement, self._schema, self._doubts)
+        reads = self._read(statement)
         if reads is None:
             return None
         meant: list[_Outs | None] = []
