@@ -1,41 +1,18 @@
-"""What is tried against a guard of PostgreSQL.
-
-A line is what a server does with it (h: harmless, c: changes something, p: may not be done by an ordinary account,
-x: rejected, u: cannot be told), the effects it must be judged to have by their first letters (`read`, `write`, `ddl`,
-`grant`, `session`, `admin`, `unknown`), a `!` where a DELETE or UPDATE has no condition, and the text.
-"""
+"""What is tried against a guard of PostgreSQL, written as `lines` has it."""
 
 from __future__ import annotations
 
-from tests.bypass.cases import Case, Truth
+from tests.bypass.lines import cases
 from tests.bypass.ordinary_postgres import ORDINARY
 from tests.bypass.world_postgres import SCHEMA
 
-from postern.domain.statement import Effect
 from postern.inspection.sql.postgres.parser import PostgresParser
 
 __all__ = ["CASES", "ORDINARY", "SCHEMA", "parser"]
 
-_TRUTHS = {"h": Truth.HARMLESS, "c": Truth.CHANGES, "p": Truth.PRIVILEGED, "x": Truth.REJECTED, "u": Truth.UNDECIDABLE}
-_EFFECTS = {effect.value[0]: effect for effect in Effect}
-
 
 def parser() -> PostgresParser:
     return PostgresParser()
-
-
-def _case(group: str, line: tuple[str, ...]) -> Case:
-    marks, text, *before = line
-    truth, _, effects = marks.partition(" ")
-    return Case(
-        name=f"{group}: {text[:70]}",
-        group=group,
-        text=text,
-        truth=_TRUTHS[truth],
-        effects=None if truth == "x" else frozenset(_EFFECTS[letter] for letter in effects.rstrip("!")),
-        without_where="!" in effects,
-        before=tuple(before),
-    )
 
 
 _LISTED: dict[str, list[tuple[str, ...]]] = {
@@ -422,4 +399,4 @@ _LISTED: dict[str, list[tuple[str, ...]]] = {
     ],
 }  # fmt: skip
 
-CASES = tuple(_case(group, line) for group, lines in _LISTED.items() for line in lines)
+CASES = cases(_LISTED)

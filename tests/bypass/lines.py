@@ -29,14 +29,24 @@ def _case(group: str, line: tuple[str, ...]) -> Case:
 
 
 def cases(listed: Mapping[str, Iterable[tuple[str, ...]]]) -> list[Case]:
+    """By their group."""
     return [_case(group, line) for group, lines in listed.items() for line in lines]
 
 
 def ordinary(listed: Mapping[tuple[str, str], str]) -> list[Ordinary]:
     """By who sends it and the letters of the effects; one statement a line."""
     return [
-        Ordinary(source, line, frozenset(_EFFECTS[letter] for letter in effects))
+        _ordinary(source, effects, line)
         for (source, effects), lines in listed.items()
         for line in lines.strip().splitlines()
         if line.strip()
     ]
+
+
+def ordinary_each(listed: Mapping[str, Iterable[tuple[str, str]]]) -> list[Ordinary]:
+    """By who sends it: the letters of the effects, and a statement of any number of lines."""
+    return [_ordinary(source, effects, text) for source, lines in listed.items() for effects, text in lines]
+
+
+def _ordinary(source: str, effects: str, text: str) -> Ordinary:
+    return Ordinary(source, text, frozenset(_EFFECTS[letter] for letter in effects))

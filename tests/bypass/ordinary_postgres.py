@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from tests.bypass.cases import Ordinary
-
-from postern.domain.statement import Effect
-
-_EFFECTS = {effect.value[0]: effect for effect in Effect}
+from tests.bypass.lines import ordinary_each
 
 _LISTED: dict[str, list[tuple[str, str]]] = {
     "SQLAlchemy": [
@@ -258,8 +254,4 @@ _LISTED: dict[str, list[tuple[str, str]]] = {
     ],
 }  # fmt: skip
 
-ORDINARY = tuple(
-    Ordinary(source, text, frozenset(_EFFECTS[letter] for letter in effects))
-    for source, lines in _LISTED.items()
-    for effects, text in lines
-)
+ORDINARY = ordinary_each(_LISTED)

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from tests.support.gateway import Gateway, wait_until
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.promises import within
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
@@ -75,7 +76,7 @@ def refusal(connection: psycopg.Connection) -> str:
 
 def reads(connection: psycopg.Connection, wanted: str) -> None:
     """Within the two seconds that are promised; empty: nothing is refused."""
-    wait_until(lambda: wanted in refusal(connection) if wanted else not refusal(connection), timeout=2)
+    wait_until(lambda: wanted in refusal(connection) if wanted else not refusal(connection), timeout=within(2))
 
 
 def test_a_change_reaches_running_sessions_of_every_worker(two: tuple[Gateway, int]) -> None:

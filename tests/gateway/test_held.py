@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -21,6 +22,7 @@ from postern.domain.session import Verb
 from postern.errors import Unavailable
 from postern.gateway import held as module
 from postern.gateway.held import HeldRequests
+from postern.gateway.parsing import ParseThreads
 from postern.interception.events import Operation
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
@@ -249,3 +251,24 @@ async def _org(world: World) -> UUID:
 async def _all(world: World) -> list[tuple[str | None, str]]:
     async with world.database.statement() as connection:
         return [tuple(row) for row in await connection.execute(select(table.c.decision, table.c.statement))]
+
+
+async def test_too_many_that_wait_are_refused_and_told_why(world: World) -> None:
+    held = HeldRequests(world.services().questions, world.signals)
+    held._threads = ParseThreads(1, most=1)
+    session_id, of = await permit(world)
+    go = threading.Event()
+
+    def work() -> Verdict:
+        assert go.wait(10)
+        return FORWARD
+
+    lines = [Line(Hold("t1", "parsing", work=work)) for _ in range(3)]
+    for line in lines:
+        park(held, line, session_id, of)
+    refused = await asyncio.wait_for(lines[2].settled, 5)
+    assert isinstance(refused, Refuse)
+    assert "too many statements wait" in refused.message
+    assert "short statements do not wait" in refused.hint
+    go.set()
+    assert [await asyncio.wait_for(line.settled, 5) for line in lines[:2]] == [FORWARD, FORWARD]

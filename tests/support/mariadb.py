@@ -23,6 +23,13 @@ def program(name: str) -> str | None:
     return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/bin:/usr/local/sbin")
 
 
+def _ends_with_us(user: str | None) -> list[str]:
+    """Words in front of a command: the kernel kills it when the run of tests that started it is gone, however that
+    ended. It must be asked once the account is changed, which would undo it."""
+    account = [] if user is None else [f"--reuid={user}", "--clear-groups"]
+    return ["setpriv", *account, "--pdeathsig", "KILL", "--"]
+
+
 @dataclass
 class MariaDbServer:
     """`start()`, then `connect()`; `stop()` ends the server and removes its data. Account `root`, no password."""
@@ -61,9 +68,8 @@ class MariaDbServer:
             *self.settings,
         ]
         with (self._folder / "log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [server, "--no-defaults", *options], user=user, cwd="/", stdout=log, stderr=log, start_new_session=True
-            )
+            command = [*_ends_with_us(user), server, "--no-defaults", *options]
+            self._process = subprocess.Popen(command, cwd="/", stdout=log, stderr=log, start_new_session=True)
         self._wait_until_ready(timeout)
 
     def _bootstrap(self, server: str, user: str | None, timeout: float) -> None:
@@ -100,6 +106,11 @@ class MariaDbServer:
             connect_timeout=60,
             read_timeout=60,
         )
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def running(self) -> bool:

@@ -32,11 +32,14 @@ class RuleType(StrEnum):
     DENY_STATEMENTS = "deny_statements"
     REQUIRE_WHERE = "require_where"
     READ_ONLY = "read_only"
+    DENY_FULL_SCANS = "deny_full_scans"
     MAX_ROWS = "max_rows"
 
 
 TEXT_TYPES = frozenset({RuleType.DENY_WORDS_LIST, RuleType.PATTERN_MATCH})
-STATEMENT_TYPES = frozenset({RuleType.DENY_STATEMENTS, RuleType.REQUIRE_WHERE, RuleType.READ_ONLY})
+STATEMENT_TYPES = frozenset(
+    {RuleType.DENY_STATEMENTS, RuleType.REQUIRE_WHERE, RuleType.READ_ONLY, RuleType.DENY_FULL_SCANS}
+)
 
 
 class Action(StrEnum):
@@ -60,7 +63,8 @@ class Rule:
     """`words` is used by `deny_words_list`, `pattern_regex` by `pattern_match`; otherwise they are empty.
 
     `deny_statements` hits a statement that has one of `effects` (where given) and touches one of `objects` (where
-    given, spelled as `guarded_objects` says). `unknown` is what becomes of a statement that cannot be judged, for all
+    given, spelled as `guarded_objects` says); `deny_full_scans` one that reads any table whole, or one of `objects`.
+    `unknown` is what becomes of a statement that cannot be judged, for all
     types that look at statements. `allow_functions` are functions of the target that the rule takes for harmless.
     `most` is the number of rows of `max_rows`. `message` is shown in the place of what the rule is called.
     """
@@ -171,6 +175,7 @@ _USES: dict[RuleType, frozenset[str]] = {
     RuleType.DENY_STATEMENTS: frozenset({"effects", "objects", "unknown", "allow_functions"}),
     RuleType.REQUIRE_WHERE: frozenset({"unknown", "allow_functions"}),
     RuleType.READ_ONLY: frozenset({"unknown", "allow_functions"}),
+    RuleType.DENY_FULL_SCANS: frozenset({"objects", "unknown", "allow_functions"}),
     RuleType.MAX_ROWS: frozenset({"most"}),
 }
 
@@ -207,6 +212,13 @@ def _check_statements(rule: Rule, at: str) -> None:
     _check_functions(rule, at)
 
 
+def _check_scans(rule: Rule, at: str) -> None:
+    _check_objects(rule.objects, f"{at}.objects")
+    if any(spelled.endswith("()") for spelled in rule.objects):
+        raise Invalid(f"{at}.objects: deny_full_scans is about tables and schemas", field=at)
+    _check_functions(rule, at)
+
+
 def _check_functions(rule: Rule, at: str) -> None:
     _check_objects(rule.allow_functions, f"{at}.allow_functions")
     for spelled in rule.allow_functions:
@@ -231,5 +243,6 @@ _CHECKS: dict[RuleType, Callable[[Rule, str], None]] = {
     RuleType.DENY_STATEMENTS: _check_statements,
     RuleType.REQUIRE_WHERE: _check_functions,
     RuleType.READ_ONLY: _check_functions,
+    RuleType.DENY_FULL_SCANS: _check_scans,
     RuleType.MAX_ROWS: _check_rows,
 }

@@ -88,6 +88,19 @@ PRESETS: tuple[Preset, ...] = (
         input=(Rule(RuleType.READ_ONLY, name="read only"),),
     ),
     Preset(
+        "full-scans",
+        "Refuses what reads a table whole, without a condition that names a column, a LIMIT or an aggregate; "
+        "and what cannot be judged. It keeps accidents off: `where id > 0` passes.",
+        _SQL,
+        input=(Rule(RuleType.DENY_FULL_SCANS, name="not a whole table"),),
+    ),
+    Preset(
+        "warn-full-scans",
+        "Lets what reads a table whole through, and tells who sent it.",
+        _SQL,
+        input=(Rule(RuleType.DENY_FULL_SCANS, name="not a whole table", action=Action.WARN, unknown=_ALLOW),),
+    ),
+    Preset(
         "large-answers",
         "Ends an answer that has more than 10,000 rows, such as that of a table read whole. "
         "Each FETCH of a cursor is an answer of its own.",

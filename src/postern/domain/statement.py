@@ -34,6 +34,10 @@ class ObjectName:
     schema: str = ""
 
 
+# What touches objects without naming them: DROP OWNED, VACUUM of all tables, the statistics of any column.
+EVERYTHING = ObjectName(ObjectKind.SCHEMA, "*")
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """One statement of a text, with all that is inside of it: sub-queries, CTEs, what EXPLAIN, PREPARE, COPY and
@@ -41,7 +45,9 @@ class Statement:
 
     `tag` is what the server would call it (`DELETE`, `CREATE TABLE`). `without_where` tells that an UPDATE or a DELETE
     anywhere in it has no condition, or one that is always true; `reason` says why its effects have UNKNOWN among them,
-    in words for people.
+    in words for people. `scans` are the tables (and views) of the target's own all of whose rows may be in its answer,
+    or in what it writes: no condition that names a column, no limit on the number of rows and no aggregate that makes
+    one value of them stands between, in any query on the way. Of an EXPLAIN, only where it runs what it explains.
     """
 
     tag: str
@@ -49,3 +55,4 @@ class Statement:
     objects: frozenset[ObjectName] = frozenset()
     without_where: bool = False
     reason: str = ""
+    scans: frozenset[ObjectName] = frozenset()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from uuid import UUID
 
 from postern.domain.permit import Permit
 from postern.domain.question import MAX_STATEMENT, Decision, Question
 from postern.errors import PosternError, TooMany
+from postern.gateway.parsing import Busy, ParseThreads
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
 from postern.relay.driver import Driver
 from postern.relay.link import Park
@@ -22,7 +22,6 @@ from postern.store.ports import Signals, Topic
 log = logging.getLogger(__name__)
 
 PARSE_WITHIN = 20.0  # seconds, the wait for a thread included
-_THREADS = 2
 _LOOK_EVERY = 5.0  # seconds: a signal may be missed
 
 _TOO_LONG = Refuse(
@@ -31,6 +30,11 @@ _TOO_LONG = Refuse(
     "Send it in smaller parts, or try again when the gateway has less to do.",
 )
 _ASK_THEM = "Ask who rejected it what they would approve, or send another statement."
+_BUSY = Refuse(
+    "guard rails",
+    "this was refused, since too many statements wait to be judged already",
+    "Try again in a moment, or send it in smaller parts: short statements do not wait.",
+)
 _FAILED = Refuse(
     "guard rails", "this could not be judged, so it was refused", "An administrator finds more in the log."
 )
@@ -41,7 +45,7 @@ class HeldRequests:
 
     def __init__(self, questions: Questions, signals: Signals) -> None:
         self._questions = questions
-        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="parse")
+        self._threads: ParseThreads[Verdict] = ParseThreads()
         self._tasks: set[asyncio.Task[None]] = set()
         self._decided: dict[str, asyncio.Event] = {}
         signals.subscribe(Topic.QUESTION_DECIDED, self._on_decided)
@@ -69,17 +73,20 @@ class HeldRequests:
         """The link goes on whatever becomes of the question: nobody else would ever resume it."""
         work = parked.hold.work
         try:
-            judged = self._judged(work) if work is not None else self._asked(session_id, permit, driver, parked)
+            judged = self._judged(permit, work) if work is not None else self._asked(session_id, permit, driver, parked)
             verdict = await judged
         except Exception:
             log.exception("what is held in session %s could not be settled, so it was refused", session_id)
             verdict = _FAILED
         driver.resume(parked.ticket, verdict)
 
-    async def _judged(self, work: Callable[[], Verdict]) -> Verdict:
+    async def _judged(self, permit: Permit, work: Callable[[], Verdict]) -> Verdict:
         try:
             async with asyncio.timeout(PARSE_WITHIN):
-                return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+                return await self._threads.run(permit.principal.id, work)
+        except Busy:
+            log.warning("a statement was refused, since too many wait to be judged already")
+            return _BUSY
         except TimeoutError:
             log.error("a statement could not be parsed within %g seconds, so it was refused", PARSE_WITHIN)
             return _TOO_LONG

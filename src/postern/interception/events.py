@@ -37,7 +37,9 @@ class Operation(Event):
     """What is asked: a statement, a command, a request.
 
     `values` are the bind values as text, None for NULL; `truncated` says that some were too large
-    to be kept whole. `exchange` counts the requests of a link, from 1.
+    to be kept whole. `exchange` counts the requests of a link, from 1. `unread` names the encoding that the client
+    speaks, where the target may read a text in it in another way than it is read here; `behind` tells that the target
+    has not answered all that was asked before, which may change the encoding.
     """
 
     exchange: int
@@ -45,6 +47,8 @@ class Operation(Event):
     phase: Phase
     values: tuple[bytes | None, ...]
     truncated: bool
+    unread: str = field(compare=False)
+    behind: bool = field(compare=False)
 
     def __init__(
         self,
@@ -53,7 +57,11 @@ class Operation(Event):
         phase: Phase = RUN,
         values: tuple[bytes | None, ...] = (),
         truncated: bool = False,
+        unread: str = "",
+        behind: bool = False,
     ) -> None:
+        self.unread = unread
+        self.behind = behind
         self.exchange = exchange
         self.text = text
         self.phase = phase

@@ -10,6 +10,7 @@ from postern.domain.dialect import DIALECTS
 from postern.domain.guardrail import GuardRail
 from postern.domain.policy import Policy
 from postern.domain.trial import Trial
+from postern.inspection.encodings import ClientEncodings
 from postern.inspection.guardrails.trial import SessionTrier, Trier, try_input, try_output
 from postern.inspection.sql.parser import Parser, SessionParser
 from postern.inspection.sql.postgres.parser import PostgresParser
@@ -57,6 +58,13 @@ def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionP
         if view.metrics.operations:
             found.missed()
     return found
+
+
+def client_encodings(policy: Policy, protocol: str) -> ClientEncodings | None:
+    """Wherever somebody reads what is asked or answered."""
+    parser = parser_for(protocol)
+    reads = policy.guardrails or policy.masked_types or policy.masking
+    return ClientEncodings(parser) if reads and isinstance(parser, PostgresParser) else None
 
 
 class Judge:

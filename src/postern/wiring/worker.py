@@ -62,7 +62,7 @@ from postern.wiring.blobs import rows_from_threads
 from postern.wiring.language import provide_language_model
 from postern.wiring.masking import masking
 from postern.wiring.metrics import telling
-from postern.wiring.parsers import parser_for, session_parser
+from postern.wiring.parsers import client_encodings, parser_for, session_parser
 from postern.wiring.tracing import tracing
 
 log = logging.getLogger(__name__)
@@ -73,6 +73,9 @@ AGENT_WAIT = 5.0  # seconds that an agent which is not there may take to come ba
 def default_interceptors(policy: Policy, view: SessionView, protocol: str) -> list[Interceptor]:
     """The order in which events are judged, and the only one: output rules judge what would be shown."""
     found: list[Interceptor] = []
+    encodings = client_encodings(policy, protocol)
+    if encodings is not None:
+        found.append(encodings)
     if policy.masked_types or policy.masking:
         found.append(masking(policy, view))
     if policy.guardrails:

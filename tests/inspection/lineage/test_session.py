@@ -183,6 +183,32 @@ def test_tags_of_a_column_are_its_own_and_those_of_its_table() -> None:
     assert tags == [{"pii", "secret"}, {"pii"}]
 
 
+def test_attack_a_backslash_that_ends_a_text_in_one_way_and_not_in_the_other() -> None:
+    """Where standard_conforming_strings is off, the first text is a quote, and what follows shows the e-mail."""
+    text = "select '\\'', upper(email) from users --', 1"
+    assert told(session(), text, column("?column?"), column("upper")) == ["", "users.email"]
+    aliased = "select '\\'', upper(email) as \"?column?\" from users --', 1"
+    assert told(session(), aliased, column("?column?"), column("?column?")) == ["", "users.email"]
+    copied = f"copy ({text}\n) to stdout"
+    assert told(session(), copied) in (None, ["", "users.email"])
+
+
+def test_a_backslash_that_means_the_same_in_both_ways_costs_nothing() -> None:
+    text = "select email from users where name like '50\\%'"
+    assert told(session(), text, column("email")) == ["users.email"]
+
+
+def test_attack_a_cursor_over_a_text_that_is_read_in_two_ways() -> None:
+    of = session()
+    of.asked("declare c cursor for select '\\'', upper(email) from users --', 1")
+    assert told(of, "fetch c", column("?column?"), column("upper")) == ["", "users.email"]
+
+
+def test_long_chains_of_operators_are_followed() -> None:
+    text = "select email || " + " || ".join(["name"] * 150) + " from users"
+    assert told(session(), text, column()) == ["users.email users.name"]
+
+
 def test_a_statement_that_comes_again_is_read_by_what_has_happened_since() -> None:
     of = session()
     for _ in range(2):

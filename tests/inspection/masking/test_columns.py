@@ -238,7 +238,7 @@ def test_attack_the_second_byte_of_a_character_is_a_sign_of_the_format() -> None
     known = Known({COPY: (frozenset(), frozenset({EMAIL}))})
     masking = Masking(frozenset(), (rule(columns=("email",)),), origins=known)
     masking.see(Operation(1, COPY), make_session())
-    assert isinstance(masking.see(CopiedLines(1, [b"1\tann\n"], True, "shift_jis"), make_session()), Refuse)
+    assert isinstance(masking.see(CopiedLines(1, [b"1\tann\n"], True, is_unread=True), make_session()), Refuse)
 
 
 def tuples(*cells: bytes | None) -> bytes:

@@ -8,7 +8,7 @@ from typing import Final
 
 from postern.domain.guarded_objects import Guarded, guarded
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown
-from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
+from postern.domain.statement import EVERYTHING, Effect, ObjectKind, ObjectName, Statement
 from postern.domain.target_schema import Function, TargetSchema
 from postern.errors import Invalid
 from postern.inspection.guardrails.findings import Culprit, Finding, StatementCache
@@ -50,6 +50,9 @@ class StatementRule:
             return f"{tag} has no condition" if is_whole else ""
         if rule.type is RuleType.READ_ONLY:
             return _does(tag, statement.effects - _HARMLESS - {Effect.UNKNOWN})
+        if rule.type is RuleType.DENY_FULL_SCANS:
+            scanned = self._first(statement.scans, target, sure=True)
+            return f"{tag} reads all of {_spelled(scanned)}; add a condition or a LIMIT" if scanned is not None else ""
         done = statement.effects & rule.effects if rule.effects else statement.effects
         if not done:
             return ""
@@ -57,8 +60,10 @@ class StatementRule:
             if done == {Effect.UNKNOWN}:
                 return statement.reason or _NOT_TOLD
             return _does(tag, done - {Effect.UNKNOWN})
-        touched = self._touched(statement, target, sure=True)
-        return f"{tag} touches {_spelled(touched)}" if touched is not None else ""
+        touched = self._first(statement.objects, target, sure=True)
+        if touched is None:
+            return ""
+        return f"{tag} touches {_spelled(touched)}" + (_AMBIGUOUS if _is_bare(touched, self._guarded) else "")
 
     def _unknown(self, statement: Statement, target: TargetSchema | None) -> str:
         """Why it cannot be told that the rule is not hit; empty: it can be."""
@@ -66,14 +71,18 @@ class StatementRule:
             return statement.reason or _NOT_TOLD
         if not self._guarded or (self._rule.effects and not statement.effects & self._rule.effects):
             return ""
-        touched = self._touched(statement, target, sure=False)
+        of_scan = self._rule.type is RuleType.DENY_FULL_SCANS
+        touched = self._first(statement.scans if of_scan else statement.objects, target, sure=False)
         if touched is None:
             return ""
         return f"it cannot be told in which schema {touched.name} is; write it as schema.{touched.name}"
 
-    def _touched(self, statement: Statement, target: TargetSchema | None, *, sure: bool) -> ObjectName | None:
+    def _first(self, objects: frozenset[ObjectName], target: TargetSchema | None, *, sure: bool) -> ObjectName | None:
+        """Of those that the rule is about; any, where it names none."""
         wanted = True if sure else None
-        for touched in sorted(statement.objects, key=_order):
+        for touched in sorted(objects, key=_order):
+            if sure and not self._guarded:
+                return touched
             for one in self._guarded:
                 if one.hit_by(touched, target) is wanted:
                     return touched
@@ -155,12 +164,23 @@ def _with_harmless(target: TargetSchema | None, harmless: tuple[tuple[str, str],
 
 
 def _function(spelled: str) -> tuple[str, str]:
-    one: Guarded = guarded(spelled, "allow_functions")
-    return one.schema, one.name
+    """What is allowed is only what is meant for sure: nothing but letter case is overlooked."""
+    guarded(spelled, "allow_functions")
+    schema, _, name = spelled.lower().removesuffix("()").rpartition(".")
+    return schema.strip().removeprefix("*"), name.strip()
 
 
 def _does(tag: str, effects: frozenset[Effect]) -> str:
     return f"{tag} ({', '.join(sorted(effects))})" if effects else ""
+
+
+_AMBIGUOUS: Final = ", which may be of any schema; if another is meant, write it with its schema"
+
+
+def _is_bare(touched: ObjectName, rules: Sequence[Guarded]) -> bool:
+    """Named without a schema, where it would make a difference."""
+    bare = not touched.schema and touched.kind is not ObjectKind.SCHEMA
+    return bare and all(one.schema or one.kind is ObjectKind.SCHEMA for one in rules if one.hit_by(touched))
 
 
 def _order(touched: ObjectName) -> tuple[str, str, str]:
@@ -168,5 +188,7 @@ def _order(touched: ObjectName) -> tuple[str, str, str]:
 
 
 def _spelled(touched: ObjectName) -> str:
+    if touched == EVERYTHING:
+        return "whatever is there"
     name = f"{touched.schema}.{touched.name}" if touched.schema else touched.name
     return f"{name}()" if touched.kind is ObjectKind.FUNCTION else name

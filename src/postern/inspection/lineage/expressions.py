@@ -6,15 +6,13 @@ Kinds of nodes that are not listed here make it unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final
-
-from google.protobuf.message import Message
-from postgast import pg_query_pb2 as pb
 
 from postern.inspection.lineage.builtins import WORDED_SETTINGS, ZONED
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
 from postern.inspection.lineage.scope import NOTHING, Ctes, Item, Out, Scope, Sources, merged, union
+from postern.inspection.sql.postgres.tree import Message, children, node
 
 MOST_WORK: Final = 200_000  # nodes and columns of one text, those of repeated rounds among them
 
@@ -35,7 +33,9 @@ _EMPTY_WORDS: Final = """
 """
 _EMPTY: Final = frozenset(_EMPTY_WORDS.split())
 
-Query = Callable[[Message, Scope | None, Ctes], list[Out]]
+_BETWEEN: Final = frozenset({"AEXPR_BETWEEN", "AEXPR_NOT_BETWEEN", "AEXPR_BETWEEN_SYM", "AEXPR_NOT_BETWEEN_SYM"})
+
+Query = Callable[[Message | None, Scope | None, Ctes], list[Out]]
 
 
 class TooMuch(Exception):
@@ -52,23 +52,13 @@ class Work:
             raise TooMuch
 
 
-def strings(nodes: Iterable[pb.Node]) -> tuple[str, ...]:
+def strings(nodes: Iterable[Message] | None) -> tuple[str, ...]:
     """The names in a list of nodes; a star is an asterisk, anything else is left out."""
     return tuple(
-        node.string.sval if node.HasField("string") else "*"
-        for node in nodes
-        if node.HasField("string") or node.HasField("a_star")
+        one["String"].get("sval", "") if "String" in one else "*"
+        for one in nodes or ()
+        if "String" in one or "A_Star" in one
     )
-
-
-def inside(message: Message) -> Iterator[Message]:
-    for field, value in message.ListFields():
-        if field.message_type is None:
-            continue
-        if isinstance(value, Message):
-            yield value
-        else:
-            yield from value
 
 
 class Expressions:
@@ -80,36 +70,42 @@ class Expressions:
         self._work = work
         self._query = query
 
-    def of(self, message: Message, scope: Scope, ctes: Ctes) -> Sources:
+    def of(self, value: Message | None, scope: Scope, ctes: Ctes) -> Sources:
+        """Of a `Node`; nothing where there is none."""
+        kind, message = node(value)
+        return self._of(kind, message, scope, ctes) if kind else NOTHING
+
+    def all(self, values: Iterable[Message | None], scope: Scope, ctes: Ctes) -> Sources:
+        return union([self.of(value, scope, ctes) for value in values])
+
+    def inside(self, kind: str, message: Message, scope: Scope, ctes: Ctes) -> Sources:
+        """Of all that is within a message."""
+        return union([self._of(sort, child, scope, ctes) for _, sort, child in children(kind, message)])
+
+    def _of(self, kind: str, message: Message, scope: Scope, ctes: Ctes) -> Sources:
         self._work.step()
-        if isinstance(message, pb.Node):
-            kind = message.WhichOneof("node")
-            return NOTHING if kind is None else self.of(getattr(message, kind), scope, ctes)
-        name = message.DESCRIPTOR.name
-        if isinstance(message, pb.ColumnRef):
+        if kind == "ColumnRef":
             return self._column(message, scope)
-        if isinstance(message, pb.FuncCall):
+        if kind == "FuncCall":
             return self._call(message, scope, ctes)
-        if isinstance(message, pb.A_Expr):
+        if kind == "A_Expr":
             return self._operation(message, scope, ctes)
-        if isinstance(message, pb.SubLink):
+        if kind == "SubLink":
             return self._sub_query(message, scope, ctes)
-        if isinstance(message, pb.A_Indirection):
+        if kind == "A_Indirection":
             return self._indirection(message, scope, ctes)
-        if isinstance(message, pb.JsonArrayQueryConstructor):
-            return merged(self._query(message.query, scope, ctes))
-        if name in _PLAIN:
-            return self.all(inside(message), scope, ctes)
-        return NOTHING if name in _EMPTY else None
+        if kind == "JsonArrayQueryConstructor":
+            return merged(self._query(message.get("query"), scope, ctes))
+        if kind in _PLAIN:
+            return self.inside(kind, message, scope, ctes)
+        return NOTHING if kind in _EMPTY else None
 
-    def all(self, messages: Iterable[Message], scope: Scope, ctes: Ctes) -> Sources:
-        return union([self.of(message, scope, ctes) for message in messages])
-
-    def row(self, node: pb.Node, scope: Scope) -> Item | None:
+    def row(self, value: Message | None, scope: Scope) -> Item | None:
         """What stands in FROM under the name that this is, where it means a whole row of that."""
-        if not node.HasField("column_ref"):
+        kind, ref = node(value)
+        if kind != "ColumnRef":
             return None
-        names = strings(node.column_ref.fields)
+        names = strings(ref.get("fields"))
         if len(names) == 2 and names[1] == "*":
             return scope.item(names[0])
         if len(names) != 1 or names[0] == "*":
@@ -121,8 +117,8 @@ class Expressions:
             level = level.parent
         return scope.item(names[0])
 
-    def _column(self, ref: pb.ColumnRef, scope: Scope) -> Sources:
-        names = strings(ref.fields)
+    def _column(self, ref: Message, scope: Scope) -> Sources:
+        names = strings(ref.get("fields"))
         self._work.step(len(scope.outs) >> 4)  # what a name means is looked for among them
         if names == ("*",):
             return merged(scope.outs)
@@ -133,40 +129,41 @@ class Expressions:
             return None
         return merged(item.outs) if names[-1] == "*" else item.column(names[-1])
 
-    def _call(self, call: pb.FuncCall, scope: Scope, ctes: Ctes) -> Sources:
-        name = strings(call.funcname)
+    def _call(self, call: Message, scope: Scope, ctes: Ctes) -> Sources:
+        name = strings(call.get("funcname"))
         if not name or not self._catalogue.pure(name, self._doubts):
             return self._setting(name, call)
         if name[-1] in ZONED and not self._doubts.settings:
             return None
-        parts = [self.all([*call.args, *call.agg_order, call.agg_filter], scope, ctes)]
-        if call.HasField("over"):
-            parts.append(self._window(call.over, scope, ctes))
+        arguments = [*call.get("args", ()), *call.get("agg_order", ()), call.get("agg_filter")]
+        parts = [self.all(arguments, scope, ctes)]
+        if "over" in call:
+            parts.append(self._window(call["over"], scope, ctes))
         return union(parts)
 
-    def _window(self, window: pb.WindowDef, scope: Scope, ctes: Ctes) -> Sources:
+    def _window(self, window: Message, scope: Scope, ctes: Ctes) -> Sources:
         """`over w` has a name; `over (w order by …)` refers to one, which may refer to another."""
-        parts = [self.of(window, scope, ctes)]
+        parts = [self._of("WindowDef", window, scope, ctes)]
         seen: set[str] = set()
-        name = window.name or window.refname
+        name = window.get("name") or window.get("refname")
         while name and name not in seen:
             seen.add(name)
             other = scope.windows.get(name)
-            if not isinstance(other, pb.WindowDef):
+            if other is None:
                 return None
-            parts.append(self.of(other, scope, ctes))
-            name = other.refname
+            parts.append(self._of("WindowDef", other, scope, ctes))
+            name = other.get("refname")
         return union(parts)
 
-    def _setting(self, name: tuple[str, ...], call: pb.FuncCall) -> Sources:
-        if name not in (("current_setting",), ("pg_catalog", "current_setting")) or not call.args:
+    def _setting(self, name: tuple[str, ...], call: Message) -> Sources:
+        if name not in (("current_setting",), ("pg_catalog", "current_setting")) or not call.get("args"):
             return None
         if self._catalogue.as_function("current_setting", self._doubts):
             return None
-        first = call.args[0]
-        if not first.HasField("a_const") or not first.a_const.HasField("sval"):
+        kind, first = node(call["args"][0])
+        if kind != "A_Const" or "sval" not in first:
             return None
-        return self.setting(first.a_const.sval.sval)
+        return self.setting(first["sval"].get("sval", ""))
 
     def setting(self, name: str) -> Sources:
         """Of the session's setting of that name."""
@@ -174,28 +171,31 @@ class Expressions:
             return None
         return NOTHING
 
-    def _operation(self, operation: pb.A_Expr, scope: Scope, ctes: Ctes) -> Sources:
-        symbols = strings(operation.name)
-        between = (pb.AEXPR_BETWEEN, pb.AEXPR_NOT_BETWEEN, pb.AEXPR_BETWEEN_SYM, pb.AEXPR_NOT_BETWEEN_SYM)
-        if operation.kind not in between and not (symbols and self._catalogue.operates(symbols[-1], self._doubts)):
+    def _operation(self, operation: Message, scope: Scope, ctes: Ctes) -> Sources:
+        symbols = strings(operation.get("name"))
+        known = bool(symbols) and self._catalogue.operates(symbols[-1], self._doubts)
+        if operation.get("kind") not in _BETWEEN and not known:
             return None
-        return self.all([operation.lexpr, operation.rexpr], scope, ctes)
+        return self.all([operation.get("lexpr"), operation.get("rexpr")], scope, ctes)
 
-    def _sub_query(self, link: pb.SubLink, scope: Scope, ctes: Ctes) -> Sources:
-        if link.sub_link_type == pb.EXISTS_SUBLINK:
+    def _sub_query(self, link: Message, scope: Scope, ctes: Ctes) -> Sources:
+        if link.get("subLinkType") == "EXISTS_SUBLINK":
             return NOTHING
-        symbols = strings(link.oper_name)
+        symbols = strings(link.get("operName"))
         if symbols and not self._catalogue.operates(symbols[-1], self._doubts):
             return None
-        return union([self.of(link.testexpr, scope, ctes), merged(self._query(link.subselect, scope, ctes))])
+        return union(
+            [self.of(link.get("testexpr"), scope, ctes), merged(self._query(link.get("subselect"), scope, ctes))]
+        )
 
-    def _indirection(self, node: pb.A_Indirection, scope: Scope, ctes: Ctes) -> Sources:
-        names = strings(node.indirection)
-        item = self.row(node.arg, scope)
-        steps = [step.a_indices for step in node.indirection if step.HasField("a_indices")]
-        if item is not None and names and names[0] != "*" and node.indirection[0].HasField("string"):
-            return union([item.column(names[0]), self._fields(names[1:]), self.all(steps, scope, ctes)])
-        return union([self.of(node.arg, scope, ctes), self._fields(names), self.all(steps, scope, ctes)])
+    def _indirection(self, message: Message, scope: Scope, ctes: Ctes) -> Sources:
+        steps = message.get("indirection", [])
+        names = strings(steps)
+        item = self.row(message.get("arg"), scope)
+        places = union([self._of("A_Indices", step["A_Indices"], scope, ctes) for step in steps if "A_Indices" in step])
+        if item is not None and names and names[0] != "*" and "String" in steps[0]:
+            return union([item.column(names[0]), self._fields(names[1:]), places])
+        return union([self.of(message.get("arg"), scope, ctes), self._fields(names), places])
 
     def _fields(self, names: Iterable[str]) -> Sources:
         return None if any(self._catalogue.as_function(name, self._doubts) for name in names) else NOTHING

@@ -7,15 +7,12 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final
 
-from google.protobuf.message import DecodeError
-from postgast import PgQueryError, parse
-
 from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
 from postern.inspection.lineage.catalogue import NO_DOUBTS, Catalogue, Doubts
 from postern.inspection.lineage.expressions import TooMuch
 from postern.inspection.lineage.scope import UNKNOWN, Out
 from postern.inspection.lineage.statements import Read, Statements
-from postern.inspection.sql.postgres.tree import Unreadable, checked
+from postern.inspection.sql.postgres.tree import Unreadable, readings
 from postern.inspection.sql.shapes import shape_of
 
 log = logging.getLogger(__name__)
@@ -77,7 +74,8 @@ class Lineage:
         return tuple(out.sources for out in outs)
 
     def read(self, text: str, schema: TargetSchema, doubts: Doubts = NO_DOUBTS) -> tuple[Read, ...] | None:
-        """Each statement of the text; None when it cannot be parsed, or is too large or too deep."""
+        """Each statement of the text; None when it cannot be parsed, or is too large or too deep. Where
+        `standard_conforming_strings` decides how it is read, those of both ways."""
         if len(text) > MOST_TEXT or "\0" in text:
             return None
         readings = self._readings(schema)
@@ -101,15 +99,15 @@ def _catalogue(schema: TargetSchema) -> Catalogue:
     def define(relation: Relation, column: str) -> list[Out]:
         text = f"select {relation.generated[column]}" if column else relation.definition
         try:
-            statements = parse(text).stmts
-            if len(statements) != 1:
+            statements, *otherwise = readings(text)
+            if len(statements) != 1 or otherwise not in ([], [statements]):
                 return [UNKNOWN]
             reader = Statements(catalogue, NO_DOUBTS)
             if not column:
-                return list(reader.read(statements[0].stmt).outs or [UNKNOWN])
+                return list(reader.read(statements[0]).outs or [UNKNOWN])
             own = [Out(name, catalogue.family(relation, name)) for name in relation.columns if name]
-            return reader.expression(statements[0].stmt.select_stmt.target_list[0], own)
-        except (PgQueryError, DecodeError, TooMuch, RecursionError):
+            return reader.expression(statements[0]["SelectStmt"]["targetList"][0], own)
+        except (Unreadable, TooMuch, RecursionError):
             return [UNKNOWN]
 
     catalogue = Catalogue(schema, define)
@@ -117,15 +115,15 @@ def _catalogue(schema: TargetSchema) -> Catalogue:
 
 
 def _read(text: str, words: str, catalogue: Catalogue, doubts: Doubts) -> tuple[Read, ...] | None:
+    """By each way in which the server may read it. Where they differ, an answer may be of any statement of both."""
     folded = words.lower()
     sets = "set_config" in folded or "u&" in folded  # the second spells names in other characters
     try:
-        checked(text)
-        statements = parse(text).stmts
         reader = Statements(catalogue, doubts, sets=sets)
-        return tuple([reader.read(statement.stmt) for statement in statements])
-    except (Unreadable, PgQueryError, DecodeError, TooMuch, RecursionError):
+        ways = [tuple([reader.read(statement) for statement in way]) for way in readings(text)]
+    except (Unreadable, TooMuch, RecursionError):
         return None
     except Exception:
         log.exception("the lineage of a statement could not be found; its columns are unknown")
         return None
+    return ways[0] if len(ways) == 1 or ways[0] == ways[1] else ways[0] + ways[1]

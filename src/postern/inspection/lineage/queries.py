@@ -6,18 +6,16 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import Final
 
-from google.protobuf.message import Message
-from postgast import pg_query_pb2 as pb
-
 from postern.inspection.lineage.catalogue import Catalogue, Doubts
 from postern.inspection.lineage.expressions import Expressions, TooMuch, Work, strings
 from postern.inspection.lineage.naming import output_name
 from postern.inspection.lineage.origins import Origins
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Cte, Ctes, Out, Scope, merged, renamed, union
+from postern.inspection.sql.postgres.tree import Message, node
 
 _WIDEST: Final = 1664  # columns that the server takes for one list
 
-Change = Callable[[Message, Scope | None, Ctes], list[Out]]
+Change = Callable[[str, Message, Scope | None, Ctes], list[Out]]
 
 
 class Queries:
@@ -29,89 +27,92 @@ class Queries:
         self.origins = Origins(catalogue, doubts, work, self.expressions, self.query)
         self._work = work
 
-    def query(self, message: Message, parent: Scope | None, ctes: Ctes) -> list[Out]:
-        """Of a node that holds a query, or of the query itself."""
-        if isinstance(message, pb.Node):
-            kind = message.WhichOneof("node")
-            return [UNKNOWN] if kind is None else self.query(getattr(message, kind), parent, ctes)
-        if isinstance(message, pb.SelectStmt):
+    def query(self, value: Message | None, parent: Scope | None, ctes: Ctes) -> list[Out]:
+        """Of a `Node` that holds a query."""
+        kind, message = node(value)
+        if not kind:
+            return [UNKNOWN]
+        if kind == "SelectStmt":
             return self._select(message, parent, ctes)
-        return self._change(message, parent, ctes)
+        return self._change(kind, message, parent, ctes)
 
-    def within(self, clause: pb.WithClause, parent: Scope | None, ctes: Ctes) -> Ctes:
-        """The CTEs that a query with this clause can speak of."""
-        if clause.recursive:
+    def within(self, clause: Message | None, parent: Scope | None, ctes: Ctes) -> Ctes:
+        """The CTEs that a query with this WITH can speak of."""
+        if not clause:
+            return ctes
+        if clause.get("recursive"):
             found = Ctes({}, ctes)
-            for node in clause.ctes:
-                expression = node.common_table_expr
-                found.of[expression.ctename] = self._cte(expression, parent, found)
+            for one in clause.get("ctes", ()):
+                expression = one["CommonTableExpr"]
+                found.of[expression.get("ctename", "")] = self._cte(expression, parent, found)
             return found
-        for node in clause.ctes:
-            expression = node.common_table_expr
-            ctes = Ctes({expression.ctename: self._cte(expression, parent, ctes)}, ctes)
+        for one in clause.get("ctes", ()):
+            expression = one["CommonTableExpr"]
+            ctes = Ctes({expression.get("ctename", ""): self._cte(expression, parent, ctes)}, ctes)
         return ctes
 
-    def targets(self, nodes: Sequence[pb.Node], scope: Scope, ctes: Ctes) -> list[Out]:
+    def targets(self, values: Sequence[Message], scope: Scope, ctes: Ctes) -> list[Out]:
         """The columns of a list behind SELECT or RETURNING."""
         found: list[Out] = []
-        for node in nodes:
-            found += self._target(node.res_target, scope, ctes)
+        for one in values:
+            found += self._target(one["ResTarget"], scope, ctes)
             if len(found) > _WIDEST:
                 raise TooMuch
         self._work.step(len(found))
         return found
 
-    def _cte(self, expression: pb.CommonTableExpr, parent: Scope | None, ctes: Ctes) -> Cte:
-        names = strings(expression.aliascolnames)
-        select = expression.ctequery.select_stmt
+    def _cte(self, expression: Message, parent: Scope | None, ctes: Ctes) -> Cte:
+        names = strings(expression.get("aliascolnames"))
+        kind, select = node(expression.get("ctequery"))
 
         def read() -> list[Out]:
-            return _marked(expression, renamed(self.query(expression.ctequery, parent, ctes), names))
+            return _marked(expression, renamed(self.query(expression.get("ctequery"), parent, ctes), names))
 
         def seed() -> list[Out]:
-            if not expression.ctequery.HasField("select_stmt") or not select.HasField("larg"):
+            if kind != "SelectStmt" or "larg" not in select:
                 return [UNKNOWN]
-            inner = self.within(select.with_clause, parent, ctes)
-            return _marked(expression, renamed(self.query(select.larg, parent, inner), names))
+            inner = self.within(select.get("withClause"), parent, ctes)
+            return _marked(expression, renamed(self._select(select["larg"], parent, inner), names))
 
         return Cte(read, seed)
 
-    def _select(self, select: pb.SelectStmt, parent: Scope | None, ctes: Ctes) -> list[Out]:
-        ctes = self.within(select.with_clause, parent, ctes)
-        if select.HasField("larg"):
-            left = self.query(select.larg, parent, ctes)
-            return _both(left, self.query(select.rarg, parent, ctes))
-        if select.values_lists:
+    def _select(self, select: Message, parent: Scope | None, ctes: Ctes) -> list[Out]:
+        ctes = self.within(select.get("withClause"), parent, ctes)
+        if "larg" in select:
+            left = self._select(select["larg"], parent, ctes)
+            return _both(left, self._select(select["rarg"], parent, ctes))
+        if select.get("valuesLists"):
             return self._values(select, parent, ctes)
-        scope = self.origins.scope(select.from_clause, Scope(parent), ctes)
-        for node in select.window_clause:
-            scope.windows[node.window_def.name] = node.window_def
-        return self.targets(select.target_list, scope, ctes)
+        scope = self.origins.scope(select.get("fromClause", ()), Scope(parent), ctes)
+        for one in select.get("windowClause", ()):
+            scope.windows[one["WindowDef"].get("name", "")] = one["WindowDef"]
+        return self.targets(select.get("targetList", ()), scope, ctes)
 
-    def _values(self, select: pb.SelectStmt, parent: Scope | None, ctes: Ctes) -> list[Out]:
+    def _values(self, select: Message, parent: Scope | None, ctes: Ctes) -> list[Out]:
         scope = Scope(parent)
         found: list[Out] = []
-        for row in select.values_lists:
+        for row in select["valuesLists"]:
             fresh: list[Out] = []
-            for node in row.list.items:
-                outs = self._target(pb.ResTarget(val=node), scope, ctes)
+            for value in row["List"].get("items", ()):
+                outs = self._target({"val": value}, scope, ctes)
                 fresh += [
                     Out(f"column{len(fresh) + place}", out.sources, out.many) for place, out in enumerate(outs, 1)
                 ]
             found = _both(found, fresh) if found else fresh
         return found
 
-    def _target(self, target: pb.ResTarget, scope: Scope, ctes: Ctes) -> list[Out]:
-        value = target.val
-        if value.HasField("column_ref") and value.column_ref.fields[-1].HasField("a_star"):
-            names = strings(value.column_ref.fields)
+    def _target(self, target: Message, scope: Scope, ctes: Ctes) -> list[Out]:
+        value = target.get("val")
+        kind, content = node(value)
+        if kind == "ColumnRef" and "A_Star" in content["fields"][-1]:
+            names = strings(content["fields"])
             if len(names) == 1:
                 return list(scope.outs)
             item = scope.item(names[-2], names[-3] if len(names) > 2 else "")
             return [UNKNOWN] if item is None else list(item.outs)
-        if value.HasField("a_indirection") and value.a_indirection.indirection[-1].HasField("a_star"):
-            row = self.expressions.row(value.a_indirection.arg, scope)
-            if row is not None and len(value.a_indirection.indirection) == 1:
+        if kind == "A_Indirection" and "A_Star" in content["indirection"][-1]:
+            row = self.expressions.row(content.get("arg"), scope)
+            if row is not None and len(content["indirection"]) == 1:
                 return list(row.outs)
             return [Out(None, self.expressions.of(value, scope, ctes), many=True)]
         return [Out(output_name(target), self.expressions.of(value, scope, ctes))]
@@ -124,12 +125,13 @@ def _both(left: list[Out], right: list[Out]) -> list[Out]:
     return [Out(a.name, union([a.sources, b.sources])) for a, b in zip_longest(left, right, fillvalue=UNKNOWN)]
 
 
-def _marked(expression: pb.CommonTableExpr, outs: list[Out]) -> list[Out]:
+def _marked(expression: Message, outs: list[Out]) -> list[Out]:
     """The columns that SEARCH and CYCLE add hold what they look at."""
     found = list(outs)
-    if expression.HasField("search_clause"):
-        found.append(Out(expression.search_clause.search_seq_column, merged(outs)))
-    if expression.HasField("cycle_clause"):
-        found.append(Out(expression.cycle_clause.cycle_mark_column, NOTHING))
-        found.append(Out(expression.cycle_clause.cycle_path_column, merged(outs)))
+    search, cycle = expression.get("search_clause"), expression.get("cycle_clause")
+    if search is not None:
+        found.append(Out(search.get("search_seq_column", ""), merged(outs)))
+    if cycle is not None:
+        found.append(Out(cycle.get("cycle_mark_column", ""), NOTHING))
+        found.append(Out(cycle.get("cycle_path_column", ""), merged(outs)))
     return found

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from google.protobuf.message import Message
-
 from postern.domain.target_schema import ColumnRef
 from postern.inspection.lineage.builtins import SYSTEM_COLUMNS
+from postern.inspection.sql.postgres.tree import Message
 
 Sources = frozenset[ColumnRef] | None
 """The columns that a value is made of; None where that cannot be known."""

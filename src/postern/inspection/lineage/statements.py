@@ -7,13 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from google.protobuf.message import Message
-from postgast import pg_query_pb2 as pb
-
 from postern.inspection.lineage.catalogue import NO_DOUBTS, Catalogue, Doubts
 from postern.inspection.lineage.changes import Changes
-from postern.inspection.lineage.expressions import Work, inside, strings
+from postern.inspection.lineage.expressions import Work, strings
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Ctes, Out, Scope
+from postern.inspection.sql.postgres.tree import Message, children, node
 
 
 class Kept(Enum):
@@ -46,6 +44,16 @@ _HARMLESS_WORDS: Final = """
 """
 _HARMLESS: Final = frozenset(_HARMLESS_WORDS.split())
 
+# Where those that make or change a table or view have its name.
+_MAKES: Final = {
+    "AlterTableStmt": ("relation",),
+    "CreateForeignTableStmt": ("base", "relation"),
+    "CreateSeqStmt": ("sequence",),
+    "CreateStmt": ("relation",),
+    "CreateTableAsStmt": ("into", "rel"),
+    "ViewStmt": ("view",),
+}
+
 _PATH: Final = frozenset({"search_path", "role", "session_authorization"})
 
 
@@ -59,52 +67,53 @@ class Statements:
         self._work = Work()
         self._changes = Changes(catalogue, doubts, self._work)
 
-    def read(self, statement: pb.Node) -> Read:
-        kind = statement.WhichOneof("node")
-        if kind is None:
+    def read(self, statement: Message) -> Read:
+        kind, message = node(statement)
+        if not kind:
             return Read()
-        message = getattr(statement, kind)
-        doubts = self._doubts_after(message)
-        if isinstance(message, pb.DeclareCursorStmt):
-            return Read(self._rows(message.query), keeps=(Kept.CURSOR, message.portalname), doubts=doubts)
-        if isinstance(message, pb.PrepareStmt):
-            return Read(self._rows(message.query), keeps=(Kept.PREPARED, message.name), doubts=doubts)
-        if isinstance(message, pb.FetchStmt):
-            return Read(shows=None if message.ismove else (Kept.CURSOR, message.portalname), doubts=doubts)
-        if isinstance(message, pb.ExecuteStmt):
-            return Read(shows=(Kept.PREPARED, message.name), doubts=doubts)
+        doubts = self._doubts_after(kind, message)
+        if kind == "DeclareCursorStmt":
+            return Read(self._rows(message.get("query")), keeps=(Kept.CURSOR, message["portalname"]), doubts=doubts)
+        if kind == "PrepareStmt":
+            return Read(self._rows(message.get("query")), keeps=(Kept.PREPARED, message["name"]), doubts=doubts)
+        if kind == "FetchStmt":
+            shown = None if message.get("ismove") else (Kept.CURSOR, message.get("portalname", ""))
+            return Read(shows=shown, doubts=doubts)
+        if kind == "ExecuteStmt":
+            return Read(shows=(Kept.PREPARED, message.get("name", "")), doubts=doubts)
         return Read(self._rows(statement), doubts=doubts)
 
-    def expression(self, column: pb.Node, outs: list[Out]) -> list[Out]:
+    def expression(self, column: Message, outs: list[Out]) -> list[Out]:
         """What an expression over the columns of one table is made of."""
         return self._changes.queries.targets([column], Scope(outs=outs), Ctes())
 
-    def _rows(self, statement: pb.Node) -> tuple[Out, ...] | None:
-        kind = statement.WhichOneof("node")
-        message = None if kind is None else getattr(statement, kind)
-        if isinstance(message, pb.SelectStmt):
-            return None if message.HasField("into_clause") else self._query(statement)
-        if isinstance(message, (pb.InsertStmt, pb.UpdateStmt, pb.DeleteStmt, pb.MergeStmt)):
-            return self._query(statement) if message.returning_clause.exprs else None
-        if isinstance(message, pb.CopyStmt):
-            return None if message.is_from else self._copied(message)
-        if isinstance(message, pb.VariableShowStmt):
-            return self._shown(message.name)
-        if isinstance(message, pb.ExplainStmt):
+    def _rows(self, statement: Message | None) -> tuple[Out, ...] | None:
+        kind, message = node(statement)
+        if kind == "SelectStmt":
+            return None if "intoClause" in message else self._query(statement)
+        if kind in ("InsertStmt", "UpdateStmt", "DeleteStmt", "MergeStmt"):
+            return self._query(statement) if message.get("returningClause", {}).get("exprs") else None
+        if kind == "CopyStmt":
+            return None if message.get("is_from") else self._copied(message)
+        if kind == "VariableShowStmt":
+            return self._shown(message.get("name", ""))
+        if kind == "ExplainStmt":
             return self._explained(message)
-        return (UNKNOWN,) if isinstance(message, pb.CallStmt) else None
+        return (UNKNOWN,) if kind == "CallStmt" else None
 
-    def _query(self, query: pb.Node) -> tuple[Out, ...]:
+    def _query(self, query: Message | None) -> tuple[Out, ...]:
         return tuple(self._changes.queries.query(query, None, Ctes()))
 
-    def _copied(self, copy: pb.CopyStmt) -> tuple[Out, ...]:
-        if copy.HasField("query"):
-            return self._query(copy.query)
-        relation = self._catalogue.relation(copy.relation.schemaname, copy.relation.relname, self._doubts)
+    def _copied(self, copy: Message) -> tuple[Out, ...]:
+        if "query" in copy:
+            return self._query(copy["query"])
+        table = copy.get("relation", {})
+        relation = self._catalogue.relation(table.get("schemaname", ""), table.get("relname", ""), self._doubts)
         if relation is None:
             return (UNKNOWN,)
         outs = {out.name: out for out in self._catalogue.outs(relation)}
-        names = strings(copy.attlist) or [name for name in relation.columns if name and name not in relation.generated]
+        listed = strings(copy.get("attlist"))
+        names = listed or [name for name in relation.columns if name and name not in relation.generated]
         return tuple(outs.get(name, Out(name, None)) for name in names)
 
     def _shown(self, name: str) -> tuple[Out, ...]:
@@ -112,75 +121,72 @@ class Statements:
             return (Out("name", NOTHING), Out("setting", None), Out("description", NOTHING))
         return (Out(name, self._changes.queries.expressions.setting(name)),)
 
-    def _explained(self, explain: pb.ExplainStmt) -> tuple[Out, ...]:
+    def _explained(self, explain: Message) -> tuple[Out, ...]:
         """A plan quotes constants, and what functions answered that were called while it was made."""
-        trusted = not explain.query.HasField("execute_stmt") and not self._runs_code(explain.query)
-        for found in self._within(explain.query):
-            if isinstance(found, pb.RangeVar) and self._catalogue.tells(found.relname, found.schemaname, self._doubts):
-                trusted = trusted and found.relname in self._ctes(explain.query)
+        kind, query = node(explain.get("query"))
+        trusted = kind != "ExecuteStmt" and not self._runs_code(kind, query)
+        within = list(self._within(kind, query))
+        ctes = {found.get("ctename", "") for sort, found in within if sort == "CommonTableExpr"}
+        for sort, found in within:
+            name = found.get("relname", "")
+            if sort == "RangeVar" and self._catalogue.tells(name, found.get("schemaname", ""), self._doubts):
+                trusted = trusted and name in ctes
         return (Out("QUERY PLAN", NOTHING if trusted else None),)
 
-    def _ctes(self, message: Message) -> set[str]:
-        return {found.ctename for found in self._within(message) if isinstance(found, pb.CommonTableExpr)}
-
-    def _runs_code(self, message: Message) -> bool:
+    def _runs_code(self, kind: str, message: Message) -> bool:
         """Whether it runs code that nobody here can read."""
-        return isinstance(message, (pb.DoStmt, pb.CallStmt)) or any(
-            isinstance(found, pb.FuncCall) and not self._catalogue.pure(strings(found.funcname), self._doubts)
-            for found in self._within(message)
+        return kind in ("DoStmt", "CallStmt") or any(
+            sort == "FuncCall" and not self._catalogue.pure(strings(found.get("funcname")), self._doubts)
+            for sort, found in self._within(kind, message)
         )
 
-    def _writes_settings(self, message: Message) -> bool:
+    def _writes_settings(self, kind: str, message: Message) -> bool:
         """Whether a query may put into a setting what it has read."""
-        for found in self._within(message):
-            if isinstance(found, pb.UpdateStmt) and found.relation.relname == "pg_settings":
+        for sort, found in self._within(kind, message):
+            if sort == "UpdateStmt" and found.get("relation", {}).get("relname") == "pg_settings":
                 return True
-            if isinstance(found, pb.FuncCall) and strings(found.funcname)[-1:] == ("set_config",):
-                value = found.args[1] if len(found.args) > 1 else pb.Node()
-                while value.HasField("type_cast"):
-                    value = value.type_cast.arg
-                if not value.HasField("a_const") and not value.HasField("param_ref"):
+            if sort == "FuncCall" and strings(found.get("funcname"))[-1:] == ("set_config",):
+                of, value = node((found.get("args", [])[1:2] or [None])[0])
+                while of == "TypeCast":
+                    of, value = node(value.get("arg"))
+                if of not in ("A_Const", "ParamRef"):
                     return True
         return False
 
-    def _within(self, message: Message) -> Iterator[Message]:
-        left = [message]
+    def _within(self, kind: str, message: Message) -> Iterator[tuple[str, Message]]:
+        left = [(kind, message)]
         while left:
             self._work.step()
             found = left.pop()
             yield found
-            left += inside(found)
+            left += [(sort, child) for _, sort, child in children(*found)]
 
-    def _doubts_after(self, message: Message) -> Doubts:
+    def _doubts_after(self, kind: str, message: Message) -> Doubts:
         names: set[str] = set()
         everything = False
-        kept = not self._runs_code(message)
-        writes = self._writes_settings(message)
+        kept = not self._runs_code(kind, message)
+        writes = self._writes_settings(kind, message)
         settings = kept and not writes
         path = not self._sets and not writes
-        if isinstance(message, pb.ExplainStmt):
-            kind = message.query.WhichOneof("node")
-            return NO_DOUBTS if kind is None else self._doubts_after(getattr(message.query, kind))
-        if isinstance(message, pb.VariableSetStmt):
-            path = path and message.kind != pb.VAR_RESET_ALL and message.name.lower() not in _PATH
-        elif isinstance(message, pb.DiscardStmt):
+        if kind == "ExplainStmt":
+            inner = node(message.get("query"))
+            return self._doubts_after(*inner) if inner[0] else NO_DOUBTS
+        if kind == "VariableSetStmt":
+            setting = message.get("name", "").lower()
+            path = path and message.get("kind") != "VAR_RESET_ALL" and setting not in _PATH
+        elif kind == "DiscardStmt":
             path = False
-        elif isinstance(message, pb.SelectStmt) and message.HasField("into_clause"):
-            names.add(message.into_clause.rel.relname)
-        elif isinstance(message, pb.CreateTableAsStmt):
-            names.add(message.into.rel.relname)
-        elif isinstance(message, pb.CreateForeignTableStmt):
-            names.add(message.base_stmt.relation.relname)
-        elif isinstance(message, pb.ViewStmt):
-            names.add(message.view.relname)
-        elif isinstance(message, (pb.CreateStmt, pb.CreateSeqStmt)):
-            names.add((message.relation if isinstance(message, pb.CreateStmt) else message.sequence).relname)
-        elif isinstance(message, pb.AlterTableStmt):
-            names.add(message.relation.relname)
-        elif isinstance(message, pb.RenameStmt) and message.HasField("relation"):
-            names |= {message.relation.relname, message.newname}
-        elif isinstance(message, pb.CreateFunctionStmt):
-            names.update(strings(message.funcname)[-1:])
+        elif kind == "SelectStmt" and "intoClause" in message:
+            names.add(message["intoClause"]["rel"]["relname"])
+        elif kind in _MAKES:
+            made = message
+            for field in _MAKES[kind]:
+                made = made[field]
+            names.add(made["relname"])
+        elif kind == "RenameStmt" and "relation" in message:
+            names |= {message["relation"]["relname"], message.get("newname", "")}
+        elif kind == "CreateFunctionStmt":
+            names.update(strings(message.get("funcname"))[-1:])
         else:
-            everything = message.DESCRIPTOR.name not in _HARMLESS
+            everything = kind not in _HARMLESS
         return Doubts(frozenset(names), everything, path, settings, kept)

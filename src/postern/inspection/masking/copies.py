@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from google.protobuf.message import DecodeError
-from postgast import PgQueryError, parse
-from postgast import pg_query_pb2 as pb
-
 from postern.domain.target_schema import ColumnRef, TargetSchema
 from postern.inspection.masking.origins import Sources
-from postern.inspection.sql.postgres.tree import Unreadable, checked
+from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
 from postern.interception.events import CopyFormat
 
 _LONGEST: Final = 64 * 1024  # characters
@@ -53,29 +49,29 @@ def copy_of(statement: str) -> Copy | None:
     if len(statement) > _LONGEST or "\0" in statement:
         return None
     try:
-        checked(statement)
-        nodes = [each.stmt for each in parse(statement).stmts]
-    except (Unreadable, PgQueryError, DecodeError, RecursionError):
+        nodes = [node(each) for way in readings(statement) for each in way]
+    except (Unreadable, RecursionError):
         return None
-    copies = [node.copy_stmt for node in nodes if node.WhichOneof("node") == "copy_stmt"]
-    found = {_copy(one) for one in copies if not (one.is_from or one.filename)}
+    copies = [found for kind, found in nodes if kind == "CopyStmt"]
+    found = {_copy(one) for one in copies if not (one.get("is_from") or one.get("filename"))}
     return found.pop() if len(found) == 1 else None
 
 
-def _copy(statement: pb.CopyStmt) -> Copy | None:
-    form = _format(statement.options)
+def _copy(statement: Message) -> Copy | None:
+    form = _format(statement.get("options", ()))
     if form is None:
         return None
-    return Copy(form, True if not statement.HasField("query") else _plain(statement.query))
+    return Copy(form, True if "query" not in statement else _plain(statement["query"]))
 
 
-def _format(options: Sequence[pb.Node]) -> CopyFormat | None:
+def _format(options: Sequence[Message]) -> CopyFormat | None:
     said: dict[str, str] = {}
     for option in options:
-        one = option.def_elem
-        if one.defname in said:  # the target refuses it
+        _, one = node(option)
+        name = one.get("defname", "")
+        if name in said:  # the target refuses it
             return None
-        said[one.defname] = _said(one)
+        said[name] = _said(one)
     kind = said.pop("format", "text").lower()
     encoding = said.pop("encoding", "").lower()
     if kind not in ("text", "csv", "binary") or encoding.replace("-", "_") in _AMBIGUOUS:
@@ -102,16 +98,16 @@ def _encoded(said: Mapping[str, str]) -> dict[str, bytes]:
     return {name: value.encode("utf-8", "surrogateescape") for name, value in said.items()}
 
 
-def _said(option: pb.DefElem) -> str:
-    if not option.HasField("arg"):
+def _said(option: Message) -> str:
+    kind, value = node(option.get("arg"))
+    if not kind:
         return "true"
-    kind = option.arg.WhichOneof("node")
-    if kind == "string":
-        return str(option.arg.string.sval)
-    if kind == "integer":
-        return str(option.arg.integer.ival)
-    if kind == "boolean":
-        return "true" if option.arg.boolean.boolval else "false"
+    if kind == "String":
+        return str(value.get("sval", ""))
+    if kind == "Integer":
+        return str(value.get("ival", 0))
+    if kind == "Boolean":
+        return "true" if value.get("boolval") else "false"
     return ""
 
 
@@ -120,27 +116,27 @@ def _boolean(said: str) -> bool | None:
     return True if folded in _TRUE else False if folded in _FALSE else None
 
 
-def _plain(query: pb.Node) -> bool | tuple[bool, ...]:
-    if query.WhichOneof("node") != "select_stmt":
+def _plain(query: Message) -> bool | tuple[bool, ...]:
+    kind, select = node(query)
+    if kind != "SelectStmt":
         return False
-    select = query.select_stmt
-    simple = select.op == pb.SETOP_NONE and not select.HasField("with_clause") and not select.values_lists
-    if not simple or not all(_is_table(one) for one in select.from_clause):
+    simple = select.get("op") == "SETOP_NONE" and "withClause" not in select and not select.get("valuesLists")
+    if not simple or not all(_is_table(one) for one in select.get("fromClause", ())):
         return False
-    targets = [target.res_target.val for target in select.target_list]
-    plain = [target.WhichOneof("node") == "column_ref" for target in targets]
+    targets = [node(node(target)[1].get("val")) for target in select.get("targetList", ())]
+    plain = [kind == "ColumnRef" for kind, _ in targets]
     if all(plain):
         return True
-    stars = [one for one, is_column in zip(targets, plain, strict=True) if is_column and _has_star(one.column_ref)]
+    stars = [column for kind, column in targets if kind == "ColumnRef" and _has_star(column)]
     return False if stars else tuple(plain)
 
 
-def _has_star(column: pb.ColumnRef) -> bool:
-    return any(field.WhichOneof("node") == "a_star" for field in column.fields)
+def _has_star(column: Message) -> bool:
+    return any("A_Star" in field for field in column.get("fields", ()))
 
 
-def _is_table(source: pb.Node) -> bool:
-    kind = source.WhichOneof("node")
-    if kind == "join_expr":
-        return _is_table(source.join_expr.larg) and _is_table(source.join_expr.rarg)
-    return bool(kind == "range_var")
+def _is_table(source: Message) -> bool:
+    kind, found = node(source)
+    if kind == "JoinExpr":
+        return _is_table(found.get("larg", {})) and _is_table(found.get("rarg", {}))
+    return kind == "RangeVar"

@@ -9,7 +9,7 @@ from postern.domain.statement import Effect, ObjectKind, ObjectName, Statement
 from postern.domain.target_schema import TargetSchema
 from postern.inspection.sql.calls import Functions, calls_in
 from postern.inspection.sql.sqlglot_tree import Facts, Grammar, facts_of
-from postern.inspection.sql.tokens import Token, Unreadable, closing, dotted_name, key_at, keys
+from postern.inspection.sql.tokens import Kind, Token, Unreadable, closing, dotted_name, key_at, keys
 
 
 @dataclass
@@ -21,6 +21,7 @@ class Draft:
     objects: set[ObjectName] = field(default_factory=set)
     without_where: bool = False
     reason: str = ""
+    scans: set[ObjectName] = field(default_factory=set)
 
     def unknown(self, reason: str) -> None:
         self.effects.add(Effect.UNKNOWN)
@@ -32,7 +33,14 @@ class Draft:
     def done(self) -> Statement:
         if not self.effects:
             self.unknown("what it does is not known")
-        return Statement(self.tag, frozenset(self.effects), frozenset(self.objects), self.without_where, self.reason)
+        return Statement(
+            self.tag,
+            frozenset(self.effects),
+            frozenset(self.objects),
+            self.without_where,
+            self.reason,
+            frozenset(self.scans),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +70,7 @@ class Judging:
         draft.effects |= facts.effects
         draft.objects |= facts.objects
         draft.without_where |= facts.without_where
+        draft.scans |= facts.scans
         return facts
 
     def named(self, draft: Draft, tokens: Sequence[Token], place: int, kind: ObjectKind = ObjectKind.TABLE) -> None:
@@ -79,10 +88,51 @@ class Judging:
                 return
             place += 1
 
+    def mentioned(self, draft: Draft, tokens: Sequence[Token]) -> None:
+        """Adds every name with a dot, and those behind words that tables or schemas follow, wherever they stand: for
+        statements that no tree is made of. Some of them are columns; a rule may hit more than there is."""
+        place = 0
+        while place < len(tokens):
+            parts, end = dotted_name(tokens, place)
+            if not parts:
+                place += 1
+                continue
+            before = key_at(tokens, place - 1)
+            if before == "=":  # ALTER SESSION SET CURRENT_SCHEMA = hr
+                before = key_at(tokens, place - 2)
+            if len(parts) > 1:
+                for at in filter(parts.__getitem__, range(1, len(parts))):
+                    draft.objects.add(ObjectName(ObjectKind.TABLE, parts[at], parts[at - 1]))
+            elif before in _OBJECTS_FOLLOW:
+                self.named(draft, tokens, place)
+            shown = before in ("FROM", "IN") and key_at(tokens, 0) == "SHOW"  # tables from a schema
+            if before in _SCHEMAS_FOLLOW or shown or _is_all_of(tokens, end):
+                draft.objects.add(ObjectName(ObjectKind.SCHEMA, parts[0]))
+            place = end
+
+    def told(self, draft: Draft, tokens: Sequence[Token]) -> None:
+        """Adds the names that strings hold, as the server's own procedures take them: 'hr.salary'."""
+        for token in tokens:
+            if token.kind is not Kind.STRING:
+                continue
+            parts = [part.strip(" _") for part in token.text.split(".")]  # quotes and brackets became `_`
+            for at in range(len(parts)):
+                draft.objects.add(ObjectName(ObjectKind.TABLE, parts[at], parts[at - 1] if at else ""))
+
     def _fold(self, token: Token) -> str:
         if self.grammar.upper is None:
             return token.text.lower()
         return token.text.upper() if token.key else token.text
+
+
+_OBJECTS_FOLLOW = frozenset({"TABLE", "ON", "FROM", "IN", "INTO", "FOR", "LIKE", "REFERENCES", "TRANSFER", "RENAME",
+                             "IDENTITY_INSERT", "STATISTICS", "TABLES", "::"})  # fmt: skip
+_SCHEMAS_FOLLOW = frozenset({"SCHEMA", "DATABASE", "USER", "CURRENT_SCHEMA", "::"})
+
+
+def _is_all_of(tokens: Sequence[Token], end: int) -> bool:
+    """Whether `.*` stands there."""
+    return key_at(tokens, end) == "*" and key_at(tokens, end - 1) == "."
 
 
 def by_first_words(

@@ -95,6 +95,7 @@ def _judge(tokens: list[Token], judging: Judging) -> Statement:
         _definition(draft, tokens, judging)
     else:
         _plain(draft, tokens, judging)
+    judging.mentioned(draft, tokens)
     return draft.done()
 
 
@@ -197,6 +198,7 @@ def _explain(tokens: list[Token], judging: Judging) -> Statement:
     draft.reason = said.reason
     draft.effects |= said.effects if runs else said.effects & {Effect.UNKNOWN, Effect.ADMIN}
     draft.without_where = said.without_where and runs
+    draft.scans |= said.scans if runs else set()
     return draft.done()
 
 
@@ -247,6 +249,7 @@ def _created_from_query(draft: Draft, tokens: list[Token], judging: Judging, kin
     said = _query(inner, verb, judging)
     draft.objects |= said.objects
     draft.effects |= said.effects | {Effect.WRITE} if kind == "TABLE" else said.effects - {Effect.READ}
+    draft.scans |= said.scans if kind == "TABLE" else set()
     draft.reason = said.reason
 
 
@@ -262,6 +265,7 @@ def _code(tokens: list[Token], judging: Judging, goes_on: bool) -> Statement:
     semicolon may be run at once."""
     draft = Draft(tokens[0].key, {Effect.DDL})
     draft.tag = f"{tokens[0].key} {defined(judging, draft, tokens)}"
+    judging.mentioned(draft, tokens)
     ends = key_at(tokens, len(tokens) - 1) == "END" and sum(token.key in ("BEGIN", "END") for token in tokens) == 2
     if goes_on and not ends:
         draft.unknown("it holds code, of which it is not known where it ends")

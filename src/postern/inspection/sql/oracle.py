@@ -85,6 +85,7 @@ def _judge_script(tokens: Sequence[Token], judging: Judging) -> list[Statement]:
             if any(token.key == "JAVA" for token in piece[:6]):
                 draft.add(Effect.ADMIN)
             draft.tag = f"{piece[0].key} {defined(judging, draft, rest)}"
+            judging.mentioned(draft, rest)
             return [*found, draft.done()]  # its body is the rest
         if key_at(piece, 0) == "WITH" and key_at(piece, 1) in ("FUNCTION", "PROCEDURE"):
             return [*found, unknown("it holds code", "WITH")]
@@ -105,6 +106,7 @@ def _block(tokens: list[Token], judging: Judging) -> Statement:
     """Code runs anything; what it calls of the server's own packages is told."""
     draft = Draft(key_at(tokens, 0))
     judging.calls(draft, tokens)
+    judging.mentioned(draft, tokens)
     draft.effects &= {Effect.ADMIN}
     draft.reason = ""
     draft.unknown("it runs a block of code")
@@ -135,6 +137,7 @@ def _judge(tokens: list[Token], judging: Judging) -> Statement:
         judging.named(draft, tokens, place)
     elif first[0] == "RENAME":
         judging.named(draft, tokens, 1)
+    judging.mentioned(draft, tokens)
     return draft.done()
 
 
@@ -237,6 +240,7 @@ def _definition(draft: Draft, tokens: list[Token], judging: Judging) -> None:
     draft.objects |= said.objects
     runs = kind == "TABLE" or "MATERIALIZED" in listed[:6]
     draft.effects |= said.effects | {Effect.WRITE} if runs else said.effects - {Effect.READ}
+    draft.scans |= said.scans if runs else set()
     draft.reason = said.reason
 
 

@@ -113,6 +113,9 @@ _PURE_PACKAGES: Final = words_of(
     """
 )
 
+# `from t left join (select …)`: no function is called behind a name or behind one of these.
+_JOINS: Final = frozenset({")", BEHIND_NAME, "LEFT", "RIGHT", "FULL", "INNER", "OUTER", "CROSS", "NATURAL"})
+
 FUNCTIONS: Final = Functions(
     _HARMLESS,
     {"HTTPURITYPE": frozenset({ADMIN}), "DBURITYPE": frozenset({UNKNOWN})},
@@ -120,7 +123,7 @@ FUNCTIONS: Final = Functions(
     {
         "USING": frozenset({")", BEHIND_NAME}), "APPLY": frozenset({"CROSS", "OUTER"}),
         "LATERAL": frozenset({",", "JOIN"}),
-        "PIVOT": frozenset({")"}), "KEEP": frozenset({")"}), "JOIN": frozenset(), "COLUMNS": frozenset({""}),
+        "PIVOT": frozenset({")"}), "KEEP": frozenset({")"}), "JOIN": _JOINS, "COLUMNS": frozenset({""}),
         "PARTITION": frozenset({BEHIND_NAME}),
         "SAMPLE": frozenset({BEHIND_NAME}), "SETS": frozenset({"GROUPING"}), "ROLLUP": frozenset({"BY"}),
         "CUBE": frozenset({"BY"}), **COMPARED,

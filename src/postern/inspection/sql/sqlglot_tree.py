@@ -19,6 +19,7 @@ from sqlglot.errors import SqlglotError
 
 from postern.domain.statement import Effect, ObjectKind, ObjectName
 from postern.inspection.sql.conditions import always_true, looks_at_no_row
+from postern.inspection.sql.scans import scans_of
 from postern.inspection.sql.tokens import Token, Unreadable, check_nesting, render
 
 logging.getLogger("sqlglot").disabled = True  # its warnings quote the statement
@@ -42,6 +43,7 @@ class Facts:
     objects: frozenset[ObjectName] = frozenset()
     without_where: bool = False
     columns: frozenset[tuple[str, str]] = field(default=frozenset())  # (qualifier, name), as written
+    scans: frozenset[ObjectName] = frozenset()
     derived: frozenset[str] = field(default=frozenset())  # names of CTEs and of queries in the place of a table
     sources: frozenset[str] = field(default=frozenset())  # names and aliases that may qualify a column, in capitals
 
@@ -69,11 +71,13 @@ def facts_of(tokens: Sequence[Token], verb: str, grammar: Grammar) -> Facts:
     if opaque is not None:
         raise Unreadable("a part of it is not understood")
     _check_accounted(tokens, nodes, grammar)
+    named = dict(_tables(nodes, grammar))
     return Facts(
         _effects(nodes),
-        frozenset(_tables(nodes, grammar)),
+        frozenset(named.values()),
         any(_without_where(node) for node in nodes),
         frozenset((node.table, node.name) for node in nodes if type(node) is exp.Column),
+        scans_of(tree, named),
         frozenset(node.alias for node in nodes if isinstance(node, exp.Subquery | exp.CTE) and node.alias),
         frozenset(_sources(nodes)),
     )
@@ -168,16 +172,23 @@ def folded(name: str, quoted: bool, grammar: Grammar) -> str:
     return name if quoted else name.upper() if grammar.upper else name.lower()
 
 
-def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[ObjectName]:
+def _tables(nodes: Sequence[exp.Expr], grammar: Grammar) -> Iterator[tuple[int, ObjectName]]:
+    """With the identities of their nodes."""
     for node in nodes:
-        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier) or _is_cte(node):
+        if not isinstance(node, exp.Table) or _is_cte(node):
             continue
-        schema = node.args.get("db")
-        yield ObjectName(
-            ObjectKind.TABLE,
-            folded(node.name, bool(node.this.args.get("quoted")), grammar),
-            folded(schema.name, bool(schema.args.get("quoted")), grammar) if isinstance(schema, exp.Identifier) else "",
-        )
+        name, schema = node.this, node.args.get("db")
+        if isinstance(name, exp.Dot):  # server.database.schema.table
+            name, schema = name.expression, name.this
+        if isinstance(name, exp.Identifier):
+            yield id(node), ObjectName(ObjectKind.TABLE, _identifier(name, grammar), _identifier(schema, grammar))
+
+
+def _identifier(name: object, grammar: Grammar) -> str:
+    """Empty where there is none, as in `database..table`."""
+    if not isinstance(name, exp.Identifier):
+        return ""
+    return folded(name.name, bool(name.args.get("quoted")), grammar)
 
 
 def _is_cte(table: exp.Table) -> bool:

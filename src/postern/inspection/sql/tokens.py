@@ -155,6 +155,8 @@ def dotted_name(tokens: Sequence[Token], place: int) -> tuple[tuple[str, ...], i
         place += 1
         if key_at(tokens, place) != ".":
             break
+        place += 1
         while key_at(tokens, place) == ".":  # T-SQL: db..table
+            parts.append("")
             place += 1
     return tuple(parts), place

@@ -46,6 +46,7 @@ def _judge_batch(batch: list[Token], judging: Judging) -> list[Statement]:
             rest = [token for each in pieces[place:] for token in each]
             draft = Draft(tokens[0].key, {Effect.DDL})
             draft.tag = f"{tokens[0].key} {defined(judging, draft, rest)}"
+            judging.mentioned(draft, rest)
             return [*found, draft.done()]  # its body is the rest of the batch
         found.append(_judge(tokens, judging))
     return found
@@ -83,6 +84,7 @@ def _judge(tokens: list[Token], judging: Judging) -> Statement:
         judging.named(draft, tokens, place)
     else:
         _plain(draft, tokens, judging)
+    judging.mentioned(draft, tokens)
     return draft.done()
 
 
@@ -164,7 +166,8 @@ def _exec(tokens: list[Token], judging: Judging) -> Statement:
     name = parts[-1].lower()
     draft.objects.add(ObjectName(ObjectKind.FUNCTION, name, parts[-2].lower() if len(parts) > 1 else ""))
     judging.calls(draft, [word("EXEC"), *tokens[end:]])
-    own = len(parts) == 1 or parts[-2].lower() in ("sys", "dbo", "msdb", "master")
+    judging.told(draft, tokens[end:])
+    own = len(parts) == 1 or parts[-2].lower() in ("", "sys", "dbo", "msdb", "master")
     if own and len(parts) <= 3 and name in words.PROCEDURES:
         draft.effects |= words.PROCEDURES[name]
     else:

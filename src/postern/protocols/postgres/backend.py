@@ -35,7 +35,6 @@ from postern.protocols.postgres.ledger import (
     SYNC,
     Ledger,
     Slot,
-    codec,
 )
 from postern.protocols.postgres.output import CHANNELS, CopiedLines, Text
 from postern.protocols.postgres.rows import DataRows, Layout, layout_of
@@ -270,7 +269,7 @@ class Backend:
             lines.append(buf[pos + 5 : after])
             pos = after
         first, self._copy_begins = self._copy_begins, False
-        return CopiedLines(slots[0].exchange, lines, first, self.ledger.encoding), pos, True
+        return CopiedLines(slots[0].exchange, lines, first, bool(self.ledger.unread)), pos, True
 
     def _layout_for(self, slot: Slot) -> Layout | None:
         """The columns of the rows under way. None: they were asked for before anybody wanted to see them."""
@@ -280,7 +279,7 @@ class Backend:
                 if slot.kind == QUERY:
                     raise ProtocolViolation("the target sent rows without a description")
                 return None
-            self._layout, self._layout_of = layout_of(described), slot
+            self._layout, self._layout_of = layout_of(described, self.ledger.encoding), slot
         return self._layout
 
     def _failed(self, text: Text) -> bool:
@@ -341,7 +340,7 @@ class Backend:
     def _parameter(self, buf: bytes, pos: int, end: int) -> None:
         name, pos = m.read_cstring(buf, pos, end)
         if name == b"client_encoding":
-            self.ledger.encoding = codec(buf[pos : end - 1].decode("ascii", "replace"))
+            self.ledger.encode(buf[pos : end - 1].decode("ascii", "replace"))
 
     def _describe(self, head: Slot, body: bytes) -> bool:
         """Keeps the description for whoever will need it; most results are never looked at."""

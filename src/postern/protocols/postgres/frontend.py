@@ -191,11 +191,24 @@ class Frontend:
         batch.end = m.QUERY
         batch.raw.append(raw)
         batch.slots.append(Slot(QUERY, exchange))
-        text = raw[5:end].decode(ledger.encoding, "surrogateescape")
-        batch.operations.append(Operation(exchange, text))
+        text = m.text_of(raw[5:end], ledger.encoding)
+        self._asks(batch, exchange, text)
         if (ledger.portals or ledger.statements) and may_run_by_name(text):
             self._run_by_name(batch, exchange, text)
         return batch
+
+    def _asks(
+        self,
+        batch: Batch,
+        exchange: int,
+        text: str,
+        phase: Phase = RUN,
+        values: tuple[bytes | None, ...] = (),
+        truncated: bool = False,
+    ) -> None:
+        ledger = self.ledger
+        behind = bool(ledger.slots) or ledger.unsynced or bool(batch.operations)
+        batch.operations.append(Operation(exchange, text, phase, values, truncated, ledger.unread, behind))
 
     def _finish(self) -> Batch:
         batch = self._batch
@@ -254,8 +267,8 @@ class Frontend:
             return self._pass()
         batch = self._batch = Batch()
         batch.end = tag if tag in (m.QUERY, m.FUNCTION_CALL) else m.FLUSH
-        text = head.replace(b"\0", b" ").decode(self.ledger.encoding, "surrogateescape")
-        batch.operations.append(Operation(self.ledger.next_exchange(), text, RUN, (), True))
+        text = m.text_of(head.replace(b"\0", b" "), self.ledger.encoding)
+        self._asks(batch, self.ledger.next_exchange(), text, RUN, (), True)
         batch.forced = Refuse(
             rule="size",
             message=f"a message of {size} bytes is larger than the {self.max_message} bytes that can be judged",
@@ -270,9 +283,9 @@ class Frontend:
         described = self._described
         self._described = None
         if tag == m.QUERY:
-            text = m.last_cstring(buf, pos, end).decode(ledger.encoding, "surrogateescape")
+            text = m.text_of(m.last_cstring(buf, pos, end), ledger.encoding)
             slot = Slot(QUERY, ledger.next_exchange())
-            batch.operations.append(Operation(slot.exchange, text))
+            self._asks(batch, slot.exchange, text)
             if may_run_by_name(text):
                 self._run_by_name(batch, slot.exchange, text)
         elif tag == m.PARSE:
@@ -288,7 +301,7 @@ class Frontend:
         elif tag == m.FUNCTION_CALL:
             slot = Slot(FUNCTION, ledger.next_exchange())
             oid, values = m.parse_function_call(buf, pos, end)
-            batch.operations.append(Operation(slot.exchange, f"function call {oid}", RUN, values))
+            self._asks(batch, slot.exchange, f"function call {oid}", RUN, values)
         else:
             return
         batch.slots.append(slot)
@@ -298,9 +311,9 @@ class Frontend:
         text, pos = m.read_cstring(buf, pos, end)
         oids = m.parse_oids(buf, pos, end)
         slot = Slot(PARSE, self.ledger.exchange + 1, name[:LENGTH])
-        slot.statement = Statement(text.decode(self.ledger.encoding, "surrogateescape"), oids)
+        slot.statement = Statement(m.text_of(text, self.ledger.encoding), oids)
         self._statements[slot.name] = slot.statement
-        batch.operations.append(Operation(slot.exchange, slot.statement.text, Phase.PREPARE))
+        self._asks(batch, slot.exchange, slot.statement.text, Phase.PREPARE)
         return slot
 
     def _bind(self, body: m.BindBody) -> Slot:
@@ -309,7 +322,7 @@ class Frontend:
         own = self._statements.get(named)
         statements = [own] if own is not None else list(self.ledger.statements.candidates(named))
         if not statements:
-            name = body.statement.decode(self.ledger.encoding, "replace")
+            name = m.text_of(body.statement, self.ledger.encoding, "replace")
             statements = [Statement(f"execute prepared statement {name!r}")]
         values = types.parameters(body.values, body.formats, statements[-1].types)
         slot.portal = Portal(statements, values)
@@ -333,7 +346,7 @@ class Frontend:
         own = self._portals.get(name)
         portals = [own] if own is not None else list(self.ledger.portals.candidates(name))
         if not portals:
-            portals = [Portal([Statement(f"execute portal {name.decode(self.ledger.encoding, 'replace')!r}")])]
+            portals = [Portal([Statement(f"execute portal {m.text_of(name, self.ledger.encoding, 'replace')!r}")])]
         batch.runs = True
         if described is not None and described.name == name:
             described.informs = slot
@@ -351,7 +364,7 @@ class Frontend:
 
     def _run(self, batch: Batch, exchange: int, portal: Portal) -> None:
         for statement in portal.statements:
-            batch.operations.append(Operation(exchange, statement.text, RUN, portal.values, portal.truncated))
+            self._asks(batch, exchange, statement.text, RUN, portal.values, portal.truncated)
 
     def _run_by_name(self, batch: Batch, exchange: int, text: str) -> None:
         """What the text may run of what messages have prepared and bound, each as if it were executed here."""
@@ -370,7 +383,7 @@ class Frontend:
                 for portal in ledger.portals.meant(name, self._portals):
                     self._run(batch, exchange, portal)
                 for statement in ledger.statements.meant(name, self._statements):
-                    batch.operations.append(Operation(exchange, statement.text))
+                    self._asks(batch, exchange, statement.text)
             texts += [one.text for one in batch.operations[first:] if may_run_by_name(one.text)]
 
     def _named(self, tag: int, buf: bytes, pos: int, end: int) -> Slot:

@@ -193,6 +193,7 @@ class Ledger:
         "slots",
         "statements",
         "status",
+        "unread",
         "unsynced",
     )
 
@@ -207,12 +208,20 @@ class Ledger:
         self.skipping = False  # after an error, the backend skips to a Sync that was not sent yet
         self.unsynced = False  # the backend has messages since the last Sync
         self.ran = False  # … and an Execute is among them
-        self.encoding = "utf-8"
+        self.encoding = "utf-8"  # Python's codec, or SQL_ASCII
+        self.unread = ""  # the client encoding, where rules cannot rely on how it is read here
         self.exchange = 0
 
     def next_exchange(self) -> int:
         self.exchange += 1
         return self.exchange
+
+    def encode(self, client_encoding: str) -> None:
+        """What is asked and answered from now on is in that encoding, as the target names it."""
+        name = client_encoding.upper()
+        found = _CODECS.get(name)
+        self.encoding = _UNREAD.get(name, "latin-1") if found is None else found
+        self.unread = name if found is None else ""
 
     def add(self, slot: Slot) -> None:
         """An answer is owed, unless the backend skips what asks for it."""
@@ -275,29 +284,29 @@ class Ledger:
             self.portals.fail(slot.name, slot.portal)
 
 
-# Codecs of encodings in which an ASCII sign may be the second byte of a character.
-AMBIGUOUS: Final = frozenset({"big5", "gbk", "gb18030", "johab", "shift_jis", "cp949"})
-
-
-def codec(client_encoding: str) -> str:
-    """The Python codec of a client encoding; an unknown one is read byte by byte, which keeps ASCII."""
-    return _CODECS.get(client_encoding.upper(), "latin-1")
-
-
-_CODECS = {
+# By what the target calls them: all those of one byte a character, in which ASCII is ASCII, and UTF-8.
+_CODECS: Final = {
     "UTF8": "utf-8",
-    "SQL_ASCII": "latin-1",
+    "SQL_ASCII": m.SQL_ASCII,
+    "KOI8R": "koi8-r",
+    "KOI8U": "koi8-u",
+    **{f"LATIN{n}": f"iso8859-{part}" for n, part in enumerate((1, 2, 3, 4, 9, 10, 13, 14, 15, 16), 1)},
+    **{f"ISO_8859_{n}": f"iso8859-{n}" for n in (5, 6, 7, 8)},
+    **{f"WIN{n}": f"cp{n}" for n in (866, 874, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258)},
+}
+
+# For recordings: in most of these a byte of ASCII may be the second half of a character, and Python's codecs are not
+# the target's. What is in none of the tables is read byte by byte.
+_UNREAD: Final = {
     "BIG5": "big5",
     "EUC_CN": "gb2312",
+    "EUC_JIS_2004": "euc_jis_2004",
     "EUC_JP": "euc_jp",
     "EUC_KR": "euc_kr",
     "GB18030": "gb18030",
     "GBK": "gbk",
     "JOHAB": "johab",
-    "KOI8R": "koi8-r",
-    "KOI8U": "koi8-u",
-    "SJIS": "shift_jis",
+    "SHIFT_JIS_2004": "shift_jis_2004",
+    "SJIS": "cp932",
     "UHC": "cp949",
-    **{f"LATIN{n}": f"iso8859-{n if n < 5 else n + 4}" for n in range(1, 7)},
-    **{f"WIN{n}": f"cp{n}" for n in (866, 874, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258)},
 }

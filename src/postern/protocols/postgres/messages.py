@@ -237,8 +237,21 @@ class Field:
 _FIELD = struct.Struct("!IhIhih")
 
 
+SQL_ASCII: Final = "sql_ascii"
+
+
+def text_of(data: bytes, codec: str, errors: str = "surrogateescape") -> str:
+    """`codec` is Python's, or SQL_ASCII: nothing is converted then, and bytes are what the target's database has."""
+    if codec != SQL_ASCII:
+        return data.decode(codec, errors)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
 @lru_cache(maxsize=64)
-def parse_row_description(body: bytes) -> tuple[Field, ...]:
+def parse_row_description(body: bytes, codec: str = "utf-8") -> tuple[Field, ...]:
     count = _read_int16(body, 0, len(body))
     fields: list[Field] = []
     pos, end = 2, len(body)
@@ -247,7 +260,7 @@ def parse_row_description(body: bytes) -> tuple[Field, ...]:
         if end - pos < _FIELD.size:
             raise ProtocolViolation("a RowDescription is shorter than it says")
         table, place, oid, _, _, code = _FIELD.unpack_from(body, pos)
-        fields.append(Field(name.decode("utf-8", "replace"), oid, code, table, place))
+        fields.append(Field(text_of(name, codec, "replace"), oid, code, table, place))
         pos += _FIELD.size
     if pos != end:
         raise ProtocolViolation("a RowDescription is longer than it says")

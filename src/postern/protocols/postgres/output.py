@@ -8,7 +8,6 @@ from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.framing import packed
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.copies import CopiedColumns, change_lines
-from postern.protocols.postgres.ledger import AMBIGUOUS
 from postern.protocols.postgres.types import BINARY, UNKNOWN
 from postern.protocols.postgres.values import changed
 
@@ -182,14 +181,14 @@ class Text(Output):
 
 class CopiedLines(Output):
     """All CopyData messages of one read, of a copy in text or CSV format: the backend sends a line in each. `first`: a
-    copy begins with them; `encoding` is the client's codec."""
+    copy begins with them; `is_unread`: signs cannot be told apart in the client's encoding."""
 
-    def __init__(self, exchange: int, lines: list[bytes], first: bool = False, encoding: str = "utf-8") -> None:
+    def __init__(self, exchange: int, lines: list[bytes], first: bool = False, is_unread: bool = False) -> None:
         self.exchange = exchange
         self.channel = Channel.COPY
         self._lines = lines
         self._first = first
-        self._encoding = encoding
+        self._is_unread = is_unread
 
     @property
     def rows(self) -> int:
@@ -204,7 +203,7 @@ class CopiedLines(Output):
         self._lines = texts
 
     def change(self, form: CopyFormat, columns: CopiedColumns) -> list[tuple[int, int]]:
-        if form.kind == "binary" or (not form.encoding and self._encoding in AMBIGUOUS):
+        if form.kind == "binary" or (not form.encoding and self._is_unread):
             raise ValueError("this copy is in a format in which its fields cannot be told apart")
         headers = 1 if form.header and self._first else 0
         lines, told = change_lines(self._lines[headers:], form, columns)

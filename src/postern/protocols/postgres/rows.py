@@ -36,9 +36,9 @@ class Layout:
 
 
 @lru_cache(maxsize=64)
-def layout_of(description: bytes) -> Layout:
+def layout_of(description: bytes, codec: str = "utf-8") -> Layout:
     """The layout that the body of a RowDescription describes. Raises ProtocolViolation when it cannot be read."""
-    return Layout(parse_row_description(description))
+    return Layout(parse_row_description(description, codec))
 
 
 Cells = list[bytes | None]  # of one column, row by row; None is NULL

@@ -27,7 +27,7 @@ from postern.protocols.base import Piece, Request, Wants, Wire
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.backend import Backend
 from postern.protocols.postgres.frontend import Batch, Frontend
-from postern.protocols.postgres.ledger import DESCRIBE, POISON, QUERY, REFUSED, SYNC, Ledger, Slot, codec
+from postern.protocols.postgres.ledger import DESCRIBE, POISON, QUERY, REFUSED, SYNC, Ledger, Slot
 from postern.protocols.postgres.output import (
     INSUFFICIENT_PRIVILEGE,
     CopiedLines,
@@ -50,7 +50,7 @@ class PostgresWire(Wire):
     ) -> None:
         self.wants = Wants()
         self._ledger = Ledger()
-        self._ledger.encoding = codec(client_encoding)
+        self._ledger.encode(client_encoding)
         self._frontend = Frontend(self._ledger, self.wants, max_message, max_batch)
         self._backend = Backend(self._ledger, self.wants, max_message)
 

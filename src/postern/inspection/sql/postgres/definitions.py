@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.domain.statement import Effect, ObjectKind
+from postern.domain.statement import EVERYTHING, Effect, ObjectKind
 from postern.inspection.sql.postgres.tree import Message, names, node
 from postern.inspection.sql.postgres.walk import Handler, Scope, Walk
 
@@ -27,6 +27,17 @@ _ADMINS: Final = frozenset(
     for kind in ("PUBLICATION", "SUBSCRIPTION", "FDW", "FOREIGN_SERVER", "TABLESPACE", "LANGUAGE", "EVENT_TRIGGER",
                  "EXTENSION", "ACCESS_METHOD", "PARAMETER_ACL")
 )  # fmt: skip
+# Fields of definitions that hold the name of what is defined, and of those that hold the name of a schema.
+_NAMING: Final = frozenset(
+    {"typeName", "domainname", "defnames", "conversion_name", "opclassname", "opfamilyname", "collname", "dictname",
+     "cfgname"}
+)  # fmt: skip
+_NAMING_SCHEMAS: Final = frozenset({"newschema", "local_schema"})
+# What is about all that is there, unless one of the fields says less.
+_OF_ALL: Final = frozenset(
+    {"AlterTableMoveAllStmt", "ClusterStmt", "DropOwnedStmt", "DropdbStmt", "ReassignOwnedStmt", "VacuumStmt"}
+)
+_NARROWING: Final = frozenset({"relation", "rels"})
 _GRANTING_COMMANDS: Final = frozenset(
     {"AT_ChangeOwner", "AT_EnableRowSecurity", "AT_DisableRowSecurity", "AT_ForceRowSecurity", "AT_NoForceRowSecurity"}
 )
@@ -35,9 +46,21 @@ _GRANTING_COMMANDS: Final = frozenset(
 def _plainly(kind: str, *effects: Effect) -> Handler:
     def handle(walk: Walk, message: Message, scope: Scope) -> None:
         walk.found.effects.update(effects)
+        for field in _NAMING & message.keys():
+            _in_schema(walk, names(message[field]) if isinstance(message[field], list) else [])
+        for field in _NAMING_SCHEMAS & message.keys():
+            walk.found.touches(ObjectKind.SCHEMA, [message[field]])
+        if kind in _OF_ALL and not message.keys() & _NARROWING:
+            walk.found.objects.add(EVERYTHING)
         walk.inside(kind, message, None)
 
     return handle
+
+
+def _in_schema(walk: Walk, parts: list[str]) -> None:
+    """Something that is neither a table nor a function: of its schema all the same."""
+    if len(parts) > 1:
+        walk.found.touches(ObjectKind.TABLE, parts)
 
 
 def _about(kind: str, field: str, *effects: Effect) -> Handler:
@@ -50,6 +73,12 @@ def _about(kind: str, field: str, *effects: Effect) -> Handler:
             walk.found.effects.add(_GRANT)
         if sort in _ADMINS:
             walk.found.effects.add(_ADMIN)
+        if message.get("targtype") == "ACL_TARGET_ALL_IN_SCHEMA" or (kind == "RenameStmt" and sort == "OBJECT_SCHEMA"):
+            sort = "OBJECT_SCHEMA"
+        if sort == "OBJECT_SCHEMA" and "subname" in message:
+            walk.found.touches(ObjectKind.SCHEMA, [message["subname"]])
+        for schema in _NAMING_SCHEMAS & message.keys():
+            walk.found.touches(ObjectKind.SCHEMA, [message[schema]])
         named = message.get("objects", [message["object"]] if "object" in message else [])
         for one in named:
             _name(walk, sort, one)
@@ -61,12 +90,16 @@ def _about(kind: str, field: str, *effects: Effect) -> Handler:
 def _name(walk: Walk, sort: str, value: Message) -> None:
     kind, content = node(value)
     parts = names(content.get("items")) if kind == "List" else names([value])
+    if kind == "TypeName":
+        parts = names(content.get("names"))
     if kind in ("RangeVar", "ObjectWithArgs"):
         walk.later(kind, content, None)
     elif sort in _OF_TABLES:
-        walk.found.touches(ObjectKind.TABLE, parts[:-1] if sort in _PARTS_OF_TABLES else parts)
+        walk.names_relation(parts[:-1] if sort in _PARTS_OF_TABLES and len(parts) > 1 else parts)
     elif sort == "OBJECT_SCHEMA":
         walk.found.touches(ObjectKind.SCHEMA, parts[-1:])
+    else:
+        _in_schema(walk, parts)
 
 
 def _object_with_args(walk: Walk, message: Message, scope: Scope) -> None:
@@ -138,25 +171,93 @@ def _for_all_to_come(*effects: Effect) -> Handler:
     return handle
 
 
+def _reindex(walk: Walk, message: Message, scope: Scope) -> None:
+    walk.found.effects.add(_DDL)
+    if message.get("kind") == "REINDEX_OBJECT_SCHEMA":
+        walk.found.touches(ObjectKind.SCHEMA, [message.get("name", "")])
+    elif not message.get("relation"):
+        walk.found.objects.add(EVERYTHING)
+    walk.inside("ReindexStmt", message, None)
+
+
+def _default_privileges(walk: Walk, message: Message, scope: Scope) -> None:
+    walk.found.effects.add(_GRANT)
+    _schemas_of_options(walk, message, "schemas", otherwise=True)
+    walk.inside("AlterDefaultPrivilegesStmt", message, None)
+
+
+def _extension(kind: str) -> Handler:
+    def handle(walk: Walk, message: Message, scope: Scope) -> None:
+        walk.found.effects |= {_DDL, _ADMIN}
+        _schemas_of_options(walk, message, "schema", otherwise=False)
+        walk.inside(kind, message, None)
+
+    return handle
+
+
+def _schemas_of_options(walk: Walk, message: Message, option: str, *, otherwise: bool) -> None:
+    """`otherwise`: whether it is about every schema where it names none."""
+    named: list[str] = []
+    for one in message.get("options", ()):
+        if one["DefElem"].get("defname") == option:
+            kind, content = node(one["DefElem"].get("arg"))
+            named += names(content.get("items")) if kind == "List" else [content.get("sval", "")]
+    for name in named:
+        walk.found.touches(ObjectKind.SCHEMA, [name])
+    if otherwise and not named:
+        walk.found.objects.add(EVERYTHING)
+
+
+def _published(walk: Walk, message: Message, scope: Scope) -> None:
+    sort = message.get("pubobjtype", "")
+    if sort == "PUBLICATIONOBJ_TABLES_IN_SCHEMA":
+        walk.found.touches(ObjectKind.SCHEMA, [message.get("name", "")])
+    elif sort == "PUBLICATIONOBJ_TABLES_IN_CUR_SCHEMA":
+        walk.found.objects.add(EVERYTHING)
+    walk.inside("PublicationObjSpec", message, None)
+
+
+def _publication(kind: str) -> Handler:
+    def handle(walk: Walk, message: Message, scope: Scope) -> None:
+        walk.found.effects |= {_DDL, _ADMIN}
+        if message.get("for_all_tables"):
+            walk.found.objects.add(EVERYTHING)
+        walk.inside(kind, message, None)
+
+    return handle
+
+
+def _sequence(kind: str) -> Handler:
+    def handle(walk: Walk, message: Message, scope: Scope) -> None:
+        walk.found.effects.add(_DDL)
+        for one in message.get("options", ()):
+            if one["DefElem"].get("defname") == "owned_by":
+                _, owner = node(one["DefElem"].get("arg"))
+                walk.names_relation(names(owner.get("items"))[:-1])
+        walk.inside(kind, message, None)
+
+    return handle
+
+
 def _nothing(walk: Walk, message: Message, scope: Scope) -> None:
     """A name, a role, a number: it does nothing."""
 
 
 _BY_EFFECTS: Final[dict[tuple[Effect, ...], str]] = {
     (_DDL,): """AlterCollation AlterDomain AlterEnum AlterExtensionContents AlterObjectDepends AlterOpFamily
-        AlterOperator AlterSeq AlterStats AlterTSConfiguration AlterTSDictionary AlterTable AlterType Cluster
+        AlterOperator AlterStats AlterTSConfiguration AlterTSDictionary AlterTable AlterType Cluster
         CompositeType Create CreateConversion CreateDomain CreateEnum CreateForeignTable CreateOpClass CreateOpFamily
-        CreateRange CreateSeq CreateStats Define Index Reindex ReplicaIdentity Rule Vacuum View CreateCast
+        CreateRange CreateStats Define Index ReplicaIdentity Rule Vacuum View CreateCast
         CreateTransform Createdb Dropdb AlterDatabase AlterDatabaseRefreshColl AlterTableMoveAll""",
-    (_GRANT,): """AlterDefaultPrivileges AlterPolicy AlterRole AlterUserMapping CreatePolicy CreateRole
+    (_GRANT,): """AlterPolicy AlterRole AlterUserMapping CreatePolicy CreateRole
         CreateUserMapping DropOwned DropRole DropUserMapping GrantRole ReassignOwned""",
-    (_DDL, _ADMIN): """AlterExtension AlterFdw AlterForeignServer AlterPublication AlterSubscription
-        AlterTableSpaceOptions CreateAm CreateExtension CreateFdw CreateForeignServer CreatePLang CreatePublication
-        CreateSubscription CreateTableSpace DropSubscription DropTableSpace ImportForeignSchema AlterEventTrig""",
+    (_DDL, _ADMIN): """AlterFdw AlterForeignServer AlterSubscription
+        AlterTableSpaceOptions CreateAm CreateFdw CreateForeignServer CreatePLang CreateSubscription CreateTableSpace
+        DropSubscription DropTableSpace ImportForeignSchema AlterEventTrig""",
 }
 _NAMES: Final = "AccessPriv RoleSpec TriggerTransition"
 _HOLDERS: Final = """ATAlterConstraint ColumnDef Constraint CreateOpClassItem FunctionParameter IntoClause
-    PartitionBoundSpec PartitionCmd PartitionElem PartitionRangeDatum PartitionSpec PublicationObjSpec PublicationTable
+    PartitionBoundSpec PartitionCmd PartitionElem PartitionRangeDatum PartitionSpec PublicationTable
     ReturnStmt StatsElem TableLikeClause VacuumRelation"""
 
 DEFINITIONS: Final[dict[str, Handler]] = {
@@ -168,6 +269,15 @@ DEFINITIONS: Final[dict[str, Handler]] = {
     **dict.fromkeys(_NAMES.split(), _nothing),
     **{kind: _plainly(kind) for kind in _HOLDERS.split()},
     "AlterTableCmd": _alter_table_command,
+    "AlterDefaultPrivilegesStmt": _default_privileges,
+    "AlterExtensionStmt": _extension("AlterExtensionStmt"),
+    "AlterPublicationStmt": _publication("AlterPublicationStmt"),
+    "AlterSeqStmt": _sequence("AlterSeqStmt"),
+    "CreateExtensionStmt": _extension("CreateExtensionStmt"),
+    "CreatePublicationStmt": _publication("CreatePublicationStmt"),
+    "CreateSeqStmt": _sequence("CreateSeqStmt"),
+    "PublicationObjSpec": _published,
+    "ReindexStmt": _reindex,
     "AlterDatabaseSetStmt": _for_all_to_come(_DDL, _ADMIN),
     "AlterFunctionStmt": _alter_function,
     "AlterObjectSchemaStmt": _about("AlterObjectSchemaStmt", "objectType", _DDL),

@@ -11,7 +11,8 @@ MOST_REASONS = 3
 
 @dataclass(slots=True)
 class Findings:
-    """`prepares` and `executes` are names of prepared statements, where the statement is a PREPARE or an EXECUTE."""
+    """`prepares` and `executes` are names of prepared statements, where the statement is a PREPARE or an EXECUTE;
+    `encodes`: it may set the client's encoding to one in which texts are not read here as the server reads them."""
 
     tag: str = ""
     effects: set[Effect] = field(default_factory=set)
@@ -20,6 +21,8 @@ class Findings:
     reasons: list[str] = field(default_factory=list)
     prepares: str | None = None
     executes: str | None = None
+    encodes: bool = False
+    scans: frozenset[ObjectName] = frozenset()
 
     def unknown(self, reason: str) -> None:
         self.effects.add(Effect.UNKNOWN)
@@ -36,13 +39,14 @@ class Findings:
         self.effects |= other.effects
         self.objects |= other.objects
         self.without_where |= other.without_where
+        self.encodes |= other.encodes
         for reason in other.reasons:
             self.unknown(reason)
 
     def statement(self) -> Statement:
         effects = frozenset(self.effects or {Effect.UNKNOWN})
         reason = "; ".join(self.reasons) if Effect.UNKNOWN in effects else ""
-        return Statement(self.tag, effects, frozenset(self.objects), self.without_where, reason)
+        return Statement(self.tag, effects, frozenset(self.objects), self.without_where, reason, self.scans)
 
 
 def untold(name: str) -> str:

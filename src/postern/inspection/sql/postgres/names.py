@@ -3,7 +3,7 @@ catalogue tells about."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postern.domain.statement import Effect
@@ -33,12 +33,17 @@ class Names:
         # Where pg_catalog is not searched first, any name of it may be the target's.
         self._shadowed = OWN in path and path[0] != OWN
         self._functions = {key: function.harmless for key, function in self.schema.functions.items()}
-        self._functions_anywhere = _anywhere(self._functions)
+        # Where the catalogue could not be read, no schema is known to be the only one that has such a function.
+        known = self._functions if self.schema.relations else {k: v for k, v in self._functions.items() if not k[0]}
+        self._functions_anywhere = _anywhere(known)
         self._types_anywhere = _anywhere(self.schema.types)
         self._operators_anywhere = _anywhere(self.schema.operators)
         self._relations_anywhere: dict[str, list[Relation]] = {}
-        for (_, name), relation in self.schema.relations.items():
-            self._relations_anywhere.setdefault(name, []).append(relation)
+        self._heirs: dict[tuple[str, str], list[tuple[str, str]]] = {}
+        for key, relation in self.schema.relations.items():
+            self._relations_anywhere.setdefault(relation.name, []).append(relation)
+            for parent in relation.parents:
+                self._heirs.setdefault(parent, []).append(key)
 
     def function(self, parts: list[str]) -> frozenset[Effect] | None:
         """What calling it does; None where nobody knows. `parts`: the name, with or without its schema."""
@@ -89,6 +94,24 @@ class Names:
             return self._relations_anywhere.get(parts[0], [])
         relation = self.schema.relations.get((parts[-2], parts[-1]))
         return [relation] if relation else []
+
+    def family(self, relation: Relation) -> set[tuple[str, str]]:
+        """The tables whose rows are rows of it, and those that its own rows are rows of: partitions and heirs."""
+        if not relation.parents and (relation.schema, relation.name) not in self._heirs:
+            return set()
+        found: set[tuple[str, str]] = set()
+        for step in (lambda key: self._heirs.get(key, ()), self._parents):
+            left = list(step((relation.schema, relation.name)))
+            while left:
+                key = left.pop()
+                if key not in found:
+                    found.add(key)
+                    left += step(key)
+        return found
+
+    def _parents(self, key: tuple[str, str]) -> Sequence[tuple[str, str]]:
+        relation = self.schema.relations.get(key)
+        return () if relation is None else relation.parents
 
     def relation_known(self, parts: list[str]) -> bool:
         """Whether reading it runs nothing but what `relations` tell of."""

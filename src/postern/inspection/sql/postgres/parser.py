@@ -12,6 +12,7 @@ from postern.inspection.sql.cache import TextCache
 from postern.inspection.sql.parser import unknown
 from postern.inspection.sql.postgres.findings import Findings
 from postern.inspection.sql.postgres.names import Names
+from postern.inspection.sql.postgres.scans import scans_of
 from postern.inspection.sql.postgres.statements import HANDLERS, tag_of
 from postern.inspection.sql.postgres.tree import Message, Unreadable, node, readings
 from postern.inspection.sql.postgres.walk import Walk
@@ -23,11 +24,13 @@ _TWO_WAYS: Final = "it holds a backslash, which is read otherwise where standard
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A statement, with the name that it prepares or runs, where it is a PREPARE or an EXECUTE."""
+    """A statement, with the name that it prepares or runs, where it is a PREPARE or an EXECUTE, and whether it may set
+    a client encoding that is not read here."""
 
     statement: Statement
     prepares: str | None = None
     executes: str | None = None
+    encodes: bool = False
 
 
 class PostgresParser:
@@ -65,12 +68,14 @@ class PostgresParser:
         try:
             ways = [[_walk(one, known, 0) for one in way] for way in readings(text)]
         except Unreadable as error:
-            return (Judged(unknown(str(error))),)
+            return (Judged(unknown(str(error)), encodes=True),)
         except RecursionError:
-            return (Judged(unknown("it is nested too deeply")),)
+            return (Judged(unknown("it is nested too deeply"), encodes=True),)
         except Exception as error:  # fail closed, and a test asks of every statement it knows for this reason
-            return (Judged(unknown(f"it could not be judged ({type(error).__name__})")),)
-        judged = [tuple(Judged(one.statement(), one.prepares, one.executes) for one in way) for way in ways]
+            return (Judged(unknown(f"it could not be judged ({type(error).__name__})"), encodes=True),)
+        judged = [
+            tuple(Judged(one.statement(), one.prepares, one.executes, one.encodes) for one in way) for way in ways
+        ]
         if len(judged) == 1 or judged[0] == judged[1]:
             return judged[0]
         return tuple(_doubtful(one) for way in judged for one in way)
@@ -80,6 +85,7 @@ def _walk(statement: Message, known: Names, deep: int) -> Findings:
     kind, message = node(statement)
     found = Walk(known, HANDLERS, _code(known, deep + 1)).run(kind, message)
     found.tag = tag_of(kind, message)
+    found.scans = scans_of(kind, message)
     return found
 
 

@@ -99,8 +99,9 @@ def _run(execute: Statement, name: str, prepared: list[Statement]) -> Statement:
     if execute.tag != "EXECUTE" or execute.reason != untold(name):
         return execute
     effects = execute.effects - {Effect.UNKNOWN}
-    objects = execute.objects
+    objects, scans = execute.objects, execute.scans
     for one in prepared:
+        scans |= one.scans
         effects |= one.effects
         objects |= one.objects
     return replace(
@@ -109,5 +110,6 @@ def _run(execute: Statement, name: str, prepared: list[Statement]) -> Statement:
         effects=effects,
         objects=objects,
         without_where=any(one.without_where for one in prepared),
+        scans=scans,
         reason=next((one.reason for one in prepared if one.reason), ""),
     )

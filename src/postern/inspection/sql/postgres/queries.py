@@ -148,7 +148,10 @@ def _sort_by(walk: Walk, message: Message, scope: Scope) -> None:
 
 def _cast(kind: str) -> Handler:
     def handle(walk: Walk, message: Message, scope: Scope) -> None:
-        walk.casts(message.get("typeName", {}))
+        type_name = message.get("typeName", {})
+        walk.casts(type_name)
+        if names(type_name.get("names"))[-1:] == ["regclass"] and "arg" in message:
+            walk.named_by_text(message["arg"])
         walk.inside(kind, message, scope, leave=("typeName",))
 
     return handle

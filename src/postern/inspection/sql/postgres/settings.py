@@ -10,10 +10,10 @@ from postern.inspection.sql.postgres.findings import Findings
 from postern.inspection.sql.postgres.names import OWN
 
 _WHO_ONE_IS: Final = frozenset({"role", "session_authorization"})
-# How the names begin of encodings in which a byte below 128 is always the ASCII character: there, quotes and
-# backslashes are where we see them.
+# In these a byte below 128 is always the ASCII character, so that quotes and backslashes are where we see them: UTF-8,
+# and what has one byte for a character. (How their names begin; the server overlooks all but letters and digits.)
 _PLAIN_ENCODINGS: Final = (
-    *("utf8", "unicode", "sqlascii", "latin", "iso8859", "koi8", "euc", "alt", "tcvn", "vscii", "abc", "default"),
+    *("utf8", "unicode", "sqlascii", "latin", "iso8859", "koi8", "alt", "tcvn", "vscii", "abc", "default"),
     *("win125", "windows125", "win866", "win874", "windows866", "windows874"),
 )
 
@@ -29,6 +29,7 @@ def change_setting(name: str, values: list[str] | None, findings: Findings) -> N
     elif name == "client_encoding":
         plain = values is not None and all(_letters(one).startswith(_PLAIN_ENCODINGS) for one in values)
         if not plain:
+            findings.encodes = True
             findings.unknown(
                 "in that encoding, or in one that the text does not tell, later texts may be read otherwise"
             )

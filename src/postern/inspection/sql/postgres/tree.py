@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any, Final
 
 from postgast import pg_query_pb2
@@ -21,8 +22,13 @@ type_of_node: Final = "Node"  # one of many
 Message = dict[str, Any]
 
 MOST_BYTES = 1 << 20
+# Of a tree's JSON: some 80,000 constants. Python reads JSON without a break, so that in whatever thread it is done, the
+# event loop stands still for as long: 0.2 s for this much.
+MOST_TREE = 4 << 20
 _UNCHECKED_BYTES = 1_000  # a text as short as this cannot nest deep enough to hurt
 _READ_TWICE_BYTES = 4_096
+_SHORT = 4_096  # characters; a tree takes some fifty times as much memory as its text
+_LONG = 64 * 1024
 _BACKSLASHES_ESCAPE = 32  # PG_QUERY_DISABLE_STANDARD_CONFORMING_STRINGS
 
 _parse = lib.pg_query_parse_opts
@@ -45,8 +51,15 @@ def readings(text: str) -> tuple[list[Message], ...]:
     backslash, which escapes what follows where `standard_conforming_strings` is off. What is an error in the second
     way does nothing there, and is left out. Each statement is a `Node`.
 
-    Raises Unreadable where the first way is an error, or the text is too large, too deep or no text.
+    Several ask about one text, one after the other: what was read last is kept, and must not be changed. Raises
+    Unreadable where the first way is an error, or the text is too large, too deep or no text.
     """
+    if len(text) <= _SHORT:
+        return _read_short(text)
+    return _read_long(text) if len(text) <= _LONG else _readings(text)
+
+
+def _readings(text: str) -> tuple[list[Message], ...]:
     data = checked(text)
     first = _statements(data, 0)
     if b"\\" not in data:
@@ -58,6 +71,10 @@ def readings(text: str) -> tuple[list[Message], ...]:
     except Unreadable:
         return (first,)
     return (first, second)
+
+
+_read_short = lru_cache(maxsize=64)(_readings)
+_read_long = lru_cache(maxsize=2)(_readings)
 
 
 def children(kind: str, message: Message) -> Iterator[tuple[str, str, Message]]:
@@ -111,7 +128,10 @@ def _statements(data: bytes, options: int) -> list[Message]:
     try:
         if result.error:
             raise Unreadable(f"it cannot be parsed: {result.error.contents.message.decode(errors='replace')}")
-        tree = json.loads(result.parse_tree)
+        written = result.parse_tree
+        if len(written) > MOST_TREE:
+            raise Unreadable("it holds too much to be judged; send it in smaller parts, or use COPY")
+        tree = json.loads(written)
     except RecursionError:
         raise Unreadable("it is nested too deeply") from None
     finally:

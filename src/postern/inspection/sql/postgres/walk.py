@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from postern.domain.statement import Effect, ObjectKind
+from postern.domain.statement import EVERYTHING, Effect, ObjectKind
 from postern.inspection.sql.postgres.catalogue import KEPT_RELATIONS
 from postern.inspection.sql.postgres.findings import Findings
 from postern.inspection.sql.postgres.names import Names, is_of_system
@@ -14,6 +14,12 @@ from postern.inspection.sql.postgres.tree import Message, children, names, node
 
 Scope = frozenset[str] | None
 """The names of WITH that a table's name may mean here; None outside of queries, where a table is only named."""
+
+# Values of any column, as samples.
+_STATISTICS: Final = frozenset(
+    {"pg_statistic", "pg_statistic_ext_data", "pg_stats", "pg_stats_ext", "pg_stats_ext_exprs"}
+)
+_OF_SEQUENCES: Final = frozenset({"nextval", "setval", "currval", "pg_sequence_last_value"})
 
 Handler = Callable[["Walk", Message, Scope], None]
 
@@ -87,16 +93,25 @@ class Walk:
         parts = relation_name(relation)
         if scope is not None and len(parts) == 1 and parts[0] in scope:
             return
-        self.found.touches(ObjectKind.TABLE, parts)
+        self.names_relation(parts)
         if scope is None:
             return
-        if is_of_system(parts) and parts[-1] in KEPT_RELATIONS:
-            self.found.effects.add(Effect.ADMIN)
+        if is_of_system(parts):
+            if parts[-1] in KEPT_RELATIONS:
+                self.found.effects.add(Effect.ADMIN)
+            if parts[-1] in _STATISTICS:
+                self.found.objects.add(EVERYTHING)
         if not self.known.relation_known(parts):
             self.found.unknown(f"nobody knows what {'.'.join(parts)} is")
         for one in self.known.relations(parts):
             if one.definition:
                 self.found.join(self.code(one.definition))
+
+    def names_relation(self, parts: list[str]) -> None:
+        self.found.touches(ObjectKind.TABLE, parts)
+        for one in self.known.relations(parts):
+            for schema, name in self.known.family(one):
+                self.found.touches(ObjectKind.TABLE, [schema, name])
 
     def writes_relation(self, relation: Message) -> None:
         parts = relation_name(relation)
@@ -105,6 +120,7 @@ class Walk:
         if is_of_system(parts):
             self.found.effects.add(Effect.ADMIN)
             if parts[-1] == "pg_settings":
+                self.found.encodes = True
                 self.found.unknown("writing to pg_settings changes any setting")
 
     def calls(self, parts: list[str], message: Message) -> None:
@@ -119,6 +135,17 @@ class Walk:
             self.found.unknown(f"{parts[-1]}() runs a text that it is given")
         if parts[-1] == "set_config":
             _set_config(message.get("args", []), self.found)
+        elif parts[-1] in _OF_SEQUENCES and message.get("args"):
+            self.named_by_text(message["args"][0])
+
+    def named_by_text(self, value: Message) -> None:
+        """A constant that names a table or a sequence, such as 'app.counter'::regclass."""
+        kind, content = node(value)
+        while kind == "TypeCast":
+            kind, content = node(content["arg"])
+        if kind == "A_Const" and "sval" in content:
+            parts = [part.strip(' "') for part in content["sval"].get("sval", "").split(".")]
+            self.names_relation(parts)
 
     def casts(self, type_name: Message) -> None:
         parts = names(type_name.get("names"))
@@ -145,6 +172,7 @@ def _set_config(arguments: list[Message], found: Findings) -> None:
             kind, content = node(content["arg"])
         literals.append(content["sval"].get("sval", "") if kind == "A_Const" and "sval" in content else None)
     if len(literals) < 2 or literals[0] is None:
+        found.encodes = True
         found.unknown("its text does not tell which setting set_config() changes")
         return
     change_setting(literals[0], None if literals[1] is None else [literals[1]], found)

@@ -1,0 +1,103 @@
+"""Threads that judge statements which would take too long on the event loop, shared fairly.
+
+Whoever has many large statements waits for himself: principals take turns, and none of them has all threads. What waits
+is bounded, in all and for each principal; a job that began is not interrupted, and what a parser takes is bounded by
+the size of its text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Generic, TypeVar
+from uuid import UUID
+
+THREADS: Final = 2
+MOST: Final = 256  # jobs that wait
+MOST_EACH: Final = 32  # … of one principal
+
+Result = TypeVar("Result")
+
+
+class Busy(Exception):
+    """So much waits already that this would wait too long."""
+
+
+class _Job(Generic[Result]):
+    def __init__(self, work: Callable[[], Result], done: asyncio.Future[Result]) -> None:
+        self.work = work
+        self.done = done
+
+
+class ParseThreads(Generic[Result]):
+    """Of one event loop. `most` jobs wait, `most_each` of them of one owner."""
+
+    def __init__(self, threads: int = THREADS, *, most: int = MOST, most_each: int = MOST_EACH) -> None:
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="parse")
+        self._free = threads
+        self._share = max(1, threads - 1)  # threads that one owner may have at a time
+        self._most = most
+        self._most_each = most_each
+        self._waiting: OrderedDict[UUID, deque[_Job[Result]]] = OrderedDict()  # the next in turn first
+        self._running: Counter[UUID] = Counter()
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return sum(len(jobs) for jobs in self._waiting.values())
+
+    async def run(self, owner: UUID, work: Callable[[], Result]) -> Result:
+        """What `work` answers or raises. Raises Busy where too many wait. Who gives up before a thread has begun takes
+        the job back."""
+        mine = self._waiting.get(owner, ())
+        if len(mine) >= self._most_each or len(self) >= self._most:
+            raise Busy
+        done: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        job = _Job(work, done)
+        self._waiting.setdefault(owner, deque()).append(job)
+        self._begin()
+        try:
+            return await done
+        finally:
+            self._forget(owner, job)
+
+    def _begin(self) -> None:
+        while self._free and (owner := self._next()) is not None:
+            jobs = self._waiting[owner]
+            job = jobs.popleft()
+            if jobs:
+                self._waiting.move_to_end(owner)
+            else:
+                del self._waiting[owner]
+            self._free -= 1
+            self._running[owner] += 1
+            running = asyncio.get_running_loop().run_in_executor(self._pool, job.work)
+            running.add_done_callback(lambda done, owner=owner, job=job: self._finished(owner, job, done))  # type: ignore[misc]
+
+    def _next(self) -> UUID | None:
+        return next((owner for owner in self._waiting if self._running[owner] < self._share), None)
+
+    def _finished(self, owner: UUID, job: _Job[Result], done: asyncio.Future[Result]) -> None:
+        self._free += 1
+        self._running[owner] -= 1
+        if not self._running[owner]:
+            del self._running[owner]
+        error = None if done.cancelled() else done.exception()
+        if not job.done.done():
+            if done.cancelled():
+                job.done.cancel()
+            elif error is not None:
+                job.done.set_exception(error)
+            else:
+                job.done.set_result(done.result())
+        self._begin()
+
+    def _forget(self, owner: UUID, job: _Job[Result]) -> None:
+        """Where it waits still."""
+        jobs = self._waiting.get(owner)
+        if jobs is None or job not in jobs:
+            return
+        jobs.remove(job)
+        if not jobs:
+            del self._waiting[owner]

@@ -1,0 +1,56 @@
+"""Trees: read once for all who ask."""
+
+from __future__ import annotations
+
+import pytest
+
+from postern.domain.statement import Effect
+from postern.domain.target_schema import Relation, TargetSchema
+from postern.inspection.lineage.lineage import Lineage
+from postern.inspection.sql.postgres import tree
+from postern.inspection.sql.postgres.parser import PostgresParser
+
+
+@pytest.mark.parametrize("size", [10, 10_000])
+def test_rules_and_lineage_read_a_statement_once(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    parsed: list[bytes] = []
+    parse = tree._statements
+
+    def counted(data: bytes, options: int) -> list[tree.Message]:
+        parsed.append(data)
+        return parse(data, options)
+
+    monkeypatch.setattr(tree, "_statements", counted)
+    text = f"select email from users where id = 4711 and name <> '{'x' * size}'"
+    schema = TargetSchema({("public", "users"): Relation("public", "users", ("id", "email", "name"))}, {}, ("public",))
+    assert Lineage().sources(text, schema) is not None
+    PostgresParser().parse(text, schema)
+    PostgresParser().parse(text)
+    assert parsed == [text.encode()]
+
+
+def test_nobody_changes_a_tree_that_others_read() -> None:
+    text = (
+        "with a as (select * from t) merge into t using a on t.id = a.id when matched then update set b = 1;"
+        "explain analyze select count(*) over w from t window w as (order by id) limit 5;"
+        "create table x as select array_agg(id) from t, lateral (select 1) l where (t).id = $1"
+    )
+    before = repr(tree.readings(text))
+    PostgresParser().parse(text)
+    Lineage().read(text, TargetSchema())
+    assert repr(tree.readings(text)) == before
+
+
+def test_what_cannot_be_read_is_an_error_every_time() -> None:
+    for _ in range(2):
+        with pytest.raises(tree.Unreadable):
+            tree.readings("selec 1")
+
+
+def test_attack_a_statement_whose_tree_stops_the_event_loop_is_unknown() -> None:
+    """450,000 constants make a tree of 50 MB, and reading that takes seconds in which no other thread runs."""
+    rows = "insert into t values " + ", ".join(["(1, 'two', 3.5)"] * 3_000)
+    assert Effect.UNKNOWN not in PostgresParser().parse(rows)[0].effects
+    (judged,) = PostgresParser().parse("select * from t where id in (" + ",".join(["1"] * 450_000) + ")")
+    assert judged.effects == {Effect.UNKNOWN}
+    assert "smaller parts" in judged.reason

