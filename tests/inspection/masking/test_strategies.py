@@ -77,6 +77,14 @@ def test_hashes_of_numbers_fit_their_type(scalar: Scalar, bits: int, value: int)
     assert -(2**bits) <= int(made) < -(2 ** (bits - 1))
 
 
+@given(value=st.floats(width=32))
+def test_a_hashed_float_is_not_hashed_again(value: float) -> None:
+    for scalar in (Scalar.REAL, Scalar.DOUBLE):
+        made = HASH.change(scalar, repr(value).encode())
+        assert made is not None
+        assert HASH.change(scalar, made) == made
+
+
 def test_one_number_is_one_hash_however_it_is_written() -> None:
     whole = HASH.change(Scalar.BIGINT, b"42")
     assert HASH.change(Scalar.DECIMAL, b"42") == HASH.change(Scalar.DECIMAL, b"42.00") == whole

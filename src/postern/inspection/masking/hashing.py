@@ -98,7 +98,8 @@ class Hashes:
 
     def _number(self, scalar: Scalar, value: bytes) -> bytes:
         """The same number is the same hash in every type as wide."""
-        number = Decimal(value.decode())
+        # A float's shortest spelling is not its exact value, by which a hash is known again.
+        number = Decimal(float(value)) if scalar in FLOATS else Decimal(value.decode())
         whole = number.is_finite() and abs(number.adjusted()) < 400 and number == number.to_integral_value()
         found = int(number) if whole else None
         plain = str(number.normalize()).encode() if found is None else b"%d" % found
