@@ -11,6 +11,7 @@ from postern.domain.statement import Effect
 from postern.domain.target_schema import TargetSchema
 from postern.inspection.lineage import lineage
 from postern.inspection.masking.copies import copy_of
+from postern.inspection.sql.postgres import tree
 from postern.inspection.sql.postgres.lexing import scans_slowly
 from postern.inspection.sql.postgres.parser import PostgresParser
 
@@ -24,7 +25,7 @@ SIGNS = {
 
 @pytest.mark.parametrize("text", SIGNS.values(), ids=SIGNS.keys())
 def test_attack_signs_in_a_row_hold_no_parser(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lineage, "parse", None)
+    monkeypatch.setattr(tree, "_parse", None)
     (statement,) = PostgresParser().parse(text)
     assert statement.effects == {Effect.UNKNOWN}
     assert "too many signs" in statement.reason
