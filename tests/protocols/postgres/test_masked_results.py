@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from uuid import UUID
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from psycopg.adapt import Transformer
 from psycopg.pq import Format
@@ -212,6 +212,7 @@ def written(cell: bytes | None, form: CopyFormat, forced: bool) -> bytes:
 
 @given(results(), st.sampled_from(Strategy), st.booleans(), st.sampled_from(sorted(FORMATS)), CUTS)
 @settings(max_examples=80, deadline=None)
+@example(Result(columns=((701, 0, True),), rows=(((b"NaN", b"\x7f\xf8" + bytes(6)),),)), Strategy.HASH, True, "", [])
 def test_copies(result: Result, strategy: Strategy, finds: bool, options: str, cuts: list[int]) -> None:
     names = ", ".join(f"m{at}" if marked else f"c{at}" for at, (_, _, marked) in enumerate(result.columns))
     statement = f"copy t ({names}) to stdout {options}"

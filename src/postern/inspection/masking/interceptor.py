@@ -162,6 +162,7 @@ class Masking:
                 if refusal is not None:
                     return refusal
                 texts = event.texts()
+                masked = texts if hits.counts else None
             else:
                 refusal, masked = self._said(self._columns, event, texts, hits, session)
                 if refusal is not None:

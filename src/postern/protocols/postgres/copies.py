@@ -30,34 +30,57 @@ _SHAPES = (
 )
 
 
-def change_lines(
-    lines: Sequence[bytes], form: CopyFormat, columns: CopiedColumns
-) -> tuple[list[bytes], list[tuple[int, int]]]:
-    """The lines, without a header among them, and for each column how many values became others and how many bytes
-    those had. Raises ValueError for a line that is not of this format and of so many columns."""
-    counts = [0] * len(columns)
-    sizes = [0] * len(columns)
+HOLE: Final = b"\0"
+"""Stands for a field that became another one, at which nobody needs to look; no text of PostgreSQL's holds a NUL."""
+
+
+class Changed:
+    """Lines, with holes where fields became others; those by line, as they are written; and for each column how many
+    did and how many bytes they had."""
+
+    def __init__(self, columns: int) -> None:
+        self.lines: list[bytes] = []
+        self.others: list[list[bytes]] = []
+        self.counts = [0] * columns
+        self.sizes = [0] * columns
+
+    def told(self) -> list[tuple[int, int]]:
+        return list(zip(self.counts, self.sizes, strict=True))
+
+
+def filled(line: bytes, others: list[bytes]) -> bytes:
+    """Raises ValueError where another number of holes is left than were made."""
+    parts = line.split(HOLE)
+    if len(parts) != len(others) + 1:
+        raise ValueError("a copied line lost a field that was masked already")
+    return b"".join([part for pair in zip(parts, [*others, b""], strict=True) for part in pair])
+
+
+def change_lines(lines: Sequence[bytes], form: CopyFormat, columns: CopiedColumns) -> Changed:
+    """Lines without a header among them. Raises ValueError for one that is not of this format and of so many
+    columns."""
+    made = Changed(len(columns))
     changing = [(place, one) for place, one in enumerate(columns) if one is not None]
-    changed_lines: list[bytes] = []
     for line in lines:
-        if not line.endswith(b"\n"):
-            raise ValueError("a copied line without an end")
+        if not line.endswith(b"\n") or HOLE in line:
+            raise ValueError("a copied line without an end, or with a NUL")
         fields = _split(line[:-1], form)
         if len(fields) != len(columns):
             raise ValueError(f"a copied line has {len(fields)} columns, not {len(columns)}")
-        is_other = False
+        others: list[bytes] = []
         for place, one in changing:
             old = fields[place]
             if old == form.null:
                 continue
             new = _field(old, form, one)
+            fields[place] = HOLE
+            others.append(new)
             if new != old:
-                counts[place] += 1
-                sizes[place] += len(old)
-                fields[place] = new
-                is_other = True
-        changed_lines.append(form.delimiter.join(fields) + b"\n" if is_other else line)
-    return changed_lines, list(zip(counts, sizes, strict=True))
+                made.counts[place] += 1
+                made.sizes[place] += len(old)
+        made.lines.append(form.delimiter.join(fields) + b"\n" if others else line)
+        made.others.append(others)
+    return made
 
 
 @lru_cache(maxsize=64)

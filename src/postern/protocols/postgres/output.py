@@ -7,7 +7,7 @@ from postern.interception.events import Channel, Completed, CopyFormat, Output
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.framing import packed
 from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.copies import CopiedColumns, change_lines
+from postern.protocols.postgres.copies import CopiedColumns, change_lines, filled
 from postern.protocols.postgres.types import BINARY, UNKNOWN
 from postern.protocols.postgres.values import changed
 
@@ -189,30 +189,39 @@ class CopiedLines(Output):
         self._lines = lines
         self._first = first
         self._is_unread = is_unread
+        self._others: list[list[bytes]] = []  # what columns were changed to, of each line
 
     @property
     def rows(self) -> int:
         return len(self._lines)
 
     def texts(self) -> list[bytes]:
+        """With NUL for each field that `change` has masked, until `replace`: it holds nothing of the target's."""
         return self._lines
 
     def replace(self, texts: list[bytes]) -> None:
         if len(texts) != len(self._lines):
             raise ValueError(f"{len(texts)} texts given for {len(self._lines)} lines")
-        self._lines = texts
+        self._lines = self._filled(texts)
+        self._others = []
+
+    def _filled(self, lines: list[bytes]) -> list[bytes]:
+        if not self._others:
+            return lines
+        return [filled(line, others) for line, others in zip(lines, self._others, strict=True)]
 
     def change(self, form: CopyFormat, columns: CopiedColumns) -> list[tuple[int, int]]:
         if form.kind == "binary" or (not form.encoding and self._is_unread):
             raise ValueError("this copy is in a format in which its fields cannot be told apart")
         headers = 1 if form.header and self._first else 0
-        lines, told = change_lines(self._lines[headers:], form, columns)
-        self._lines = self._lines[:headers] + lines
-        return told
+        made = change_lines(self._lines[headers:], form, columns)
+        self._lines = [*self._lines[:headers], *made.lines]
+        self._others = [*([[]] * headers), *made.others]
+        return made.told()
 
     def encode(self) -> bytes:
         out: list[bytes] = []
-        for line in self._lines:
+        for line in self._filled(self._lines):
             out.append(b"d")
             out.append(packed(len(line) + 4))
             out.append(line)
