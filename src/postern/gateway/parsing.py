@@ -2,15 +2,17 @@
 
 Whoever has many large statements waits for himself: principals take turns, and none of them has all threads. What waits
 is bounded, in all and for each principal; a job that began is not interrupted, and what a parser takes is bounded by
-the size of its text.
+the size of its text. No process waits for such a job in order to end.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final, Generic, TypeVar
 from uuid import UUID
 
@@ -35,7 +37,6 @@ class ParseThreads(Generic[Result]):
     """Of one event loop. `most` jobs wait, `most_each` of them of one owner."""
 
     def __init__(self, threads: int = THREADS, *, most: int = MOST, most_each: int = MOST_EACH) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="parse")
         self._free = threads
         self._share = max(1, threads - 1)  # threads that one owner may have at a time
         self._most = most
@@ -72,25 +73,29 @@ class ParseThreads(Generic[Result]):
                 del self._waiting[owner]
             self._free -= 1
             self._running[owner] += 1
-            running = asyncio.get_running_loop().run_in_executor(self._pool, job.work)
-            running.add_done_callback(lambda done, owner=owner, job=job: self._finished(owner, job, done))  # type: ignore[misc]
+            loop = asyncio.get_running_loop()
+            threading.Thread(target=self._work, args=(loop, owner, job), name="parse", daemon=True).start()
+
+    def _work(self, loop: asyncio.AbstractEventLoop, owner: UUID, job: _Job[Result]) -> None:
+        """In a thread of its own: an executor's would be waited for when the process ends."""
+        try:
+            result = job.work()
+        except BaseException as error:
+            told = partial(_fail, job.done, error)
+        else:
+            told = partial(_answer, job.done, result)
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            loop.call_soon_threadsafe(self._finished, owner, told)
 
     def _next(self) -> UUID | None:
         return next((owner for owner in self._waiting if self._running[owner] < self._share), None)
 
-    def _finished(self, owner: UUID, job: _Job[Result], done: asyncio.Future[Result]) -> None:
+    def _finished(self, owner: UUID, tell: Callable[[], None]) -> None:
         self._free += 1
         self._running[owner] -= 1
         if not self._running[owner]:
             del self._running[owner]
-        error = None if done.cancelled() else done.exception()
-        if not job.done.done():
-            if done.cancelled():
-                job.done.cancel()
-            elif error is not None:
-                job.done.set_exception(error)
-            else:
-                job.done.set_result(done.result())
+        tell()
         self._begin()
 
     def _forget(self, owner: UUID, job: _Job[Result]) -> None:
@@ -101,3 +106,13 @@ class ParseThreads(Generic[Result]):
         jobs.remove(job)
         if not jobs:
             del self._waiting[owner]
+
+
+def _answer(done: asyncio.Future[Result], result: Result) -> None:
+    if not done.done():
+        done.set_result(result)
+
+
+def _fail(done: asyncio.Future[Result], error: BaseException) -> None:
+    if not done.done():
+        done.set_exception(error)
