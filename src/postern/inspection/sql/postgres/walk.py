@@ -21,6 +21,10 @@ _STATISTICS: Final = frozenset(
 )
 _OF_SEQUENCES: Final = frozenset({"nextval", "setval", "currval", "pg_sequence_last_value"})
 
+# What pg_dump sets with a computed name, by every version since 2024. No setting that matters takes it: it names no role,
+# no encoding, no schema of anybody's, and is neither a number nor a switch.
+_OF_PG_DUMP: Final = "view, foreign-table"
+
 Handler = Callable[["Walk", Message, Scope], None]
 
 _PLAIN: Final = """
@@ -171,6 +175,9 @@ def _set_config(arguments: list[Message], found: Findings) -> None:
         while kind == "TypeCast":
             kind, content = node(content["arg"])
         literals.append(content["sval"].get("sval", "") if kind == "A_Const" and "sval" in content else None)
+    if len(literals) == 2 and literals[1] == _OF_PG_DUMP:
+        found.effects.add(Effect.SESSION)
+        return
     if len(literals) < 2 or literals[0] is None:
         found.encodes = True
         found.unknown("its text does not tell which setting set_config() changes")
