@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import logging
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from uuid import UUID, uuid4
@@ -24,7 +25,7 @@ from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.domain.target_schema import Function, Relation
 from postern.errors import Unavailable
-from postern.gateway.schemas import TargetSchemas
+from postern.gateway.schemas import AGE, TargetSchemas, next_reading
 from postern.relay.target import Dialer, Start, Target
 from postern.settings import load
 from postern.wiring.worker import embedded_agent
@@ -195,13 +196,34 @@ async def test_a_slow_target_does_not_keep_a_login_waiting(server: PostgresServe
         assert await TargetSchemas(dialer, seconds=0.1).of(permit(server), START) is None
 
 
+async def test_a_reading_that_takes_longer_than_a_login_waits_is_there_for_who_asks_next(
+    server: PostgresServer, dialer: Counting
+) -> None:
+    """Else each slow target would leave its statements unknown for ever."""
+    schemas = TargetSchemas(dialer, seconds=0.1)
+    dialer.delay = 1
+    found = [await schemas.of(permit(server), START) for _ in range(2)]
+    assert found == [None, None]
+    for _ in range(600):
+        if (schema := await schemas.of(permit(server), START)) is not None:
+            break
+    assert schema is not None
+    assert dialer.dialled == 1
+
+
+def test_who_has_none_asks_again_soon(server: PostgresServer) -> None:
+    now = time.monotonic()
+    assert next_reading(permit(server), None) < now + AGE / 2
+    assert next_reading(permit(server, Policy()), None) >= now + AGE
+
+
 async def test_a_target_that_is_slow_to_answer_is_told_to_stop(
     server: PostgresServer, dialer: Counting, caplog: pytest.LogCaptureFixture
 ) -> None:
     with psycopg.connect(server.dsn(DATABASE)) as blocking:
         blocking.execute("lock table users in access exclusive mode")  # which the text of a view waits for
         with caplog.at_level(logging.WARNING):
-            assert await TargetSchemas(dialer, seconds=3.0).of(permit(server), START) is None
+            assert await TargetSchemas(dialer, seconds=60, reading=3.0).of(permit(server), START) is None
         assert "did not answer within 3 seconds" in caplog.text
         await asyncio.wait_for(dialer.cancelled.wait(), 60)
 

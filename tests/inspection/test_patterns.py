@@ -179,3 +179,10 @@ def test_readable_is_utf8_and_keeps_what_was(text: bytes) -> None:
 def test_time_is_linear_where_backtracking_would_never_end() -> None:
     lookup = Lookup(["(a+)+$", "(x|xx)*y", "(.*)*z"])
     assert not lookup.hits(b"a" * 100_000 + b"x" * 100_000 + b"!")
+
+
+def test_attack_hits_that_each_read_the_rest_of_the_text() -> None:
+    """The square of a text's length: a megabyte would keep the worker for an hour. The whole of it is masked."""
+    text = b"a" * 1_000_000
+    assert Lookup([r"a(?:[^z]*z)?"]).spans(text) == [(0, len(text))]
+    assert len(Lookup(["a"]).spans(b"ab" * 1_000)) == 1_000

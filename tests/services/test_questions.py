@@ -20,6 +20,8 @@ from postern.domain.retention import Purge, What
 from postern.domain.session import EndReason, Verb
 from postern.domain.sink import EventKind, SinkKind
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, TooMany
+from postern.services.identity.api_keys import ApiKeyFields
+from postern.services.identity.service_accounts import ServiceAccountFields
 from postern.services.questions import Questions
 from postern.services.server.trail import follow
 from postern.services.telling.sinks import SinkFields
@@ -146,6 +148,25 @@ async def test_a_program_decides_nothing(world: World, questions: Questions, ann
     assert await seen(questions, chief) == [made]
 
 
+@pytest.mark.parametrize("of_account", [False, True])
+async def test_attack_who_made_a_programs_key_decides_on_what_it_sends(
+    world: World, questions: Questions, chief: Principal, of_account: bool
+) -> None:
+    services = world.services()
+    second = await world.add_user("second", "admin")
+    fields = ApiKeyFields(name="robot", groups=None if of_account else ("dba",))
+    if of_account:
+        account = ServiceAccountFields(name="robot", groups=("dba",))
+        await services.service_accounts.create(second, "robot@shop", account)
+        fields = replace(fields, service_account="robot@shop")
+    issued = await services.api_keys.create(chief, fields)
+    made = await asked(world, questions, issued.view.account.principal)
+    await services.api_keys.revoke(chief, "robot")
+    with pytest.raises(Denied, match="sent themselves"):
+        await questions.decide(chief, str(made.id), approve=True)
+    assert (await questions.decide(second, str(made.id), approve=False)).decision is Decision.REJECTED
+
+
 async def test_own_statements_are_decided_only_where_the_organisation_says_so(
     world: World, questions: Questions, chief: Principal
 ) -> None:
@@ -173,7 +194,7 @@ async def test_attack_one_asker_fills_no_list(
     monkeypatch.setattr(question, "MAX_OF_ORGANISATION", 4)
     with pytest.raises(TooMany, match="4 statements wait"):
         await asked(world, questions, bob)
-    await questions.decide(chief, str((await seen(questions, chief))[0].id), approve=False)
+    await questions.decide(chief, str((await seen(questions, ann))[0].id), approve=False)
     await asked(world, questions, ann)
 
 

@@ -20,7 +20,7 @@ from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.held import HeldRequests
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.gateway.opening import EndedEarly, Opening
-from postern.gateway.schemas import TargetSchemas
+from postern.gateway.schemas import TargetSchemas, next_reading
 from postern.gateway.traces import about, over
 from postern.gateway.unclosed import Ending, Unclosed
 from postern.interception.events import Event, Note
@@ -256,7 +256,7 @@ class Engine:
             self._max_duration,
             cancel_key,
             schema=lambda permit: self._schemas.of(permit, opened.start),
-            schema_until=time.monotonic() + self._schemas.age,
+            schema_until=next_reading(permit, target.schema, age=self._schemas.age),
         )
 
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:

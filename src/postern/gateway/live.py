@@ -18,7 +18,7 @@ from postern.domain.session import EndReason
 from postern.domain.target_schema import TargetSchema
 from postern.errors import PosternError
 from postern.gateway.opening import Dialling, Opening
-from postern.gateway.schemas import AGE
+from postern.gateway.schemas import next_reading
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.base import Side
 from postern.relay.driver import Driver
@@ -60,7 +60,7 @@ class LiveLink:
             self.schema_until = math.inf  # nobody else now
             found = await self.schema(self.permit)
             self.view.schema = found or self.view.schema
-            self.schema_until = time.monotonic() + AGE
+            self.schema_until = next_reading(self.permit, self.view.schema)
 
     @property
     def deadline(self) -> float:

@@ -25,7 +25,9 @@ log = logging.getLogger(__name__)
 
 SUBTYPE = "postgres"
 AGE = 300.0  # seconds
-SECONDS = 5.0  # that a session waits for a reading, all of it
+SECONDS = 10.0  # that a login waits for a reading
+READING = 60.0  # seconds, all of one: sessions that did not wait for its end get it later
+SOON = 5.0  # seconds until a session that has none asks again
 _AGAIN = 30.0  # seconds after a failure; until then nobody waits for another
 _SIZE = 32 << 20  # characters of one target's answer
 _ALL = 64 << 20  # of all that is kept
@@ -47,21 +49,23 @@ class _Kept:
 
 class TargetSchemas:
     """By connection and database; sessions that begin at the same time share one reading. `age` is how many seconds a
-    reading is good for; `seconds` bounds how long a session waits for one."""
+    reading is good for; `seconds` bounds how long a session waits for one, and `reading` how long one may take."""
 
-    def __init__(self, dialer: Dialer, *, age: float = AGE, seconds: float = SECONDS) -> None:
+    def __init__(self, dialer: Dialer, *, age: float = AGE, seconds: float = SECONDS, reading: float = READING) -> None:
         self.age = age
         self._dialer = dialer
         self._seconds = seconds
+        self._reading = reading
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._readings: dict[_Key, asyncio.Task[_Kept]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def of(self, permit: Permit, start: Start) -> TargetSchema | None:
-        """None when the permit's policy does not ask for it, and when it cannot be read: the log says why. Never
-        raises, but for being cancelled."""
+        """None when the permit's policy does not ask for it, when it cannot be read (the log says why), and when that
+        takes longer than a session waits: it goes on, and the next who asks has it. Never raises, but for being
+        cancelled."""
         connection = permit.connection
-        if connection.protocol != SUBTYPE or not needs_schema(permit.policy):
+        if not asks(permit):
             return None
         key = (connection.id, connection.updated_at, start.database)
         kept = self._kept.get(key)
@@ -69,14 +73,18 @@ class TargetSchemas:
             kept = await self._shared(key, permit, start)
         else:
             self._kept.move_to_end(key)
+        if kept is None:
+            return None
         return kept.pathless if asks_for_path(start) else kept.schema
 
-    async def _shared(self, key: _Key, permit: Permit, start: Start) -> _Kept:
+    async def _shared(self, key: _Key, permit: Permit, start: Start) -> _Kept | None:
+        """None where it is not there in time."""
         reading = self._readings.get(key)
         if reading is None:
             reading = self._readings[key] = asyncio.get_running_loop().create_task(self._read(permit, start))
             reading.add_done_callback(lambda done: self._keep(key, done))
-        return await asyncio.shield(reading)
+        done, _ = await asyncio.wait([reading], timeout=self._seconds)
+        return reading.result() if done else None
 
     def _keep(self, key: _Key, reading: asyncio.Task[_Kept]) -> None:
         self._readings.pop(key, None)
@@ -90,11 +98,11 @@ class TargetSchemas:
     async def _read(self, permit: Permit, start: Start) -> _Kept:
         reason = ""
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._reading):
                 schema, size = await self._ask(permit, start)
             return _Kept(schema, replace(schema, search_path=()), time.monotonic() + self.age, size)
         except TimeoutError:
-            reason = f"it did not answer within {self._seconds:g} seconds"
+            reason = f"it did not answer within {self._reading:g} seconds"
         except TargetRefused as refused:
             reason = f"it refused the login: {refused.report.text}"
         except PosternError as error:
@@ -140,6 +148,17 @@ class TargetSchemas:
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def asks(permit: Permit) -> bool:
+    """Whether rules of this permit want to know the target's catalogue."""
+    return permit.connection.protocol == SUBTYPE and needs_schema(permit.policy)
+
+
+def next_reading(permit: Permit, found: TargetSchema | None, *, age: float = AGE) -> float:
+    """On the monotonic clock, when a session asks again that has `found` now. Without any it is told that much is
+    unknown, so it does not wait as long."""
+    return time.monotonic() + (SOON if found is None and asks(permit) else age)
 
 
 def asks_for_path(start: Start) -> bool:

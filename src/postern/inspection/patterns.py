@@ -17,6 +17,7 @@ Texts are bytes. Where they are not UTF-8, what cannot be read counts as one unk
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -29,7 +30,12 @@ PATTERN_MEMORY = 1024 * 1024
 # What a look-up over many rules may use, its cache of states included.
 LOOKUP_MEMORY = 8 * 1024 * 1024
 
+# What looking for all places in one text may take of a processor, in seconds: a pattern such as `a(?:[^z]*z)?` reads
+# the rest of the text for each of them, which takes the square of its length. Behind that the whole text is hit.
+SPANS_SECONDS = 0.5
+
 SEPARATOR = b"\n\x00\n"  # no `\s` crosses it, and `^`, `$` and `\b` see an edge at it
+_LOOKS = 16  # hits between two looks at the clock
 _FLAGS = "(?ms)"
 _WORD_CHARACTER = re.compile(r"[0-9A-Za-z_]")
 # What makes a pattern look at the edges of the whole text, or swallow what is written behind it.
@@ -90,13 +96,14 @@ class Lookup:
         return any(one.search(text) for one in self._anywhere) or any(one.search(text) for one in self._by_text)
 
     def spans(self, text: bytes) -> list[tuple[int, int]]:
-        """(start, end) of what is hit, in order and apart from each other; an empty hit is the whole text. `text` must
-        be readable."""
+        """(start, end) of what is hit, in order and apart from each other; an empty hit is the whole text, and so are
+        hits that take too long to be told apart. `text` must be readable."""
         found: list[tuple[int, int]] = []
+        deadline = time.thread_time() + SPANS_SECONDS
         for one in (*self._anywhere, *self._by_text):
             for hit in one.finditer(text):
                 start, end = hit.span()
-                if start == end:
+                if start == end or (len(found) % _LOOKS == _LOOKS - 1 and time.thread_time() > deadline):
                     return [(0, len(text))]
                 found.append((start, end))
         found.sort()

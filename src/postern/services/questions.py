@@ -90,7 +90,9 @@ class Questions:
         if principal.kind is not PrincipalKind.USER:
             # Who may make keys would decide on their own statements by one of them.
             raise Denied("people decide on statements that wait; a program's key does not")
-        if _may_decide(principal, question):
+        # Who made a program's key has it, or had: what it sends is theirs, too.
+        is_own = principal.email in await self._store.makers(question.session_id)
+        if not is_own and _may_decide(principal, question):
             return
         if not _may_decide(principal, question, own=True):
             raise Denied("only an administrator or a reviewer of the connection may decide")

@@ -176,14 +176,16 @@ class Masker:
 
 def _strings_around(document: bytes, spans: list[tuple[int, int]]) -> list[tuple[int, int]] | None:
     """The strings of a JSON document that hold these spans; None where one reaches out of them."""
-    strings = [found.span() for found in _STRING.finditer(document)]
     around: list[tuple[int, int]] = []
-    for start, end in spans:
-        holds = [one for one in strings if one[0] <= start and end <= one[1]]
-        if not holds:
+    strings = (found.span() for found in _STRING.finditer(document))
+    held = next(strings, None)
+    for start, end in spans:  # both are in order, so each is looked at once
+        while held is not None and held[1] < end:
+            held = next(strings, None)
+        if held is None or start < held[0]:
             return None
-        if holds[0] not in around:
-            around.append(holds[0])
+        if not around or around[-1] != held:
+            around.append(held)
     return around
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 _FUNCTIONS: Final = """
-    abbrev abs acos acosd acosh age any_value area array_agg array_append array_cat array_dims array_fill
+    abbrev abs acldefault aclexplode acos acosd acosh age any_value area
+    array_agg array_append array_cat array_dims array_fill
     array_length array_lower array_ndims array_position array_positions array_prepend array_remove array_replace
     array_reverse array_sample array_shuffle array_sort array_to_json array_to_string array_to_tsvector array_upper
     ascii asin asind asinh atan atan2 atan2d atand atanh avg bit bit_and bit_count bit_length bit_or bit_xor bool

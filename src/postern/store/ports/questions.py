@@ -22,6 +22,9 @@ class QuestionStore(Protocol):
     async def decide(self, question_id: UUID, decision: Decision, by: str, comment: str, now: datetime | None) -> bool:
         """False when it was decided before; with `now` also when its deadline has come, or its session has ended."""
 
+    async def makers(self, session_id: UUID) -> frozenset[str]:
+        """The e-mail addresses of those who made a key, revoked or not, of the program whose session it is."""
+
     async def settle(self, now: datetime) -> None:
         """Those that nobody waits for any more: of sessions that have ended, and those behind their deadline."""
 

@@ -13,7 +13,7 @@ from postern.errors import TooMany
 from postern.store.database import Database
 from postern.store.ports.telling import QUESTION_ASKED, QUESTION_DECIDED
 from postern.store.prepared import Row
-from postern.store.schema import orgs, questions, sessions
+from postern.store.schema import api_keys, orgs, questions, sessions
 
 COLUMNS = [column for column in questions.c if column.name != "pending"]
 _HAS_ENDED = exists().where(sessions.c.id == questions.c.session_id, sessions.c.status == SessionStatus.DONE)
@@ -61,6 +61,12 @@ class SqlQuestions:
         async with self._database.statement() as connection:
             done = await connection.execute(update(questions).where(*mine).values(values | _DECIDED))
         return done.rowcount == 1
+
+    async def makers(self, session_id: UUID) -> frozenset[str]:
+        whose = select(sessions.c.principal_id).where(sessions.c.id == session_id).scalar_subquery()
+        async with self._database.statement() as connection:
+            found = await connection.execute(select(api_keys.c.created_by).where(api_keys.c.principal_id == whose))
+            return frozenset(found.scalars())
 
     async def settle(self, now: datetime) -> None:
         open_ = questions.c.decision.is_(None)

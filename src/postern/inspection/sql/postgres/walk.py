@@ -21,8 +21,8 @@ _STATISTICS: Final = frozenset(
 )
 _OF_SEQUENCES: Final = frozenset({"nextval", "setval", "currval", "pg_sequence_last_value"})
 
-# What pg_dump sets with a computed name, by every version since 2024. No setting that matters takes it: it names no role,
-# no encoding, no schema of anybody's, and is neither a number nor a switch.
+# What pg_dump sets with a computed name, by every version since 2024. No setting that matters takes it: it names no
+# role, no encoding, no schema of anybody's, and is neither a number nor a switch.
 _OF_PG_DUMP: Final = "view, foreign-table"
 
 Handler = Callable[["Walk", Message, Scope], None]
