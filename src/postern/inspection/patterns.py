@@ -17,7 +17,6 @@ Texts are bytes. Where they are not UTF-8, what cannot be read counts as one unk
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
@@ -30,12 +29,12 @@ PATTERN_MEMORY = 1024 * 1024
 # What a look-up over many rules may use, its cache of states included.
 LOOKUP_MEMORY = 8 * 1024 * 1024
 
-# What looking for all places in one text may take of a processor, in seconds: a pattern such as `a(?:[^z]*z)?` reads
-# the rest of the text for each of them, which takes the square of its length. Behind that the whole text is hit.
-SPANS_SECONDS = 0.5
+# Bytes that looking for all places in one text may read: a pattern such as `a(?:[^z]*z)?` reads the rest of the text
+# for each of them. Behind that the whole text is hit. What repeats nothing without end does not read on.
+MOST_READ = 1 << 30
+_ENDLESS = re.compile(r"[*+]|,\s*\}")
 
 SEPARATOR = b"\n\x00\n"  # no `\s` crosses it, and `^`, `$` and `\b` see an edge at it
-_LOOKS = 16  # hits between two looks at the clock
 _FLAGS = "(?ms)"
 _WORD_CHARACTER = re.compile(r"[0-9A-Za-z_]")
 # What makes a pattern look at the edges of the whole text, or swallow what is written behind it.
@@ -84,9 +83,10 @@ def readable(text: bytes) -> bytes:
 class Lookup:
     """Whether any of several patterns hits, in one pass where possible. Raises Invalid if one does not compile."""
 
-    __slots__ = ("_anywhere", "_by_text")
+    __slots__ = ("_anywhere", "_by_text", "_reads_on")
 
     def __init__(self, patterns: Sequence[str]) -> None:
+        self._reads_on = any(_ENDLESS.search(pattern) for pattern in patterns)
         apart = [pattern for pattern in patterns if bound_to_edges(pattern)]
         self._by_text = tuple(_load(_FLAGS + pattern) for pattern in apart)
         self._anywhere = tuple(_alternations([pattern for pattern in patterns if not bound_to_edges(pattern)]))
@@ -97,13 +97,13 @@ class Lookup:
 
     def spans(self, text: bytes) -> list[tuple[int, int]]:
         """(start, end) of what is hit, in order and apart from each other; an empty hit is the whole text, and so are
-        hits that take too long to be told apart. `text` must be readable."""
+        more hits than can be told apart in time. `text` must be readable."""
         found: list[tuple[int, int]] = []
-        deadline = time.thread_time() + SPANS_SECONDS
+        most = MOST_READ // (len(text) + 1) if self._reads_on else len(text) + 1
         for one in (*self._anywhere, *self._by_text):
             for hit in one.finditer(text):
                 start, end = hit.span()
-                if start == end or (len(found) % _LOOKS == _LOOKS - 1 and time.thread_time() > deadline):
+                if start == end or len(found) >= most:
                     return [(0, len(text))]
                 found.append((start, end))
         found.sort()
