@@ -319,3 +319,41 @@ async def test_lists_are_paged_and_filtered(api: Api) -> None:
     named = (await api.as_admin.get("/guardrails", params={"name": "rule 0"})).json()
     assert [one["name"] for one in named["data"]] == ["rule 0"]
     assert (await api.as_admin.get("/guardrails", params={"connection": "nowhere"})).json()["data"] == []
+
+
+_RULE = '{"type": "max_rows", "most": %s}'
+_HOSTILE = [
+    *(
+        '{"name": "x", "output": {"rules": [' + _RULE % most + "]}}"
+        for most in ("0", "-1", "1" + "0" * 30, "1e3", "null")
+    ),
+    *(f'{{"name": {name}}}' for name in ("null", "1", "[]", "{}", r'"a\u0000b"', r'"\ud800"')),
+    '{"name": "x", "connection_ids": [null]}',
+    '{"name": "x", "input": {"rules": null}}',
+    '{"name": "x", "input": [[]]}',
+    '{"name": "x", "input": ' + "[" * 100_000 + "]" * 100_000 + "}",
+    '{"name": "x", "input": ' + '{"rules": [' * 5_000 + "]}" * 5_000 + "}",
+    '{"name": "x", "input": {"rules": [{"type": "pattern_match", "pattern_regex": "' + "a" * 10_000_000 + '"}]}}',
+    '{"name": "x", "input": {"rules": [' + ",".join([_RULE % 1] * 101) + "]}}",
+    '{"name": "x", "input": {"rules": [{"type": "pattern_match", "pattern_regex": "\\ud800"}]}}',
+    "[]",
+    "null",
+    "\0",
+]
+
+
+@pytest.mark.parametrize("path", ["/guardrails", "/guardrails/test", "/guardrails/simulate"])
+@pytest.mark.parametrize("body", _HOSTILE, ids=range(len(_HOSTILE)))
+async def test_attack_bodies_that_nobody_should_write(api: Api, path: str, body: str) -> None:
+    """Each is refused for its own fault; none is an error of the server."""
+    if path != "/guardrails":
+        body = '{"text": "x", "guardrail": ' + body + "}" if path.endswith("test") else '{"guardrail": ' + body + "}"
+    answer = await api.as_admin.post(path, content=body, headers={"content-type": "application/json"})
+    assert 400 <= answer.status_code < 500, answer.text[:300]
+    assert len(answer.content) < 10_000
+
+
+async def test_a_name_that_is_said_twice_is_the_last_one(api: Api) -> None:
+    body = '{"name": "one", "name": "two", "input": {"rules": []}}'
+    answer = await api.as_admin.post("/guardrails", content=body, headers={"content-type": "application/json"})
+    assert answer.json()["name"] == "two"
