@@ -125,5 +125,6 @@ def test_what_is_remembered_has_a_bound() -> None:
     for number in range(_MEMO + 10):
         one.change(Scalar.TEXT, b"name %d" % number)
         one.found("CUSTOM", b"name %d" % number)
-    assert len(one._memo) <= _MEMO
+        one.change(Scalar.BIGINT, b"%d" % number)
+    assert sum(map(len, one._memos.values())) <= _MEMO
     assert len(one._found) <= _MEMO

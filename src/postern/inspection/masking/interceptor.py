@@ -49,6 +49,7 @@ class _Plan:
     decided: Decided
     changes: tuple[Change | None, ...]
     searches: tuple[tuple[tuple[Search, Detectors], ...], ...]
+    touched: list[bool]
 
 
 class Masking:
@@ -209,9 +210,14 @@ class Masking:
             None if rule is None else _change(rule, column.table != 0, of, schema)
             for rule, column, of in zip(decided.rules, columns, sources or (None,) * len(columns), strict=True)
         )
-        return _Plan(decided, changes, searches)
+        touched = [
+            rule is not None or (bool(found) and column.kind in _MASKS)
+            for rule, found, column in zip(decided.rules, searches, columns, strict=True)
+        ]
+        return _Plan(decided, changes, searches, touched)
 
     def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
+        rows.expect(plan.touched)
         for index, column in enumerate(rows.columns):
             rule = plan.decided.rules[index]
             change = plan.changes[index]
@@ -312,7 +318,7 @@ def _change(
     relations = {} if schema is None else schema.relations
     tables = {(ref.schema, ref.table) for ref in sources or ()}
     if is_plain and tables and not any(table in relations and relations[table].definition for table in tables):
-        return rule.substitutes.change
+        return rule.substitutes
     beside = {(ref.schema, ref.table) for ref in sources or () if rule.patterns.match(ref, frozenset())}
     return rule.substitutes.keeping(
         frozenset(name for table in beside if table in relations for name in relations[table].columns)
