@@ -89,7 +89,7 @@ class Masking:
         self._statements: dict[int, tuple[str, ...]] = {}  # all that a request may have run; empty: not known
         self._length = 0  # of them all
         self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
-        self._last: tuple[int, tuple[Column, ...], _Plan] | None = None
+        self._last: tuple[int, tuple[Column, ...], Sources | None, _Plan] | None = None
         self._noted = 0  # the exchange of the last marker
 
     def see(self, event: Event, session: SessionView) -> Verdict:
@@ -162,8 +162,9 @@ class Masking:
                 refusal = self._copied(self._columns, event, hits, session)
                 if refusal is not None:
                     return refusal
+                if not self._texts:
+                    return None
                 texts = event.texts()
-                masked = texts if hits.counts else None
             else:
                 refusal, masked = self._said(self._columns, event, texts, hits, session)
                 if refusal is not None:
@@ -184,18 +185,22 @@ class Masking:
 
     def _plan(self, rows: Rows, schema: TargetSchema | None) -> _Plan:
         last = self._last
-        if last is not None and last[0] == rows.exchange and last[1] is rows.columns:
-            return last[2]
+        is_same = last is not None and last[1] is rows.columns
+        if last is not None and is_same and (last[0] == rows.exchange or self._columns is None):
+            return last[3]
         sources = None
         if self._columns is not None:
             sources = self._columns.sources(self._answered(rows.exchange), rows.columns)
+        if last is not None and is_same and last[2] == sources:  # most ask the same again: nothing is hashed
+            self._last = (rows.exchange, rows.columns, sources, last[3])
+            return last[3]
         key = (rows.columns, sources)
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             plan = self._plans[key] = self._planned(rows.columns, sources, schema)
-        self._last = (rows.exchange, rows.columns, plan)
+        self._last = (rows.exchange, rows.columns, sources, plan)
         return plan
 
     def _planned(self, columns: tuple[Column, ...], sources: Sources | None, schema: TargetSchema | None) -> _Plan:
