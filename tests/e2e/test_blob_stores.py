@@ -132,8 +132,9 @@ def test_wrong_bytes_are_told_in_their_place(away: tuple[Gateway, Disk], store: 
     gateway, _ = away
     api = signed_in(gateway)
     witness = Witness(1, url_of(gateway, "target"), 100_000)
+    before = set(store.storage.keys())  # the store is shared by the tests of this file
     with at_work(witness):  # until a session has several segments
-        wait_until(lambda: any("000003" in key for key in store.storage.keys()), 120)  # noqa: SIM118
+        wait_until(lambda: any("/000003." in key for key in set(store.storage.keys()) - before), 120)
     account = Account(gateway, api, tmp_path)
     account.settle()
     account.check_proof()

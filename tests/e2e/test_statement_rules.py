@@ -419,7 +419,8 @@ def test_a_simulation_says_what_a_rule_would_have_done(
     assert found.sessions == [hit.id]
     assert [one.statement for one in found.samples] == ["delete from kept", "insert into kept values (1)"]
     assert found.samples[0].reason == "DELETE has no condition"
-    assert len(steps) > 4  # progress on the way
+    assert len(steps) >= 3  # progress on the way: with each session at least
+    assert steps == sorted(steps)
     assert rows(direct) == 1  # nothing was run again
     assert any("views and functions" in one for one in found.caveats)
     bounded = gateway.call(run(Period(connections=("past",), most=1)))

@@ -9,6 +9,7 @@ from typing import IO, Any
 import click
 
 from postern.cli import unserved
+from postern.cli.json_files import parsed
 from postern.client.client import Client
 from postern.client.shapes import Row
 from postern.domain.text import one_line
@@ -67,16 +68,9 @@ def without(current: dict[str, Any], dropped: Sequence[str], what: str) -> dict[
     return {key: value for key, value in current.items() if key not in dropped}
 
 
-def one_object(file: IO[str]) -> Row:
-    body = _json(file)
-    if not isinstance(body, dict):
-        raise click.UsageError("--file: must hold one JSON object")
-    return body
-
-
 def several(file: IO[str]) -> list[Row]:
     """One connection, a list of them, or the answer of `connections list --json`. Raises UsageError."""
-    read = _json(file)
+    read = parsed("--file", file.read())
     found = read if isinstance(read, list) else [read]
     if len(found) > MOST:
         raise click.UsageError(f"--file: at most {MOST} connections, and these are {len(found)}")
@@ -118,10 +112,3 @@ def applied(api: Client, wanted: Row) -> Row:
         return {"name": name, "action": "changed" if told or after != current else "unchanged"}
     except PosternError as error:
         raise type(error)(f"{name}: {error.message}", field=error.field) from None
-
-
-def _json(file: IO[str]) -> Any:
-    try:
-        return json.load(file)
-    except (ValueError, RecursionError) as error:
-        raise click.UsageError(f"--file: not JSON: {error}") from None

@@ -85,25 +85,8 @@ class _Places:
 
 
 @lru_cache(maxsize=16)
-def _placed(target: _Same) -> _Places:
-    return _Places(_alike(target.schema.relations), _alike(target.schema.functions))
-
-
-class _Same:
-    """A snapshot by its identity; the cache keeps it alive."""
-
-    def __init__(self, schema: TargetSchema) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.schema is self.schema
-
-
 def _places(target: TargetSchema) -> _Places:
-    return _placed(_Same(target))
+    return _Places(_alike(target.relations), _alike(target.functions))
 
 
 def _alike(keys: Iterable[tuple[str, str]]) -> frozenset[tuple[str, str]]:

@@ -59,9 +59,11 @@ class Function:
     pure: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class TargetSchema:
-    """By (schema, name). `search_path` is that of the login, the schemas that unqualified names are looked up in.
+    """By (schema, name). Equal to itself only: what was judged by one snapshot is judged anew by the next.
+
+    `search_path` is that of the login, the schemas that unqualified names are looked up in.
 
     A function with the schema "" is one that a rule allows, or does not, wherever it is found. `types` and `operators`
     are those of the target's own, with whether they are harmless: enumerations, arrays and rows of what is, and

@@ -8,7 +8,8 @@ import click
 
 from postern.cli import completion, secret_values, unserved
 from postern.cli.api import client
-from postern.cli.connection_files import MODES, applied, one_object, settings, several, without
+from postern.cli.connection_files import MODES, applied, settings, several, without
+from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, span
 from postern.cli.output import table as show_table
 from postern.cli.rows import pairs, told
@@ -212,7 +213,7 @@ def create(name: str | None, file: IO[str] | None, agent: str | None, as_json: b
     if (name is None) == (file is None):
         raise click.UsageError("give a NAME with options, or --file")
     with client() as api:
-        body = one_object(file) if file else _body(str(name), api.agents.id_of(agent), given)
+        body = one_object("--file", file.read()) if file else _body(str(name), api.agents.id_of(agent), given)
         created = api.connections.create(body)
         unserved.warn(api, created)
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))

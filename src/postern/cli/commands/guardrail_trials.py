@@ -10,6 +10,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.json_files import one_object
 from postern.cli.moments import typed
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.progress import Progress
@@ -49,16 +50,6 @@ def _saved(api: Client, rule: str) -> str:
     raise NotFound(f"there is no guard rail {rule!r}; `postern guardrails` lists them")
 
 
-def _draft(file: IO[str]) -> dict[str, Any]:
-    try:
-        body = json.load(file)
-    except ValueError as error:
-        raise click.UsageError(f"{file.name}: not JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise click.UsageError(f"{file.name}: must hold one JSON object")
-    return body
-
-
 _RULE = click.argument("rule", required=False, shell_complete=completion.guardrails)
 _FILE = click.option("--file", type=click.File(), help="A draft, as for create, in the place of what is saved.")
 
@@ -74,7 +65,7 @@ def test(
     rule: str | None, file: IO[str] | None, text: str | None, dialect: str, is_output: bool, as_json: bool
 ) -> None:
     """Try a guard rail, by id or name, or a draft, on a text. Exits 1 where it would be refused."""
-    draft = None if file is None else _draft(file)
+    draft = None if file is None else one_object(file.name, file.read())
     body = {
         "text": sys.stdin.read() if text is None else text,
         "dialect": dialect,
@@ -124,7 +115,7 @@ def simulate(
         "end_date": until,
         "connections": list(connections) or None,
         "max_sessions": max_sessions,
-        "guardrail": None if file is None else _draft(file),
+        "guardrail": None if file is None else one_object(file.name, file.read()),
     }
     body = {key: value for key, value in given.items() if value is not None}
     result: dict[str, Any] | None = None

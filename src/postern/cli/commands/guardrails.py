@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from typing import IO, Any
 
 import click
@@ -8,6 +7,7 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.commands.guardrail_trials import from_preset, presets, simulate, test
+from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.rows import told
 from postern.client.shapes import GuardRail
@@ -111,7 +111,7 @@ def create(file_or_name: str, preset: str | None, connections: tuple[str, ...], 
         if connections:
             raise click.UsageError("--connection is for --preset; a file has its connection_ids")
         with click.open_file(file_or_name) as file:
-            body = _read(file)
+            body = one_object(file.name, file.read())
     with client() as api:
         if preset is not None:
             body = from_preset(api, preset)
@@ -128,7 +128,7 @@ def create(file_or_name: str, preset: str | None, connections: tuple[str, ...], 
 def update(rule: str, file: IO[str], as_json: bool) -> None:
     """Replace a guard rail by a JSON file; live sessions follow at once."""
     with client() as api:
-        changed = api.guardrails.update(_id(api.guardrails.list(), rule), _read(file))
+        changed = api.guardrails.update(_id(api.guardrails.list(), rule), one_object(file.name, file.read()))
     emit(changed, as_json, lambda one: click.echo(f"Updated {one['name']} ({one['id']})."))
     _advise(changed)
 
@@ -151,16 +151,6 @@ def delete(rule: str, yes: bool, as_json: bool) -> None:
             click.confirm(f"Delete guard rail {rule}? What it refused{where} is then let through", abort=True, err=True)
         api.guardrails.delete(known["id"], force=True)
     told({"deleted": rule}, as_json, f"Deleted {rule}.")
-
-
-def _read(file: IO[str]) -> dict[str, Any]:
-    try:
-        body = json.load(file)
-    except ValueError as error:
-        raise click.UsageError(f"{file.name}: not JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise click.UsageError(f"{file.name}: must hold one JSON object")
-    return body
 
 
 for _command in (presets, test, simulate):

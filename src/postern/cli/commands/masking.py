@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import IO, Any
 
@@ -8,6 +7,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, table
 from postern.cli.rows import told
 from postern.client.shapes import MaskedSamples, MaskingRule
@@ -92,7 +92,7 @@ def _known(rules: list[MaskingRule], wanted: str) -> MaskingRule:
 def create(file: IO[str], as_json: bool) -> None:
     """Create a masking rule from a JSON file ('-' for standard input)."""
     with client() as api:
-        created = api.masking_rules.create(_read(file.name, file.read()))
+        created = api.masking_rules.create(one_object(file.name, file.read()))
     emit(created, as_json, lambda one: click.echo(f"Created {one['name']} ({one['id']})."))
 
 
@@ -104,7 +104,7 @@ def update(rule: str, file: IO[str], as_json: bool) -> None:
     """Replace a masking rule by a JSON file; live sessions follow at once."""
     with client() as api:
         known = _known(api.masking_rules.list(), rule)
-        changed = api.masking_rules.update(known["id"], _read(file.name, file.read()))
+        changed = api.masking_rules.update(known["id"], one_object(file.name, file.read()))
     emit(changed, as_json, lambda one: click.echo(f"Updated {one['name']} ({one['id']})."))
 
 
@@ -137,7 +137,7 @@ def test(rule: str, texts: tuple[str, ...], cells: tuple[str, ...], as_json: boo
         raise click.UsageError("--cell needs COLUMN=VALUE")
     with client() as api:
         path = Path(rule)
-        body = _read(rule, path.read_text()) if path.is_file() else dict(_known(api.masking_rules.list(), rule))
+        body = one_object(rule, path.read_text()) if path.is_file() else dict(_known(api.masking_rules.list(), rule))
         asked = {
             "rule": {name: value for name, value in body.items() if name not in _NOT_TESTED},
             "texts": list(texts),
@@ -157,13 +157,3 @@ def _show_masked(one: MaskedSamples, columns: list[str]) -> None:
         click.echo(f"postern: {name}: {count}", err=True)
     if not one["info_types"]:
         click.echo("postern: nothing was masked", err=True)
-
-
-def _read(name: str, text: str) -> dict[str, Any]:
-    try:
-        body = json.loads(text)
-    except ValueError as error:
-        raise click.UsageError(f"{name}: not JSON: {error}") from None
-    if not isinstance(body, dict):
-        raise click.UsageError(f"{name}: must hold one JSON object")
-    return body

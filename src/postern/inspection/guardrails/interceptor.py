@@ -52,22 +52,9 @@ def _fewest(outputs: list[tuple[Culprit, Rule]]) -> tuple[int, Culprit] | None:
     return min(found, key=lambda one: one[0]) if found else None
 
 
-class _Known:
-    """A snapshot by its identity: one that is read anew is another one, whatever is in it."""
-
-    def __init__(self, target: TargetSchema | None) -> None:
-        self.target = target
-
-    def __hash__(self) -> int:
-        return id(self.target)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Known) and other.target is self.target
-
-
 @lru_cache(maxsize=64)
-def _load(rails: tuple[GuardRail, ...], parser: Parser | None, known: _Known) -> Rules:
-    return Rules(rails, parser, known.target)
+def _load(rails: tuple[GuardRail, ...], parser: Parser | None, target: TargetSchema | None) -> Rules:
+    return Rules(rails, parser, target)
 
 
 def _nothing() -> TargetSchema | None:
@@ -100,7 +87,7 @@ class GuardRails:
         self._target = target
         self._session_parser = session_parser
         self._known = target()
-        self._rules = _load(rules, parser, _Known(self._known))
+        self._rules = _load(rules, parser, self._known)
         self._judges_input = self._rules.first is not None
         self._looks_at_output = bool(self._rules.output) or self._rules.masker is not None
         wants: set[type[Event]] = set()
@@ -145,7 +132,7 @@ class GuardRails:
             target = self._target()
             if target is not self._known:
                 self._known = target
-                self._rules = _load(self._rails, self._parser, _Known(target))
+                self._rules = _load(self._rails, self._parser, target)
         return self._rules
 
     def _see_operation(

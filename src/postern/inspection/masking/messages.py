@@ -73,28 +73,15 @@ def known(statement: str | None, schema: TargetSchema | None) -> Known:
             return False
         if re.search(rf"(?<![^\W_]){re.escape(text)}(?![^\W_])", said):
             return True
-        return schema is not None and text in _names(_Same(schema))
+        return schema is not None and text in _names(schema)
 
     return is_known
 
 
-class _Same:
-    """A snapshot by its identity: another one takes its place when it is read anew."""
-
-    def __init__(self, schema: TargetSchema) -> None:
-        self.schema = schema
-
-    def __hash__(self) -> int:
-        return id(self.schema)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and other.schema is self.schema
-
-
 @lru_cache(maxsize=4)
-def _names(same: _Same) -> frozenset[str]:
+def _names(schema: TargetSchema) -> frozenset[str]:
     found: set[str] = set()
-    for relation in same.schema.relations.values():
+    for relation in schema.relations.values():
         found.update((relation.name.lower(), relation.schema.lower()))
         found.update(column.lower() for column in relation.columns)
     return frozenset(found)

@@ -17,11 +17,11 @@ Found = TypeVar("Found")
 
 
 class TextCache(Generic[Found]):
-    """By the text and the identity of the schema that it was judged by. Calls from several threads may lose an entry,
+    """By the text and the snapshot that it was judged by. Calls from several threads may lose an entry,
     never find a wrong one."""
 
     def __init__(self) -> None:
-        self._found: OrderedDict[tuple[str, int], tuple[TargetSchema | None, Found]] = OrderedDict()
+        self._found: OrderedDict[tuple[str, TargetSchema | None], Found] = OrderedDict()
         self._length = 0
 
     def __len__(self) -> int:
@@ -36,21 +36,21 @@ class TextCache(Generic[Found]):
         return found
 
     def get(self, text: str, schema: TargetSchema | None) -> Found | None:
-        key = (text, id(schema))
-        entry = self._found.get(key)  # it holds the schema, so that nobody else gets its identity
-        if entry is None:
+        key = (text, schema)
+        found = self._found.get(key)
+        if found is None:
             return None
         with suppress(KeyError):  # another thread dropped it meanwhile
             self._found.move_to_end(key)
-        return entry[1]
+        return found
 
     def put(self, text: str, schema: TargetSchema | None, found: Found) -> None:
         if len(text) > CACHED_TEXT_LENGTH:
             return
-        key = (text, id(schema))
+        key = (text, schema)
         if key not in self._found:
             self._length += len(text)
-        self._found[key] = (schema, found)
+        self._found[key] = found
         while len(self._found) > CACHED_TEXTS or self._length > CACHED_LENGTH:
             (oldest, _), _ = self._found.popitem(last=False)
             self._length -= len(oldest)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from postern.domain.trial import Answered
-from postern.protocols.framing import Intake
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.query import cells
+from postern.protocols.postgres.recorded import Messages
 from postern.protocols.postgres.types import readable
 
-_LONGEST = 16 << 20  # bytes; a longer message was streamed, and is not gathered
 _ENDS = frozenset({m.COMMAND_COMPLETE, m.PORTAL_SUSPENDED, m.READY_FOR_QUERY, m.EMPTY_QUERY_RESPONSE})
 
 
@@ -16,32 +15,16 @@ class PostgresAnswers:
     """`feed` takes the recorded stream cut anywhere. Rows are counted by statement."""
 
     def __init__(self) -> None:
-        self._intake = Intake()
-        self._skip = 0
+        self._messages = Messages()
         self._fields: tuple[m.Field, ...] = ()
 
     def feed(self, data: bytes) -> list[Answered]:
         """What is complete now. Raises ProtocolViolation for bytes that are no messages."""
-        skipped = min(self._skip, len(data))
-        self._skip -= skipped
-        intake = self._intake
-        intake.feed(data[skipped:])
         found: list[Answered] = []
-        while len(intake.buf) - intake.pos >= 5:
-            buf, pos = intake.buf, intake.pos
-            size = 1 + int.from_bytes(buf[pos + 1 : pos + 5], "big")
-            here = len(buf) - pos
-            if here < size:
-                if size <= _LONGEST:
-                    intake.wait(size)
-                    break
-                found.append(Answered((), lost=f"a message of {size} bytes"))
-                self._skip = size - here
-                intake.pos = pos + here
-                break
-            intake.pos = pos + size
-            answer = self._answer(buf[pos], bytes(buf[pos + 5 : pos + size]))
-            if answer is not None:
+        for message in self._messages.feed(data):
+            if message.body is None:
+                found.append(Answered((), lost=f"a message of {message.size} bytes"))
+            elif (answer := self._answer(message.tag, message.body)) is not None:
                 found.append(answer)
         return found
 

@@ -3,45 +3,27 @@
 from __future__ import annotations
 
 from postern.domain.results import Columns, Finished, Problem, Result, Row
-from postern.protocols.framing import Intake
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.query import cells
+from postern.protocols.postgres.recorded import Messages
 from postern.protocols.postgres.types import readable
-
-_LONGEST = 16 << 20  # bytes; what is longer is not gathered, and a notice stands in its place
 
 
 class PostgresResults:
     """`feed` takes the recorded stream cut anywhere; values are UTF-8, since the gateway asks for that."""
 
     def __init__(self) -> None:
-        self._intake = Intake()
-        self._skip = 0
+        self._messages = Messages()
         self._fields: tuple[m.Field, ...] = ()
         self._binary = False
 
     def feed(self, data: bytes) -> list[Result]:
         """What is complete now. Raises ProtocolViolation for bytes that are no messages."""
-        skipped = min(self._skip, len(data))
-        self._skip -= skipped
-        intake = self._intake
-        intake.feed(data[skipped:])
         found: list[Result] = []
-        while len(intake.buf) - intake.pos >= 5:
-            buf, pos = intake.buf, intake.pos
-            size = 1 + int.from_bytes(buf[pos + 1 : pos + 5], "big")
-            here = len(buf) - pos
-            if here < size:
-                if size <= _LONGEST:
-                    intake.wait(size)
-                    break
-                found.append(Problem("NOTE", f"an answer of {size} bytes is left out", fails=False))
-                self._skip = size - here
-                intake.pos = pos + here
-                break
-            intake.pos = pos + size
-            result = self._result(buf[pos], buf[pos + 5 : pos + size])
-            if result is not None:
+        for message in self._messages.feed(data):
+            if message.body is None:
+                found.append(Problem("NOTE", f"an answer of {message.size} bytes is left out", fails=False))
+            elif (result := self._result(message.tag, message.body)) is not None:
                 found.append(result)
         return found
 

@@ -1,0 +1,49 @@
+"""Messages of a recorded stream."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from postern.protocols.framing import Intake
+
+_LONGEST = 16 << 20  # bytes; a longer message was streamed, and is not gathered
+
+
+class Message(NamedTuple):
+    """`body` is None for one of too many bytes to be gathered; `size` is of all of it."""
+
+    tag: int
+    size: int
+    body: bytes | None
+
+
+class Messages:
+    """`feed` takes the stream cut anywhere."""
+
+    def __init__(self) -> None:
+        self._intake = Intake()
+        self._skip = 0
+
+    def feed(self, data: bytes) -> list[Message]:
+        """What is complete now."""
+        skipped = min(self._skip, len(data))
+        self._skip -= skipped
+        intake = self._intake
+        intake.feed(data[skipped:])
+        found: list[Message] = []
+        while len(intake.buf) - intake.pos >= 5:
+            buf, pos = intake.buf, intake.pos
+            size = 1 + int.from_bytes(buf[pos + 1 : pos + 5], "big")
+            here = len(buf) - pos
+            if here >= size:
+                intake.pos = pos + size
+                found.append(Message(buf[pos], size, bytes(buf[pos + 5 : pos + size])))
+            elif size <= _LONGEST:
+                intake.wait(size)
+                break
+            else:
+                found.append(Message(buf[pos], size, None))
+                self._skip = size - here
+                intake.pos = pos + here
+                break
+        return found
