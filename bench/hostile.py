@@ -10,6 +10,7 @@ growing are printed.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable, Iterator
 
@@ -29,6 +30,7 @@ PIECES = (
 )  # fmt: skip
 END = b"a@example.com 4111111111111111"
 
+_runs = itertools.count()  # what was seen before is remembered, and would be quick
 Work = Callable[[int], object]
 
 
@@ -45,14 +47,16 @@ def documents(cells: list[bytes]) -> object:
 
 
 def columns(count: int) -> None:
-    """A result of so many columns, each with a name of its own."""
+    """A result of so many columns, each with a name that was never seen before."""
+    run = next(_runs)
     for place in range(count):
-        mask_texts(detectors_for(ALL, column=f"card_{place}"), [b"4111111111111111"], Hits())
+        mask_texts(detectors_for(ALL, column=f"card_{run}_{place}"), [b"4111111111111111"], Hits())
 
 
 def words(count: int) -> object:
-    """Looks for so many words in a text that holds half of each."""
-    custom = CustomType("words", words=tuple(f"codeword{place:06}" for place in range(count)))
+    """Looks for so many words, none of which it looked for before, in a text that holds half of each."""
+    run = next(_runs)
+    custom = CustomType("words", words=tuple(f"codeword{run:03}{place:06}" for place in range(count)))
     return mask_texts(detectors_for(ALL, (custom,)), [b"codeword " * 4000], Hits())
 
 

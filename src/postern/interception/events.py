@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from mypy_extensions import mypyc_attr
+
 
 class Event:
     """Anything an interceptor may want to see.
@@ -124,6 +126,22 @@ class Scalar(Enum):
 Change = Callable[[Scalar, bytes], bytes | None]
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class KindChange:
+    """A `Change` that can be asked about all values of a kind at once."""
+
+    def __call__(self, scalar: Scalar, value: bytes) -> bytes | None:
+        raise NotImplementedError
+
+    def of(self, scalar: Scalar) -> Callable[[bytes], bytes | None]:
+        """The same for values of one kind."""
+        raise NotImplementedError
+
+    def constant(self, scalar: Scalar) -> tuple[bytes | None] | None:
+        """What every value of a kind becomes, where that is the same for all."""
+        raise NotImplementedError
+
+
 class Rows(Event):
     """A block of tabular answer: all complete rows of one read. Mutable by `replace` and `change` only.
 
@@ -143,6 +161,9 @@ class Rows(Event):
     def began(self) -> int:
         """The exchange in which rows of this statement began to come: it may take several to fetch them all."""
         return self.exchange
+
+    def expect(self, columns: list[bool]) -> None:
+        """Tells before anything else which columns will be asked about, so that the others need not be looked at."""
 
     def texts(self, column: int) -> list[bytes]:
         raise NotImplementedError

@@ -18,6 +18,7 @@ from postern.interception.events import Change, Column, Kind, Note, Operation, P
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, REPLACE, Refuse, Verdict
 from postern.protocols.postgres.output import CopiedLines, Text
+from postern.testing.postgres import split
 
 from ..conftest import ListOutput, make_session
 
@@ -162,7 +163,7 @@ def copied(masking: Masking, statement: str, *lines: bytes, first: bool = True) 
     masking.see(Operation(1, statement), session)
     output = CopiedLines(1, list(lines), first)
     verdict = masking.see(output, session)
-    return verdict if isinstance(verdict, Refuse) else output.texts()
+    return verdict if isinstance(verdict, Refuse) else [line for _, line in split(output.encode())]
 
 
 COPY = "copy users to stdout"

@@ -10,7 +10,7 @@ from tests.support.examples import examples
 
 from postern.domain.masking import DEFAULT_TYPES
 from postern.inspection.masking.detectors import detectors_for
-from postern.inspection.masking.json_documents import mask_documents
+from postern.inspection.masking.json_documents import _mask_document, mask_documents
 from postern.inspection.masking.texts import Hits, mask_text
 
 from .values import ANY_TEXT, ANY_VALUE, SOUP, cards
@@ -124,6 +124,27 @@ def test_json_stays_json_of_the_same_shape_and_every_string_is_masked(value: Any
 def test_documents_are_masked_the_same_together_and_alone(documents: list[bytes]) -> None:
     found = mask_documents(ALL, documents, Hits()) if documents else None
     assert (documents if found is None else found) == [masked(document) for document in documents]
+
+
+KEYS = st.sampled_from(["ssn", "passport_no", "card", "n", "fodselsnummer", "a\tb", "x" * 70]) | STRINGS
+LONG = st.sampled_from([123456789, 4111111111111111, 14054146014, 1234567, -123456789, 1.5, 12]) | NUMBERS
+SAID = st.sampled_from(["123456789", "C12345678", "ann@example.com", "true", "2024-01-31 12:34:56"]) | STRINGS
+ROWS = (
+    st.dictionaries(KEYS, LONG | SAID | st.lists(LONG | SAID, max_size=3), max_size=4).map(json.dumps).map(str.encode)
+)
+BROKEN = st.sampled_from(
+    [b'{"a":1.55.5,"b":123456}', b'{"a', b'"', b"1234567:12345678", b'{"ssn":123456789 :1}', b"tr", b"ue"]
+)
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(st.lists(ROWS | BROKEN, min_size=1, max_size=8))
+def test_documents_with_keys_and_long_numbers_are_masked_the_same_together_and_alone(documents: list[bytes]) -> None:
+    hits, alone = Hits(), Hits()
+    found = mask_documents(ALL, documents, hits) or documents
+    assert found == [(mask_documents(ALL, [each], alone) or [each])[0] for each in documents]
+    assert hits == alone
+    assert found == [_mask_document(ALL, each, Hits()) for each in documents]
 
 
 NAMED = [

@@ -120,10 +120,18 @@ def test_no_document_passes_because_it_cannot_be_read() -> None:
         assert PARTIAL.change(Scalar.JSON, document) is None
 
 
+@given(st.integers(min_value=0, max_value=10**30), st.integers(0, 3))
+def test_a_number_is_the_same_however_it_is_written(number: int, zeros: int) -> None:
+    short, long = b"0" * zeros + b"%d" % number, b"%d.00" % number
+    for one in (HASH, PARTIAL):
+        assert one.change(Scalar.DECIMAL, short) == one.change(Scalar.DECIMAL, long)
+
+
 def test_what_is_remembered_has_a_bound() -> None:
     one = Substitutes(Strategy.PARTIAL, b"")
     for number in range(_MEMO + 10):
         one.change(Scalar.TEXT, b"name %d" % number)
         one.found("CUSTOM", b"name %d" % number)
-    assert len(one._memo) <= _MEMO
+        one.change(Scalar.BIGINT, b"%d" % number)
+    assert sum(map(len, one._memos.values())) <= _MEMO
     assert len(one._found) <= _MEMO

@@ -34,6 +34,7 @@ _BITS: Mapping[Scalar, int] = {
     Scalar.DECIMAL: 62,
     Scalar.DOUBLE: 52,  # all whole numbers of that size are exact, in JSON as well
 }
+_FEW_DIGITS: Final = 300
 _REAL_BITS: Final = 23
 _REAL_UNIT: Final = 1 << 40  # away from what is counted or measured
 NUMBERS: Final = frozenset({*_BITS, Scalar.REAL})
@@ -98,11 +99,19 @@ class Hashes:
 
     def _number(self, scalar: Scalar, value: bytes) -> bytes:
         """The same number is the same hash in every type as wide."""
+        found: int | None
+        if value.isdigit() and len(value) <= _FEW_DIGITS and scalar not in FLOATS:  # most are; the same, quicker
+            found = int(value)
+            return self._counted(scalar, found, b"%d" % found)
         # A float's shortest spelling is not its exact value, by which a hash is known again.
         number = Decimal(float(value)) if scalar in FLOATS else Decimal(value.decode())
         whole = number.is_finite() and abs(number.adjusted()) < 400 and number == number.to_integral_value()
         found = int(number) if whole else None
         plain = str(number.normalize()).encode() if found is None else b"%d" % found
+        return self._counted(scalar, found, plain)
+
+    def _counted(self, scalar: Scalar, found: int | None, plain: bytes) -> bytes:
+        """The hash of a number; `found` where it is a whole one."""
         bits = _REAL_BITS if scalar is Scalar.REAL else _BITS[scalar]
         unit = _REAL_UNIT if scalar is Scalar.REAL else 1
         least = -(2 << bits)

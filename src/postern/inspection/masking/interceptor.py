@@ -49,6 +49,7 @@ class _Plan:
     decided: Decided
     changes: tuple[Change | None, ...]
     searches: tuple[tuple[tuple[Search, Detectors], ...], ...]
+    touched: list[bool]
 
 
 class Masking:
@@ -88,7 +89,7 @@ class Masking:
         self._statements: dict[int, tuple[str, ...]] = {}  # all that a request may have run; empty: not known
         self._length = 0  # of them all
         self._plans: dict[tuple[tuple[Column, ...], Sources | None], _Plan] = {}
-        self._last: tuple[int, tuple[Column, ...], _Plan] | None = None
+        self._last: tuple[int, tuple[Column, ...], Sources | None, _Plan] | None = None
         self._noted = 0  # the exchange of the last marker
 
     def see(self, event: Event, session: SessionView) -> Verdict:
@@ -161,8 +162,9 @@ class Masking:
                 refusal = self._copied(self._columns, event, hits, session)
                 if refusal is not None:
                     return refusal
+                if not self._texts:
+                    return None
                 texts = event.texts()
-                masked = texts if hits.counts else None
             else:
                 refusal, masked = self._said(self._columns, event, texts, hits, session)
                 if refusal is not None:
@@ -183,18 +185,22 @@ class Masking:
 
     def _plan(self, rows: Rows, schema: TargetSchema | None) -> _Plan:
         last = self._last
-        if last is not None and last[0] == rows.exchange and last[1] is rows.columns:
-            return last[2]
+        is_same = last is not None and last[1] is rows.columns
+        if last is not None and is_same and (last[0] == rows.exchange or self._columns is None):
+            return last[3]
         sources = None
         if self._columns is not None:
             sources = self._columns.sources(self._answered(rows.exchange), rows.columns)
+        if last is not None and is_same and last[2] == sources:  # most ask the same again: nothing is hashed
+            self._last = (rows.exchange, rows.columns, sources, last[3])
+            return last[3]
         key = (rows.columns, sources)
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= _PLANS:
                 self._plans.clear()
             plan = self._plans[key] = self._planned(rows.columns, sources, schema)
-        self._last = (rows.exchange, rows.columns, plan)
+        self._last = (rows.exchange, rows.columns, sources, plan)
         return plan
 
     def _planned(self, columns: tuple[Column, ...], sources: Sources | None, schema: TargetSchema | None) -> _Plan:
@@ -209,9 +215,14 @@ class Masking:
             None if rule is None else _change(rule, column.table != 0, of, schema)
             for rule, column, of in zip(decided.rules, columns, sources or (None,) * len(columns), strict=True)
         )
-        return _Plan(decided, changes, searches)
+        touched = [
+            rule is not None or (bool(found) and column.kind in _MASKS)
+            for rule, found, column in zip(decided.rules, searches, columns, strict=True)
+        ]
+        return _Plan(decided, changes, searches, touched)
 
     def _mask_rows(self, plan: _Plan, rows: Rows, hits: Hits) -> None:
+        rows.expect(plan.touched)
         for index, column in enumerate(rows.columns):
             rule = plan.decided.rules[index]
             change = plan.changes[index]
@@ -312,7 +323,7 @@ def _change(
     relations = {} if schema is None else schema.relations
     tables = {(ref.schema, ref.table) for ref in sources or ()}
     if is_plain and tables and not any(table in relations and relations[table].definition for table in tables):
-        return rule.substitutes.change
+        return rule.substitutes
     beside = {(ref.schema, ref.table) for ref in sources or () if rule.patterns.match(ref, frozenset())}
     return rule.substitutes.keeping(
         frozenset(name for table in beside if table in relations for name in relations[table].columns)

@@ -17,15 +17,17 @@ import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Final
 from uuid import UUID
 
 from postern.domain.masking import InfoType, Strategy
 from postern.inspection.masking.hashing import FLOATS, NUMBERS, Hashes
-from postern.interception.events import Change, Scalar
+from postern.interception.events import KindChange, Scalar
 
 MASK = b"****"
 _MEMO = 8192  # values
 _MEMO_SIZE = 256  # bytes of one
+_MISSING: Final = bytes(32)  # this very object: nothing is remembered
 _LAST_FOUR = 8  # characters that a text needs to keep its last four digits
 
 _EMAIL = re.compile(r"([^@\s]+)@([^@\s]+\.[^@\s]+)", re.DOTALL)
@@ -52,10 +54,11 @@ _CONSTANT: Mapping[Scalar, bytes] = {
 }
 _STAMPS = frozenset({Scalar.TIMESTAMP, Scalar.MOMENT})
 _AS_LONG = frozenset({Scalar.BITS, Scalar.HARDWARE})
+_BY_VALUE = frozenset({Scalar.JSON, Scalar.ADDRESS, *_AS_LONG})  # what replaces them is not the same for all
 _MAKER = 6  # digits of a hardware address that tell who built it
 
 
-class Substitutes:
+class Substitutes(KindChange):
     """What takes the place of values by one strategy. `key` is needed for hashes only.
 
     Keeps what it made of values that come again, up to a bound.
@@ -66,7 +69,8 @@ class Substitutes:
             raise ValueError("hashing needs a key")
         self.strategy = strategy
         self._hashes = Hashes(key)
-        self._memo: dict[tuple[Scalar, bytes], bytes | None] = {}
+        self._memos: dict[Scalar, dict[bytes, bytes | None]] = {}
+        self._kept = 0  # values, in all of them
         self._found: dict[tuple[str, bytes], bytes] = {}
         makers: dict[Strategy, Callable[[Scalar, bytes], bytes | None]] = {
             Strategy.REPLACE: _replaced,
@@ -78,30 +82,56 @@ class Substitutes:
 
     def change(self, scalar: Scalar, value: bytes) -> bytes | None:
         """A `Change`: every value becomes another one."""
-        if len(value) > _MEMO_SIZE:
-            return self._changed(scalar, value)
-        key = (scalar, value)
-        if key in self._memo:
-            return self._memo[key]
-        if len(self._memo) >= _MEMO:
-            self._memo.clear()
-        new = self._memo[key] = self._changed(scalar, value)
-        return new
+        return self.of(scalar)(value)
 
-    def keeping(self, names: frozenset[str]) -> Change:
-        """A `Change` that masks the keys of documents as well, but for these: where a document is put together by a
+    def __call__(self, scalar: Scalar, value: bytes) -> bytes | None:
+        return self.of(scalar)(value)
+
+    def of(self, scalar: Scalar) -> Callable[[bytes], bytes | None]:
+        memo = self._memos.setdefault(scalar, {})
+
+        def one(value: bytes) -> bytes | None:
+            known = memo.get(value, _MISSING)
+            if known is not _MISSING:
+                return known
+            new = self._changed(scalar, value)
+            if len(value) <= _MEMO_SIZE:
+                if self._kept >= _MEMO:
+                    self._clear()
+                self._kept += 1
+                memo[value] = new
+            return new
+
+        return one
+
+    def constant(self, scalar: Scalar) -> tuple[bytes | None] | None:
+        if self.strategy is Strategy.NULL:
+            return (None,)
+        if self.strategy is not Strategy.REPLACE or scalar in _BY_VALUE:
+            return None
+        return (_CONSTANT.get(scalar),)
+
+    def _clear(self) -> None:
+        for memo in self._memos.values():
+            memo.clear()
+        self._kept = 0
+
+    def keeping(self, names: frozenset[str]) -> KindChange:
+        """One that masks the keys of documents as well, but for these: where a document is put together by a
         statement, its keys may be values."""
+        return self if self.strategy is Strategy.NULL else _Keeping(self, names)
 
-        def change(scalar: Scalar, value: bytes) -> bytes | None:
-            if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
-                return self._document(value, names)
-            return self.change(scalar, value)
-
-        return change
+    def document(self, document: bytes, names: frozenset[str] | None = None) -> bytes | None:
+        """With all values in it changed, and all keys but `names`; no key where that is None. None for what cannot be
+        read."""
+        try:
+            return json.dumps(self._leaf(json.loads(document), names), separators=(",", ":")).encode()
+        except (ValueError, RecursionError):
+            return None
 
     def _changed(self, scalar: Scalar, value: bytes) -> bytes | None:
         if scalar is Scalar.JSON and self.strategy is not Strategy.NULL:
-            return self._document(value)
+            return self.document(value)
         return self._make(scalar, value)
 
     def found(self, kind: str, value: bytes) -> bytes:
@@ -133,12 +163,6 @@ class Substitutes:
             key = f"{made}{number}"
         return key
 
-    def _document(self, document: bytes, names: frozenset[str] | None = None) -> bytes | None:
-        try:
-            return json.dumps(self._leaf(json.loads(document), names), separators=(",", ":")).encode()
-        except (ValueError, RecursionError):
-            return None
-
     def _leaf(self, node: object, names: frozenset[str] | None) -> object:
         """With all keys as they are where `names` is None."""
         if isinstance(node, dict):
@@ -157,6 +181,25 @@ class Substitutes:
             made = self._make(Scalar.TEXT, node.encode("utf-8", "surrogatepass"))
             return None if made is None else made.decode("utf-8", "surrogatepass")
         return node
+
+
+class _Keeping(KindChange):
+    """See `Substitutes.keeping`."""
+
+    def __init__(self, substitutes: Substitutes, names: frozenset[str]) -> None:
+        self._substitutes = substitutes
+        self._names = names
+
+    def __call__(self, scalar: Scalar, value: bytes) -> bytes | None:
+        return self.of(scalar)(value)
+
+    def of(self, scalar: Scalar) -> Callable[[bytes], bytes | None]:
+        if scalar is not Scalar.JSON:
+            return self._substitutes.of(scalar)
+        return lambda value: self._substitutes.document(value, self._names)
+
+    def constant(self, scalar: Scalar) -> tuple[bytes | None] | None:
+        return self._substitutes.constant(scalar)
 
 
 def _replaced(scalar: Scalar, value: bytes) -> bytes | None:
@@ -196,6 +239,9 @@ def _half_address(value: bytes) -> bytes:
 
 def _first_digit(value: bytes, *, is_float: bool) -> bytes:
     """Of at least two in front of the point; zeros behind it."""
+    if value.isdigit() and not is_float:  # most are; the same, quicker
+        digits = value.lstrip(b"0")
+        return b"0" if len(digits) <= 1 else digits[:1] + b"0" * (len(digits) - 1)
     number = Decimal(value.decode())
     if not number.is_finite():
         return b"0.0" if is_float else b"0"

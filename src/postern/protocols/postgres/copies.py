@@ -9,7 +9,7 @@ from typing import Final
 
 from postern.interception.events import Change, CopyFormat
 from postern.protocols.postgres.types import INT8, NUMERIC, TEXT
-from postern.protocols.postgres.values import changed
+from postern.protocols.postgres.values import CellChange, cell_change
 
 CopiedColumns = Sequence[tuple[int, Change] | None]
 """Of each column the number of its type, 0 where it is not known, and what is asked; None for one that stays."""
@@ -19,15 +19,16 @@ _ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"v
 _UNESCAPE = {value: b"\\" + key for key, value in _ESCAPES.items()} | {b"\\": b"\\\\"}
 _TEXT_OID: Final = 25
 
-# What a value looks like whose type is not told.
+# What a value looks like whose type is not told: the first that it is from end to end.
 _SHAPES = (
-    (re.compile(rb"-?\d{1,18}"), INT8),
-    (re.compile(rb"-?\d+(?:\.\d+)?"), NUMERIC),
-    (re.compile(rb"[tf]"), 16),
-    (re.compile(rb"\d{4}-\d\d-\d\d"), 1082),
-    (re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"), 1114),
-    (re.compile(rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"), 2950),
+    (rb"-?\d{1,18}", INT8),
+    (rb"-?\d+(?:\.\d+)?", NUMERIC),
+    (rb"[tf]", 16),
+    (rb"\d{4}-\d\d-\d\d", 1082),
+    (rb"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", 1114),
+    (rb"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", 2950),
 )
+_SHAPE = re.compile(b"|".join([b"(%b)" % shape for shape, _ in _SHAPES]))
 
 
 HOLE: Final = b"\0"
@@ -35,17 +36,64 @@ HOLE: Final = b"\0"
 
 
 class Changed:
-    """Lines, with holes where fields became others; those by line, as they are written; and for each column how many
-    did and how many bytes they had."""
+    """Lines of which columns were changed, and of each column how many fields became others and how many bytes those
+    had."""
 
     def __init__(self, columns: int) -> None:
-        self.lines: list[bytes] = []
-        self.others: list[list[bytes]] = []
         self.counts = [0] * columns
         self.sizes = [0] * columns
+        self._lines: list[bytes] = []
+        self._others: list[list[bytes]] = []
 
     def told(self) -> list[tuple[int, int]]:
         return list(zip(self.counts, self.sizes, strict=True))
+
+    def add(self, line: bytes, others: list[bytes]) -> None:
+        self._lines.append(line)
+        self._others.append(others)
+
+    def with_holes(self) -> tuple[list[bytes], list[list[bytes]]]:
+        """Lines with holes where fields became others; and those by line, as they are written."""
+        return self._lines, self._others
+
+    def written(self) -> list[bytes]:
+        """The lines as they are sent."""
+        return [filled(line, others) for line, others in zip(self._lines, self._others, strict=True)]
+
+
+class ChangedColumns(Changed):
+    """The same by column: `fields` as they were, and what the changed ones became, by place."""
+
+    def __init__(self, fields: list[Sequence[bytes]], form: CopyFormat) -> None:
+        super().__init__(len(fields))
+        self._fields = fields
+        self._form = form
+        self._new: dict[int, list[bytes]] = {}
+
+    def put(self, place: int, new: list[bytes]) -> None:
+        self._new[place] = new
+        different = [len(was) for was, now in zip(self._fields[place], new, strict=True) if was != now]
+        self.counts[place], self.sizes[place] = len(different), sum(different)
+
+    def with_holes(self) -> tuple[list[bytes], list[list[bytes]]]:
+        null = self._form.null
+        fields = list(self._fields)
+        for place in self._new:
+            fields[place] = [null if field == null else HOLE for field in fields[place]]
+        old = zip(*[self._fields[place] for place in self._new], strict=True)
+        new = zip(*self._new.values(), strict=True)
+        others = [
+            [now for was, now in zip(one, other, strict=True) if was != null]
+            for one, other in zip(old, new, strict=True)
+        ]
+        return self._joined(fields), others
+
+    def written(self) -> list[bytes]:
+        return self._joined([self._new.get(place, old) for place, old in enumerate(self._fields)])
+
+    def _joined(self, fields: Sequence[Sequence[bytes]]) -> list[bytes]:
+        ended = [*fields[:-1], [field + b"\n" for field in fields[-1]]]
+        return list(map(self._form.delimiter.join, zip(*ended, strict=True)))
 
 
 def filled(line: bytes, others: list[bytes]) -> bytes:
@@ -59,8 +107,14 @@ def filled(line: bytes, others: list[bytes]) -> bytes:
 def change_lines(lines: Sequence[bytes], form: CopyFormat, columns: CopiedColumns) -> Changed:
     """Lines without a header among them. Raises ValueError for one that is not of this format and of so many
     columns."""
+    changing = [(place, _FieldChange(form, *one)) for place, one in enumerate(columns) if one is not None]
+    plain = _plain_fields(lines, form) if changing else None
+    if plain is not None and len(plain) == len(columns):
+        by_column = ChangedColumns(plain, form)
+        for place, change in changing:
+            by_column.put(place, change.all(plain[place]))
+        return by_column
     made = Changed(len(columns))
-    changing = [(place, one) for place, one in enumerate(columns) if one is not None]
     for line in lines:
         if not line.endswith(b"\n") or HOLE in line:
             raise ValueError("a copied line without an end, or with a NUL")
@@ -68,19 +122,78 @@ def change_lines(lines: Sequence[bytes], form: CopyFormat, columns: CopiedColumn
         if len(fields) != len(columns):
             raise ValueError(f"a copied line has {len(fields)} columns, not {len(columns)}")
         others: list[bytes] = []
-        for place, one in changing:
+        for place, change in changing:
             old = fields[place]
             if old == form.null:
                 continue
-            new = _field(old, form, one)
+            new = change.of(old)
             fields[place] = HOLE
             others.append(new)
             if new != old:
                 made.counts[place] += 1
                 made.sizes[place] += len(old)
-        made.lines.append(form.delimiter.join(fields) + b"\n" if others else line)
-        made.others.append(others)
+        made.add(form.delimiter.join(fields) + b"\n" if others else line, others)
     return made
+
+
+def _plain_fields(lines: Sequence[bytes], form: CopyFormat) -> list[Sequence[bytes]] | None:
+    """By column, of lines in the text format in which every delimiter and every end of a line is one. None where that
+    is not certain: some may be escaped."""
+    joined = b"".join(lines)
+    if form.kind != "text" or form.delimiter in b"\\\r\n" or joined.count(b"\n") != len(lines):
+        return None
+    if any(sign in joined for sign in (b"\r", HOLE, b"\\\n", b"\\" + form.delimiter)):
+        return None
+    if not all(line.endswith(b"\n") for line in lines):
+        return None
+    rows = [line.split(form.delimiter) for line in joined[:-1].split(b"\n")]
+    try:
+        return list(zip(*rows, strict=True))
+    except ValueError:
+        return None
+
+
+class _FieldChange:
+    """What the fields of one column become, as they are written."""
+
+    def __init__(self, form: CopyFormat, oid: int, by: Change) -> None:
+        self._form = form
+        self._is_csv = form.kind == "csv"
+        self._oid = oid
+        self._by = by
+        self._known: dict[int, CellChange] = {}  # by type: of those in _SHAPES where none is told
+
+    def all(self, fields: Sequence[bytes]) -> list[bytes]:
+        """NULL stays."""
+        null = self._form.null
+        change = self._change(self._oid) if self._oid else None
+        if change is not None and change.is_fixed:
+            fixed = null if change.fixed is None else _text_field(change.fixed, self._form)
+            return [null if field == null else fixed if b"\\" not in field else self.of(field) for field in fields]
+        made = {field: self.of(field) for field in set(fields) if field != null}
+        return [made.get(field, field) for field in fields]
+
+    def of(self, field: bytes) -> bytes:
+        """Of one that is not NULL."""
+        form = self._form
+        if self._is_csv:
+            value = _csv_value(field, form)
+        elif b"\\" in field:
+            value = _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), field)
+        else:
+            value = field
+        new = self._change(self._oid or _guessed(value)).each(value)
+        if new is None:
+            return form.null
+        if new == value:
+            return field
+        return _csv_field(new, form, field.startswith(form.quote)) if self._is_csv else _text_field(new, form)
+
+    def _change(self, oid: int) -> CellChange:
+        change = self._known.get(oid)
+        if change is None:
+            change = self._known[oid] = cell_change(oid, TEXT, self._by)
+        return change
 
 
 @lru_cache(maxsize=64)
@@ -110,25 +223,18 @@ def _split(line: bytes, form: CopyFormat) -> list[bytes]:
         pos += 1
 
 
-def _field(field: bytes, form: CopyFormat, column: tuple[int, Change]) -> bytes:
-    oid, by = column
-    is_csv = form.kind == "csv"
-    value = _csv_value(field, form) if is_csv else _ESCAPE.sub(lambda found: _ESCAPES.get(found[1], found[1]), field)
-    new = changed(oid or _guessed(value), TEXT, value, by)
-    if new is None:
-        return form.null
-    if new == value:
-        return field
-    return _csv_field(new, form, field.startswith(form.quote)) if is_csv else _text_field(new, form)
-
-
 def _guessed(value: bytes) -> int:
-    return next((oid for shape, oid in _SHAPES if shape.fullmatch(value)), _TEXT_OID)
+    found = _SHAPE.fullmatch(value)
+    return _TEXT_OID if found is None or found.lastindex is None else _SHAPES[found.lastindex - 1][1]
+
+
+@lru_cache(maxsize=64)
+def _signs(delimiter: bytes) -> re.Pattern[bytes]:
+    return re.compile(rb"[\b\f\n\r\t\v\\%b]" % re.escape(delimiter))
 
 
 def _text_field(value: bytes, form: CopyFormat) -> bytes:
-    signs = re.compile(rb"[\b\f\n\r\t\v\\%b]" % re.escape(form.delimiter))
-    written = signs.sub(lambda found: _UNESCAPE.get(found[0], b"\\" + found[0]), value)
+    written = _signs(form.delimiter).sub(lambda found: _UNESCAPE.get(found[0], b"\\" + found[0]), value)
     return b"\\" + written if written == form.null and written else written
 
 

@@ -7,7 +7,7 @@ from postern.interception.events import Channel, Completed, CopyFormat, Output
 from postern.interception.verdicts import Refuse, Warn
 from postern.protocols.framing import packed
 from postern.protocols.postgres import messages as m
-from postern.protocols.postgres.copies import CopiedColumns, change_lines, filled
+from postern.protocols.postgres.copies import Changed, CopiedColumns, change_lines, filled
 from postern.protocols.postgres.types import BINARY, UNKNOWN
 from postern.protocols.postgres.values import changed
 
@@ -189,19 +189,28 @@ class CopiedLines(Output):
         self._lines = lines
         self._first = first
         self._is_unread = is_unread
-        self._others: list[list[bytes]] = []  # what columns were changed to, of each line
+        self._count = len(lines)
+        self._head: list[bytes] = []  # lines in front of those in `_changed`
+        self._changed: Changed | None = None  # what columns were changed to; until `texts` is asked for
+        self._others: list[list[bytes]] = []  # the same, of each line
 
     @property
     def rows(self) -> int:
-        return len(self._lines)
+        return self._count
 
     def texts(self) -> list[bytes]:
         """With NUL for each field that `change` has masked, until `replace`: it holds nothing of the target's."""
+        if self._changed is not None:
+            lines, others = self._changed.with_holes()
+            self._lines = [*self._head, *lines]
+            self._others = [*([[]] * len(self._head)), *others]
+            self._changed = None
         return self._lines
 
     def replace(self, texts: list[bytes]) -> None:
-        if len(texts) != len(self._lines):
-            raise ValueError(f"{len(texts)} texts given for {len(self._lines)} lines")
+        if len(texts) != self._count:
+            raise ValueError(f"{len(texts)} texts given for {self._count} lines")
+        self.texts()  # makes what the holes stand for
         self._lines = self._filled(texts)
         self._others = []
 
@@ -214,14 +223,15 @@ class CopiedLines(Output):
         if form.kind == "binary" or (not form.encoding and self._is_unread):
             raise ValueError("this copy is in a format in which its fields cannot be told apart")
         headers = 1 if form.header and self._first else 0
-        made = change_lines(self._lines[headers:], form, columns)
-        self._lines = [*self._lines[:headers], *made.lines]
-        self._others = [*([[]] * headers), *made.others]
+        lines = self.texts()
+        made = change_lines(lines[headers:], form, columns)
+        self._head, self._changed = lines[:headers], made
         return made.told()
 
     def encode(self) -> bytes:
         out: list[bytes] = []
-        for line in self._filled(self._lines):
+        lines = self._filled(self._lines) if self._changed is None else [*self._head, *self._changed.written()]
+        for line in lines:
             out.append(b"d")
             out.append(packed(len(line) + 4))
             out.append(line)

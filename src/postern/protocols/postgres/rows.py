@@ -18,7 +18,7 @@ from postern.interception.events import Change, Column, Kind, Rows
 from postern.protocols.framing import packed, uint32
 from postern.protocols.postgres.messages import Field, parse_row_description
 from postern.protocols.postgres.types import Codec, describe
-from postern.protocols.postgres.values import changed
+from postern.protocols.postgres.values import cell_change
 
 _NULL: Final = 0x80000000  # a size with this bit is -1
 _NULL_SIZE: Final = b"\xff\xff\xff\xff"
@@ -140,15 +140,19 @@ class DataRows(Rows):
         self._old: list[Cells | None] = []  # the columns that can be searched, as they came
         self._new: list[Cells | None] = [None] * len(layout.columns)  # those that have been replaced, as they are now
         self._replaced = False
+        self._wanted = layout.searched
 
     @property
     def began(self) -> int:
         return self._began
 
+    def expect(self, columns: list[bool]) -> None:
+        self._wanted = columns
+
     def _cells(self, column: int) -> Cells:
         if not self._old:
-            self._old = cut(self._block, len(self.columns), self._layout.searched)
-        if self._old[column] is None:  # of a type that is not searched
+            self._old = cut(self._block, len(self.columns), self._wanted)
+        if self._old[column] is None:  # of a type that is not searched, or not expected
             only = [place == column for place in range(len(self.columns))]
             self._old[column] = cut(self._block, len(self.columns), only)[column]
         return self._new[column] or self._old[column] or []
@@ -186,6 +190,8 @@ class DataRows(Rows):
 
     def change(self, column: int, by: Change) -> tuple[int, int]:
         field = self._layout.fields[column]
+        change = cell_change(field.oid, field.format, by)
+        is_fixed, fixed, each = change.is_fixed, change.fixed, change.each
         known: dict[bytes, bytes | None] = {}
         cells: Cells = []
         count = size = 0
@@ -193,12 +199,14 @@ class DataRows(Rows):
             if cell is None:
                 cells.append(None)
                 continue
-            if cell in known:
+            if is_fixed:
+                new = fixed
+            elif cell in known:
                 new = known[cell]
             else:
-                new = known[cell] = changed(field.oid, field.format, cell, by)
+                new = known[cell] = each(cell)
             cells.append(new)
-            if new != cell:
+            if new is None or new != cell:
                 count += 1
                 size += len(cell)
         if count:

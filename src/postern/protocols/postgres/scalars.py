@@ -85,6 +85,11 @@ class Codec(NamedTuple):
     write: Callable[[bytes], bytes]
     like: Callable[[bytes, bytes], bytes] | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether every cell is the plain text of its value."""
+        return self.read is _same and self.write is _same
+
 
 def scalar_codec(oid: int, form: int) -> Codec | None:
     """None for a type of which no value can be made here."""
