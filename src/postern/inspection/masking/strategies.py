@@ -29,6 +29,7 @@ _MEMO = 8192  # values
 _MEMO_SIZE = 256  # bytes of one
 _MISSING: Final = bytes(32)  # this very object: nothing is remembered
 _LAST_FOUR = 8  # characters that a text needs to keep its last four digits
+_SHORTEST_IBAN = 15  # Norway's
 
 _EMAIL = re.compile(r"([^@\s]+)@([^@\s]+\.[^@\s]+)", re.DOTALL)
 _HALF = 2  # octets of version 4, and groups of version 6, that a partly shown address keeps
@@ -269,16 +270,25 @@ def _first(text: str) -> str:
 
 def _partly_of(kind: str, value: bytes) -> bytes:
     digits = re.sub(rb"[^0-9]", b"", value)
-    if kind == InfoType.CREDIT_CARD:
+    is_long = len(digits) >= _LAST_FOUR
+    if kind == InfoType.CREDIT_CARD and is_long:
         return b"*" * 12 + digits[-4:]
-    if kind == InfoType.US_SSN:
+    if kind == InfoType.US_SSN and is_long:
         return b"***-**-" + digits[-4:]
     if kind == InfoType.PHONE_NUMBER:
-        return b"***-***-" + digits[-4:] if len(digits) >= _LAST_FOUR else b"***-***-****"
-    if kind == InfoType.IBAN_CODE:
+        return b"***-***-" + digits[-4:] if is_long else b"***-***-****"
+    if kind == InfoType.IBAN_CODE and len(value) >= _SHORTEST_IBAN:
         return value[:2] + b"****" + value.replace(b" ", b"")[-4:]
-    if kind == InfoType.IP_ADDRESS:
+    if kind == InfoType.IP_ADDRESS and _is_address(value):
         if b":" in value:
             return b":".join(value.split(b":")[:_HALF]) + b":****"
         return b".".join(value.split(b".")[:_HALF]) + b".*.*"
     return _partly_text(value)
+
+
+def _is_address(value: bytes) -> bool:
+    try:
+        ip_address(value.decode())
+    except ValueError:
+        return False
+    return True
