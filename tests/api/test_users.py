@@ -81,6 +81,7 @@ async def test_server_info(api: Api) -> None:
             "api-keys": True,
             "native-credentials": True,
             "script-runs": True,
+            "self-review": False,
             "session-download": True,
         },
     }

@@ -74,6 +74,7 @@ _PARTS = (
         credentials.router,
         access_rules.router,
         guardrail_trials.router,
+        guardrail_trials.simulations,
         guardrails.router,
         masking_rules.router,
         sessions.router,

@@ -8,6 +8,7 @@ from contextlib import aclosing
 from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
+from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.responses import errors
 from postern.api.route import Route
@@ -23,7 +24,9 @@ from postern.domain.trial import Simulation
 from postern.errors import Denied
 from postern.services.bundle import Services
 
-router = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=Route)
+router = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=AuditedRoute)
+# They only read, and their answers go on for as long as that takes.
+simulations = APIRouter(prefix="/guardrails", tags=["Guard Rails"], route_class=Route)
 
 _LINES = {
     "description": "A line for each step: progress, and the result at last",
@@ -49,13 +52,15 @@ async def test_guardrail(body: TrialRequest, caller: Caller, services: Use) -> T
     return TrialAnswer.of(await trials.test(caller, rail, body.text, dialect=body.dialect, is_output=is_output))
 
 
-@router.post("/simulate", response_class=StreamingResponse, responses={**errors(403, 413, 429), 200: _LINES})
+@simulations.post("/simulate", response_class=StreamingResponse, responses={**errors(403, 413, 429), 200: _LINES})
 async def simulate_draft(body: SimulationRequest, caller: Caller, services: Use) -> StreamingResponse:
     """What a draft would have refused, held or warned of in recorded sessions. It ends with its connection."""
     return await _simulated(None, body, caller, services)
 
 
-@router.post("/{id}/simulate", response_class=StreamingResponse, responses={**errors(403, 404, 413, 429), 200: _LINES})
+@simulations.post(
+    "/{id}/simulate", response_class=StreamingResponse, responses={**errors(403, 404, 413, 429), 200: _LINES}
+)
 async def simulate_guardrail(
     id: str,  # noqa: A002 - the spec's name
     body: SimulationRequest,
