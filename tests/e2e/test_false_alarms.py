@@ -116,12 +116,11 @@ def test_pg_dump_of_the_schema(ruled: tuple[str, str]) -> None:
 
 
 def test_reflection_by_sqlalchemy(ruled: tuple[str, str]) -> None:
-    engine = sa.create_engine(ruled[1].replace("postgresql:", "postgresql+psycopg:"))
+    engine = sa.create_engine(ruled[1].replace("postgresql:", "postgresql+psycopg:"), poolclass=sa.NullPool)
     found = sa.MetaData()
     with engine.connect() as connection:
-        if (
-            ruled[0] == "marked"
-        ):  # a setting that a bind value names may hold anything; types or best_effort are the way
+        if ruled[0] == "marked":
+            # A setting that a bind value names may hold anything; types or best_effort are the way.
             with pytest.raises(sa.exc.ProgrammingError, match="access_method_name"):
                 found.reflect(connection, schema="shop", views=True)
             return
@@ -139,7 +138,6 @@ def test_reflection_by_sqlalchemy(ruled: tuple[str, str]) -> None:
         assert inspector.get_sequence_names("shop")
         assert inspector.get_materialized_view_names("shop")
         assert inspector.get_view_definition("mails", "shop")
-    engine.dispose()
     assert "shop.customers" in found.tables
 
 

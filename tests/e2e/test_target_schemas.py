@@ -64,7 +64,7 @@ def test_the_first_session_reads_it_and_the_next_ones_share_it(
         with psycopg.connect(gateway.url("judged")) as client:
             assert client.execute("select count(*) > 0 from viewed").fetchone() == (True,)
     assert logins(talkative) == before + 1
-    gateway.all_closed()
+    gateway.all_closed(connection="judged")
 
 
 def test_a_target_that_does_not_answer_in_time_is_used_all_the_same_and_known_later(
@@ -89,5 +89,5 @@ def test_a_target_that_does_not_answer_in_time_is_used_all_the_same_and_known_la
                     return False
 
             wait_until(known, every=0.5)
-    gateway.all_closed()
+    gateway.all_closed(connection="judged")
     direct.execute("drop database blocked with (force)")

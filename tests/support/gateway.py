@@ -299,8 +299,8 @@ class Gateway:
     def newest_finished(self, connection: str = "target", timeout: float = 30.0) -> Session:
         return self.finished(self.newest(connection).id, timeout)
 
-    def all_closed(self, timeout: float = 30.0) -> None:
-        wait_until(lambda: not self.sessions(status=SessionStatus.OPEN), timeout)
+    def all_closed(self, timeout: float = 30.0, **wanted: Any) -> None:
+        wait_until(lambda: not self.sessions(status=SessionStatus.OPEN, **wanted), timeout)
 
     def text(self, session_id: UUID) -> str:
         """What the session's recording shows, all streams, as a person would read it."""
