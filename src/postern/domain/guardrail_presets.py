@@ -103,7 +103,7 @@ PRESETS: tuple[Preset, ...] = (
     Preset(
         "large-answers",
         "Ends an answer that has more than 10,000 rows, such as that of a table read whole. "
-        "Each FETCH of a cursor is an answer of its own.",
+        "What a cursor fetches bit by bit counts together.",
         _SQL,
         output=(Rule(RuleType.MAX_ROWS, name="10,000 rows", most=10_000),),
     ),
