@@ -128,6 +128,12 @@ def test_a_large_statement_that_does_not_nest_is_judged(parser: PostgresParser) 
     assert effects(parser, f"select * from a where {conditions}") == [{"read"}]
 
 
+@pytest.mark.parametrize("text", ["create sequence s owned by none", "alter sequence s owned by nobody"])
+def test_a_sequence_that_nothing_owns_is_judged(parser: PostgresParser, text: str) -> None:
+    (statement,) = parser.parse(text)
+    assert statement.effects == {Effect.DDL}
+
+
 def test_what_has_the_same_effects_by_both_readings_of_a_backslash_is_known(parser: PostgresParser) -> None:
     assert effects(parser, "select 'C:\\temp', 'a\\'") == [{"read"}]
     assert effects(parser, "delete from a where b = 'x\\y'") == [{"write"}]

@@ -233,7 +233,9 @@ def _sequence(kind: str) -> Handler:
         for one in message.get("options", ()):
             if one["DefElem"].get("defname") == "owned_by":
                 _, owner = node(one["DefElem"].get("arg"))
-                walk.names_relation(names(owner.get("items"))[:-1])
+                table = names(owner.get("items"))[:-1]
+                if table:  # not `none`
+                    walk.names_relation(table)
         walk.inside(kind, message, None)
 
     return handle
