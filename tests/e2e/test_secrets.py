@@ -18,12 +18,11 @@ from uuid import uuid4
 import httpx
 import psycopg
 import pytest
-from tests.e2e.conftest import need_server
 from tests.support.agents import AgentProcess, enrolled
 from tests.support.aws import SecretsManager, secrets_manager
 from tests.support.gateway import wait_until
 from tests.support.planted import in_export, in_files, in_processes, spellings
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, need_server
 from tests.support.processes import descendants
 from tests.support.running import Gateway
 from tests.support.vault import VaultDouble

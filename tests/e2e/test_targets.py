@@ -13,10 +13,9 @@ from contextlib import contextmanager
 
 import psycopg
 import pytest
-from tests.e2e.conftest import need_server
 from tests.support import certificates
 from tests.support.gateway import Gateway, running, wait_until
-from tests.support.postgres import PostgresServer, free_port
+from tests.support.postgres import PostgresServer, free_port, need_server, running_server
 from tests.support.promises import within
 
 HBA = [
@@ -183,13 +182,8 @@ def test_a_silent_target_ends_at_the_deadline_and_delays_nobody(target: Postgres
 @pytest.fixture
 def fragile() -> Iterator[PostgresServer]:
     """A target of one test, to be hurt."""
-    need_server()
-    server = PostgresServer()
-    server.start()
-    try:
+    with running_server() as server:
         yield server
-    finally:
-        server.stop()
 
 
 def test_target_killed_in_the_middle_of_a_query(gateway: Gateway, fragile: PostgresServer) -> None:

