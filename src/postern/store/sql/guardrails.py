@@ -15,7 +15,7 @@ from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.schema import connection_guardrails, guardrails
-from postern.store.sql.rows import applies_to, count_of, guardrail_of, rules_values
+from postern.store.sql.rows import count_of, guardrail_of, rules_page, rules_values, rules_wanted
 from postern.store.threaded import Executor
 
 _ALL = (
@@ -35,18 +35,11 @@ class SqlGuardRails:
         return found[0] if found else None
 
     async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[GuardRail]:
-        wanted = [guardrails.c.org_id == org_id]
-        if where.name is not None:
-            wanted.append(guardrails.c.name == where.name)
-        if where.connection is not None:
-            on = applies_to(
-                connection_guardrails, connection_guardrails.c.guardrail_id == guardrails.c.id, where.connection
-            )
-            wanted.append(on.correlate(guardrails))
-        ids = select(guardrails.c.id).where(*wanted).order_by(guardrails.c.name).limit(page.limit).offset(page.offset)
+        own = connection_guardrails.c.guardrail_id == guardrails.c.id
+        wanted = rules_wanted(guardrails, connection_guardrails, own, org_id, where)
         async with self._database.statement() as connection:
             total = (await connection.execute(count_of(guardrails, *wanted))).scalar_one()
-        return Listed(await self._select(guardrails.c.id.in_(ids)), total)
+        return Listed(await self._select(guardrails.c.id.in_(rules_page(guardrails, wanted, page))), total)
 
     async def _select(self, *conditions: ColumnElement[bool]) -> list[GuardRail]:
         async with self._database.statement() as connection:

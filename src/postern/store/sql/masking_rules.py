@@ -13,7 +13,7 @@ from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.schema import connection_masking_rules, masking_rules
-from postern.store.sql.rows import applies_to, count_of, masking_rule_of, masking_rule_values
+from postern.store.sql.rows import count_of, masking_rule_of, masking_rule_values, rules_page, rules_wanted
 from postern.store.threaded import Executor
 
 _ALL = (
@@ -33,26 +33,11 @@ class SqlMaskingRules:
         return found[0] if found else None
 
     async def find(self, org_id: UUID, page: Page, where: RuleFilter = ALL_RULES) -> Listed[MaskingRule]:
-        wanted = [masking_rules.c.org_id == org_id]
-        if where.name is not None:
-            wanted.append(masking_rules.c.name == where.name)
-        if where.connection is not None:
-            on = applies_to(
-                connection_masking_rules,
-                connection_masking_rules.c.masking_rule_id == masking_rules.c.id,
-                where.connection,
-            )
-            wanted.append(on.correlate(masking_rules))
-        ids = (
-            select(masking_rules.c.id)
-            .where(*wanted)
-            .order_by(masking_rules.c.name)
-            .limit(page.limit)
-            .offset(page.offset)
-        )
+        own = connection_masking_rules.c.masking_rule_id == masking_rules.c.id
+        wanted = rules_wanted(masking_rules, connection_masking_rules, own, org_id, where)
         async with self._database.statement() as connection:
             total = (await connection.execute(count_of(masking_rules, *wanted))).scalar_one()
-        return Listed(await self._select(masking_rules.c.id.in_(ids)), total)
+        return Listed(await self._select(masking_rules.c.id.in_(rules_page(masking_rules, wanted, page))), total)
 
     async def _select(self, *conditions: ColumnElement[bool]) -> list[MaskingRule]:
         async with self._database.statement() as connection:

@@ -11,7 +11,6 @@ from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
-    Exists,
     Label,
     Select,
     String,
@@ -30,8 +29,10 @@ from sqlalchemy.dialects.postgresql import ARRAY
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType, Unknown
+from postern.domain.lists import Page
 from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
+from postern.domain.rule_filter import RuleFilter
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.domain.statement import Effect
@@ -298,9 +299,22 @@ def session_of(row: Row) -> Session:
     )
 
 
-def applies_to(pairs: Table, own: ColumnElement[bool], connection: str) -> Exists:
-    """Whether a row of `pairs` leads from a rule (`own`) to this connection, by name or identifier."""
-    same = connections.c.name == connection
-    with suppress(ValueError):
-        same = or_(same, connections.c.id == UUID(connection))
-    return exists().where(own, connections.c.id == pairs.c.connection_id, same)
+def rules_wanted(
+    rules: Table, pairs: Table, own: ColumnElement[bool], org_id: UUID, where: RuleFilter
+) -> list[ColumnElement[bool]]:
+    """The conditions of a list of rules; `own` says which of `pairs` lead from a rule to a connection."""
+    wanted: list[ColumnElement[bool]] = [rules.c.org_id == org_id]
+    if where.name is not None:
+        wanted.append(rules.c.name == where.name)
+    if where.connection is not None:
+        same = connections.c.name == where.connection
+        with suppress(ValueError):
+            same = or_(same, connections.c.id == UUID(where.connection))
+        on = exists().where(own, connections.c.id == pairs.c.connection_id, same)
+        wanted.append(on.correlate(rules))
+    return wanted
+
+
+def rules_page(rules: Table, wanted: list[ColumnElement[bool]], page: Page) -> Select[Any]:
+    """The identifiers of one page of them, by name."""
+    return select(rules.c.id).where(*wanted).order_by(rules.c.name).limit(page.limit).offset(page.offset)
