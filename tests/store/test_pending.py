@@ -9,8 +9,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import Connection, event, text
-from tests.support.sessions import add_session
+from sqlalchemy import Connection, event
+from tests.support.sessions import add_session, multiply
 from tests.support.world import START, World
 
 from postern.domain.lists import Position
@@ -36,20 +36,6 @@ async def ann(world: World) -> Principal:
 async def mark(world: World, key: UUID, bits: int) -> None:
     async with world.database.statement() as connection:
         await connection.execute(sessions.update().where(sessions.c.id == key).values(pending=bits))
-
-
-async def multiply(world: World, bits: int, many: int = 10_000) -> None:
-    """So many sessions like the one that is there, which wait for `bits`."""
-    is_sqlite = world.database.is_sqlite
-    values = {column.name: f'"{column.name}"' for column in sessions.c} | {"pending": str(bits)}
-    values["id"] = "lower(hex(randomblob(16)))" if is_sqlite else "gen_random_uuid()"
-    series = "with recursive n(x) as (select 1 union all select x + 1 from n where x < :many)" if is_sqlite else ""
-    source = "n" if is_sqlite else "generate_series(1, :many)"
-    names = ", ".join(f'"{name}"' for name in values)
-    copy = f"insert into sessions ({names}) {series} select {', '.join(values.values())} from sessions, {source}"
-    async with world.database.transaction() as transaction:
-        await transaction.execute(text(copy), {"many": many})
-        await transaction.execute(text("analyze sessions"))
 
 
 async def explained(database: Database, ask: Callable[[], Awaitable[object]]) -> list[str]:

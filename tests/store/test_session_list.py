@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import Connection, event, text
-from tests.support.sessions import add_session, catch_up
+from tests.support.sessions import add_session, catch_up, multiply
 from tests.support.world import START, World
 
 from postern.domain.lists import Count, Page, Position
@@ -243,6 +243,7 @@ async def test_what_a_worker_looks_for_at_its_start_is_among_what_is_not_done(
     world: World, ann: Principal, status: SessionStatus
 ) -> None:
     await add_session(world, ann)
+    await multiply(world)
     own = await add_session(world, ann, seconds=None, status=status, worker="w7")
     await add_session(world, ann, seconds=None, status=status, worker="w8", at=START + timedelta(days=1))
     assert (await world.stores.sessions.ids(status, None))[0] == own.id

@@ -8,12 +8,14 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+from sqlalchemy import text
 from tests.support.world import World
 
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.services.bundle import Services
 from postern.store.ports import Ended
+from postern.store.schema import sessions
 
 
 async def add_session(
@@ -64,3 +66,17 @@ async def catch_up(world: World, services: Services) -> int:
         return await services.session_texts.catch_up()
     finally:
         world.clock.now = now
+
+
+async def multiply(world: World, bits: int = 0, many: int = 10_000) -> None:
+    """So many sessions more like the one that is there, which wait for `bits`; the engine knows how many there are."""
+    is_sqlite = world.database.is_sqlite
+    values = {column.name: f'"{column.name}"' for column in sessions.c} | {"pending": str(bits)}
+    values["id"] = "lower(hex(randomblob(16)))" if is_sqlite else "gen_random_uuid()"
+    series = "with recursive n(x) as (select 1 union all select x + 1 from n where x < :many)" if is_sqlite else ""
+    source = "n" if is_sqlite else "generate_series(1, :many)"
+    names = ", ".join(f'"{name}"' for name in values)
+    copy = f"insert into sessions ({names}) {series} select {', '.join(values.values())} from sessions, {source}"
+    async with world.database.transaction() as transaction:
+        await transaction.execute(text(copy), {"many": many})
+        await transaction.execute(text("analyze sessions"))
