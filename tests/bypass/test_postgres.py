@@ -26,7 +26,9 @@ def parser() -> PostgresParser:
 
 @pytest.fixture(scope="module")
 def observer() -> Iterator[PostgresObserver]:
-    with running_server({"max_prepared_transactions": "5", "wal_level": "logical"}) as server:
+    # The launcher of autovacuum is a process of no database, which some of the cases end.
+    settings = {"max_prepared_transactions": "5", "wal_level": "logical", "autovacuum": "on"}
+    with running_server(settings) as server:
         watching = PostgresObserver(server)
         yield watching
         watching.close()

@@ -198,10 +198,14 @@ def test_a_hostile_text_twice_as_long_takes_about_twice_as_long(piece: bytes) ->
     detectors = detectors_for(EVERY)
 
     def seconds(length: int) -> float:
+        """Of the processor, the least of three: what else goes on in this process is not the text's."""
         text = piece * (length // len(piece)) + b" a@example.com"
-        start = time.process_time()
-        assert detectors.find(text)
-        return time.process_time() - start
+        found = []
+        for _ in range(3):
+            start = time.process_time()
+            assert detectors.find(text)
+            found.append(time.process_time() - start)
+        return min(found)
 
     seconds(20_000)
     assert seconds(240_000) < 10 * seconds(60_000) + 0.5  # four times, were it exact; sixteen, were it quadratic
