@@ -178,7 +178,7 @@ async def test_a_slow_watcher_is_cut_and_the_session_is_not(
             append(spool(home, running), (at, Shown(bytes(100_000))), (at, Operation(at, "x" * 50_000)))
         names = [name async for name, _, _ in found]
     assert names[-1] == "cut"
-    assert set(names[:-1]) == {"event"}
+    assert set(names[:-1]) <= {"event"}  # none, where it looked only after all of it
 
 
 async def test_one_who_takes_nothing_is_left(
