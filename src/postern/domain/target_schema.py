@@ -5,7 +5,7 @@ A snapshot: what somebody created since is not in it, and therefore unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 
@@ -82,10 +82,10 @@ Key = tuple[str, str]
 """Schema and name."""
 
 
-def reached(start: Key, step: Callable[[Key], Sequence[Key]]) -> set[Key]:
-    """All that steps lead to, itself among them."""
-    found: set[tuple[str, str]] = set()
-    left = [start]
+def reached(start: Iterable[Key], step: Callable[[Key], Sequence[Key]]) -> set[Key]:
+    """All that steps lead to, where they start among them."""
+    found: set[Key] = set()
+    left = list(start)
     while left:
         key = left.pop()
         if key not in found:

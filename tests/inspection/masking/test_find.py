@@ -198,14 +198,13 @@ def test_a_hostile_text_twice_as_long_takes_about_twice_as_long(piece: bytes) ->
     detectors = detectors_for(EVERY)
 
     def seconds(length: int) -> float:
-        """Of the processor, the least of three: what else goes on in this process is not the text's."""
+        """Of the processor."""
         text = piece * (length // len(piece)) + b" a@example.com"
-        found = []
-        for _ in range(3):
-            start = time.process_time()
-            assert detectors.find(text)
-            found.append(time.process_time() - start)
-        return min(found)
+        start = time.process_time()
+        assert detectors.find(text)
+        return time.process_time() - start
 
     seconds(20_000)
-    assert seconds(240_000) < 10 * seconds(60_000) + 0.5  # four times, were it exact; sixteen, were it quadratic
+    # Four times, were it exact; sixteen, were it quadratic. Once in three: what else goes on in this process is not the
+    # text's.
+    assert any(seconds(240_000) < 10 * seconds(60_000) + 0.5 for _ in range(3))

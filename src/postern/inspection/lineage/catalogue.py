@@ -156,8 +156,8 @@ class Catalogue:
 
     def family(self, relation: Relation, name: str) -> frozenset[ColumnRef]:
         """The column, and the same of the tables that it shows or is shown by: partitions and heirs."""
-        below = reached((relation.schema, relation.name), lambda key: self._children.get(key, ()))
-        found = {key for one in below for key in reached(one, self._parents)}
+        below = reached([(relation.schema, relation.name)], lambda key: self._children.get(key, ()))
+        found = reached(below, self._parents)
         return frozenset(ColumnRef(schema, table, name) for schema, table in found if self._has(schema, table, name))
 
     def _parents(self, key: Key) -> tuple[Key, ...]:

@@ -100,7 +100,8 @@ class Names:
         own = (relation.schema, relation.name)
         if not relation.parents and own not in self._heirs:
             return set()
-        return (reached(own, lambda key: self._heirs.get(key, ())) | reached(own, self._parents)) - {own}
+        below = reached([own], lambda key: self._heirs.get(key, ()))
+        return (below | reached([own], self._parents)) - {own}
 
     def _parents(self, key: tuple[str, str]) -> Sequence[tuple[str, str]]:
         relation = self.schema.relations.get(key)
