@@ -183,6 +183,7 @@ class Connection:
     secret: Mapping[str, Secret] = field(default_factory=dict)
     tags: tuple[str, ...] = ()
     managed_by: str | None = None
+    place: UUID | None = None  # another one once it leads elsewhere: what was approved was approved for this
     created_at: datetime | None = None
     updated_at: datetime | None = None
 

@@ -18,6 +18,7 @@ class Feature(StrEnum):
     ACCESS_CONTROL = "access-control"
     API_KEYS = "api-keys"
     NATIVE_CREDENTIALS = "native-credentials"
+    REVIEWS = "reviews"
     SCRIPT_RUNS = "script-runs"
     SELF_REVIEW = "self-review"
     SESSION_DOWNLOAD = "session-download"
@@ -39,10 +40,12 @@ FEATURES: Mapping[Feature, FeatureSpec] = MappingProxyType(
         ),
         Feature.API_KEYS: FeatureSpec("programs may use their API keys"),
         Feature.NATIVE_CREDENTIALS: FeatureSpec("native clients may log in with connection credentials"),
+        # Off, nobody can be asked: what needs a review is refused, never let through.
+        Feature.REVIEWS: FeatureSpec("who needs a review may ask for one, and reviewers may decide"),
         Feature.SCRIPT_RUNS: FeatureSpec("scripts may be run through the API and the command line"),
         # Off until chosen: on, one pair of eyes is enough.
         Feature.SELF_REVIEW: FeatureSpec(
-            "who may decide on statements that guard rails hold may decide on their own, too", default=False
+            "reviewers may approve what they have asked for themselves, which is marked", default=False
         ),
         Feature.SESSION_DOWNLOAD: FeatureSpec("recorded sessions may be downloaded as files"),
     }

@@ -20,7 +20,9 @@ _SEAL = object()
 
 @dataclass(frozen=True, slots=True)
 class Permit:
-    """`expires_at` is when the right ends, with any session under it; None when it is open-ended."""
+    """`expires_at` is when the right ends, with any session under it; None when it is open-ended. `review_id` is the
+    review that gave it, and `session_id` the session that waited for that, if none has run it yet. `means` is what was
+    logged in with."""
 
     principal: Principal
     connection: Connection
@@ -30,6 +32,9 @@ class Permit:
     credential_id: UUID | None
     expires_at: datetime | None
     _seal: object
+    means: str = ""
+    review_id: UUID | None = None
+    session_id: UUID | None = None
 
     def __post_init__(self) -> None:
         if self._seal is not _SEAL:

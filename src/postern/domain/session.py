@@ -1,13 +1,16 @@
 """A Session: the audited unit, one row and one recording (spec 2.2, states in section 3).
 
-    (new) ──opened─────▶ open ─────ended──────────────▶ done
-      │                   ▲                               ▲
-      │                claimed                            │
-      │                   │                               │
-      └────submitted──▶ ready ──ended, withdrawn──────────┘
+    (new) ──opened, asked──▶ open ─────ended, withdrawn──────▶ done
+      │                      │  ▲                              ▲
+      │               approved  claimed                        │
+      │                      ▼  │                              │
+      └──────submitted─────▶ ready ──ended, withdrawn──────────┘
 
-`opened`: somebody connected, and a worker relays. `submitted`: a script waits for a worker. `claimed`: one worker runs
-it. `withdrawn`: it is ended before a worker had it. `ended`: whatever else ended it. Nothing leads out of `done`.
+`opened`: somebody connected, and a worker relays. `asked`: it waits for a review, and no worker has it. `approved`: its
+review was. `submitted`: a script waits for a worker. `claimed`: one worker runs it. `withdrawn`: it is ended before a
+worker had it. `ended`: whatever else ended it. Nothing leads out of `done`.
+
+A session that is open without a worker waits for its review: `approved` and `withdrawn` happen to such a one only.
 TRANSITIONS and CHANGES are the one statement of this: the store's conditional updates are made of them.
 """
 
@@ -38,6 +41,8 @@ class SessionEvent(StrEnum):
     """What happens to a session as a whole."""
 
     OPENED = "opened"
+    ASKED = "asked"
+    APPROVED = "approved"
     SUBMITTED = "submitted"
     CLAIMED = "claimed"
     WITHDRAWN = "withdrawn"
@@ -47,8 +52,11 @@ class SessionEvent(StrEnum):
 # (from, event) → to. From None: there was no such session. What is not here changes nothing.
 TRANSITIONS: Mapping[tuple[SessionStatus | None, SessionEvent], SessionStatus] = {
     (None, SessionEvent.OPENED): SessionStatus.OPEN,
+    (None, SessionEvent.ASKED): SessionStatus.OPEN,
     (None, SessionEvent.SUBMITTED): SessionStatus.READY,
+    (SessionStatus.OPEN, SessionEvent.APPROVED): SessionStatus.READY,
     (SessionStatus.READY, SessionEvent.CLAIMED): SessionStatus.OPEN,
+    (SessionStatus.OPEN, SessionEvent.WITHDRAWN): SessionStatus.DONE,
     (SessionStatus.READY, SessionEvent.WITHDRAWN): SessionStatus.DONE,
     (SessionStatus.READY, SessionEvent.ENDED): SessionStatus.DONE,
     (SessionStatus.OPEN, SessionEvent.ENDED): SessionStatus.DONE,
@@ -60,7 +68,8 @@ _ENDING = frozenset(
 
 # The columns of its row that an event may change.
 CHANGES: Mapping[SessionEvent, frozenset[str]] = {
-    SessionEvent.CLAIMED: frozenset({"status", "worker", "start_date"}),
+    SessionEvent.APPROVED: frozenset({"status"}),
+    SessionEvent.CLAIMED: frozenset({"status", "worker", "start_date", "metadata", "credential_id"}),
     SessionEvent.WITHDRAWN: _ENDING,
     SessionEvent.ENDED: _ENDING,
 }
@@ -90,6 +99,8 @@ class EndReason(StrEnum):
     RECORDING_FAILED = "recording_failed"
     GATEWAY_STOPPED = "gateway_stopped"
     GATEWAY_CRASHED = "gateway_crashed"
+    REJECTED = "rejected"  # its review was
+    WITHDRAWN = "withdrawn"  # its review was, by who asked
     COMPLETED = "completed"
     FAILED = "failed"
 
@@ -123,6 +134,7 @@ class Session:
     recording_purged_at: datetime | None = None  # or being purged since
     holds: int = 0
     correlation_id: str | None = None  # the client's own, by which it finds the session again
+    review_id: UUID | None = None  # under which it runs, or for which it waits
 
 
 def require_recording(session: Session) -> None:

@@ -34,6 +34,14 @@ from postern.store.ports.ledger import (
 from postern.store.ports.questions import QuestionStore
 from postern.store.ports.recordings import Blobs, LeaseStore, SegmentStore
 from postern.store.ports.retention import Doomed, HoldStore, PurgeStore, RetentionStore
+from postern.store.ports.reviews import (
+    Moved,
+    NamedReviewRule,
+    ReviewFilter,
+    ReviewNews,
+    ReviewRuleStore,
+    ReviewStore,
+)
 from postern.store.ports.server import (
     AuditEntry,
     AuditFilter,
@@ -114,6 +122,8 @@ __all__ = [
     "MachineStore",
     "MaskingRuleStore",
     "MasterKey",
+    "Moved",
+    "NamedReviewRule",
     "NamedRule",
     "NewVoucher",
     "OrganisationStore",
@@ -127,6 +137,10 @@ __all__ = [
     "ReportStore",
     "ResourceStore",
     "RetentionStore",
+    "ReviewFilter",
+    "ReviewNews",
+    "ReviewRuleStore",
+    "ReviewStore",
     "Rules",
     "SchemaStore",
     "SecondFactorStore",
@@ -212,6 +226,10 @@ class Stores(Protocol):
     def resources(self) -> ResourceStore: ...
     @property
     def retentions(self) -> RetentionStore: ...
+    @property
+    def review_rules(self) -> ReviewRuleStore: ...
+    @property
+    def reviews(self) -> ReviewStore: ...
     @property
     def schema(self) -> SchemaStore: ...
     @property

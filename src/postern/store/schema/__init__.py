@@ -17,6 +17,15 @@ from postern.store.schema.people import (
 )
 from postern.store.schema.recordings import checkpoint_anchors, checkpoints, leases, ledger, ledger_keys, segments
 from postern.store.schema.retention import holds, purge_rounds, purges, retentions
+from postern.store.schema.reviews import (
+    review_groups,
+    review_news,
+    review_rule_connections,
+    review_rule_groups,
+    review_rules,
+    review_voices,
+    reviews,
+)
 from postern.store.schema.server import (
     audit_log,
     data_keys,
@@ -86,6 +95,13 @@ __all__ = [
     "relay_workers",
     "resources",
     "retentions",
+    "review_groups",
+    "review_news",
+    "review_rule_connections",
+    "review_rule_groups",
+    "review_rules",
+    "review_voices",
+    "reviews",
     "second_factors",
     "segments",
     "session_counts",

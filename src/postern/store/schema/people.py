@@ -117,6 +117,7 @@ api_keys = Table(
     Column("digest", LargeBinary(32), nullable=False, unique=True),
     Column("allowed_networks", JSON, nullable=False),
     Column("created_by", String(320), nullable=False),
+    Column("maker_id", Uuid),
     Column("created_at", Utc, nullable=False),
     Column("expires_at", Utc),
     Column("last_used_at", Utc),

@@ -98,6 +98,7 @@ connections = Table(
     Column("secret", LargeBinary, nullable=False),  # one sealed JSON object (store/encryption.py)
     Column("tags", JSON, nullable=False),
     Column("managed_by", String(128)),
+    Column("place", Uuid, nullable=False),  # another one once it leads elsewhere
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
     UniqueConstraint("org_id", "name"),
@@ -193,5 +194,6 @@ credentials = Table(
     Column("created_at", Utc, nullable=False),
     Column("expires_at", Utc),
     Column("revoked_at", Utc),
+    Column("maker_id", Uuid),  # who issued it, if not its user
     Index(None, "connection_id", "user_id"),
 )

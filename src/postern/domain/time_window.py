@@ -1,0 +1,88 @@
+"""A daily time window, `time_range` of spec 2.2: from `start` to `end` on the clock of a time zone.
+
+One whose end is not behind its start lasts over midnight: 22:00 to 06:00 is the night. Equal ends are a whole day.
+`start` belongs to it, `end` does not. Where the clock is put forward or back, the window is what clocks show.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo, available_timezones
+
+from postern.errors import Invalid
+
+TIME_RANGE = "time_range"
+_CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d")
+_FIELD = "time_window"
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """`zone` is a name of the IANA time zone database."""
+
+    start: time
+    end: time
+    zone: str = "UTC"
+
+    def holds(self, moment: datetime) -> bool:
+        at = moment.astimezone(ZoneInfo(self.zone)).time()
+        if self.start < self.end:
+            return self.start <= at < self.end
+        return at >= self.start or at < self.end
+
+    def closes_at(self, moment: datetime) -> datetime:
+        """When the window that holds at this moment ends."""
+        return self._next(self.end, moment)
+
+    def opens_at(self, moment: datetime) -> datetime:
+        """When the next window begins, for a moment in none."""
+        return self._next(self.start, moment)
+
+    def _next(self, clock: time, moment: datetime) -> datetime:
+        """The next time, after `moment`, that the clock shows this. In a gap of the clock: its end."""
+        zone = ZoneInfo(self.zone)
+        day = moment.astimezone(zone).date()
+        for ahead in range(3):
+            for fold in (0, 1):  # an hour that the clock shows twice
+                wall = datetime.combine(day + ahead * _DAY, clock.replace(fold=fold), zone)
+                found = wall.astimezone(UTC)
+                if found > moment:
+                    return found
+        raise AssertionError("a clock shows every time within two days")
+
+    def __str__(self) -> str:
+        return f"{self.start:%H:%M} to {self.end:%H:%M} {self.zone}"
+
+
+def time_window(type_: str, configuration: Mapping[str, str]) -> TimeWindow:
+    """As spec 2.2 writes it; `time_zone` is our addition, UTC where it is missing. Raises Invalid."""
+    if type_ != TIME_RANGE:
+        raise Invalid(f"{_FIELD}.type: {type_!r} is not known; it is {TIME_RANGE!r}", field=_FIELD)
+    unknown = sorted(configuration.keys() - {"start_time", "end_time", "time_zone"})
+    if unknown:
+        raise Invalid(f"{_FIELD}.configuration: {', '.join(unknown)} is not known", field=_FIELD)
+    ends = []
+    for name in ("start_time", "end_time"):
+        text = configuration.get(name, "")
+        if not _CLOCK.fullmatch(text):
+            raise Invalid(f"{_FIELD}.configuration.{name}: must be HH:MM, from 00:00 to 23:59", field=_FIELD)
+        ends.append(time.fromisoformat(text))
+    zone = configuration.get("time_zone", "UTC")
+    if zone not in available_timezones():
+        raise Invalid(
+            f"{_FIELD}.configuration.time_zone: {zone!r} is no time zone; write one as Europe/Vienna", field=_FIELD
+        )
+    return TimeWindow(ends[0], ends[1], zone)
+
+
+def configuration(window: TimeWindow) -> dict[str, str]:
+    """What `time_window` reads."""
+    return {
+        "start_time": f"{window.start:%H:%M}",
+        "end_time": f"{window.end:%H:%M}",
+        "time_zone": window.zone,
+    }

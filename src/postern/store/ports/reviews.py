@@ -1,0 +1,127 @@
+"""The stores of reviews and of the rules that ask for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.lists import Listed, Page
+from postern.domain.review import Binding, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus, Seat, Weighed
+from postern.domain.review_rule import ReviewRule
+from postern.domain.session import Session
+
+# Called with the review's row locked, with who the reviewers are now; raises what `domain.review.weigh` does.
+Weigh = Callable[[Review, Mapping[UUID, Seat]], Weighed]
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewFilter:
+    """All given conditions hold. `groups`: one that a member of any of these may review; `owner` is a principal.
+    `mine` joins both: theirs to review or their own."""
+
+    status: ReviewStatus | None = None
+    kind: ReviewKind | None = None
+    connection: str | None = None
+    session_id: UUID | None = None
+    owner: UUID | None = None
+    groups: frozenset[str] | None = None
+    mine: tuple[UUID, frozenset[str]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A review that something happened to, as it is now. `session_ended`: it ended its session, which had not run."""
+
+    review: Review
+    session_ended: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewNews:
+    """One thing to be told about a review. `kind` is `created`, `voiced` or a ReviewEvent."""
+
+    id: UUID
+    review: Review
+    kind: str
+    at: datetime
+
+
+class ReviewStore(Protocol):
+    async def add(self, review: Review, session: Session | None, *, source: str) -> Review:
+        """With the session that waits for it, if it is not there yet: one transaction. For access (`jit`) the review
+        that is found instead, without a new one, where one with the same binding and demands waits already; then
+        `session` is not added. Raises TooMany, with the reason."""
+
+    async def get(self, review_id: UUID) -> Review | None:
+        """In whichever organisation."""
+
+    async def of_sessions(self, org_id: UUID, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
+        """The reviews under which these sessions run, or for which they wait; not those of their statements."""
+
+    async def find(self, org_id: UUID, wanted: ReviewFilter, page: Page) -> Listed[Review]:
+        """Newest first; those that wait come before all others."""
+
+    async def grant(self, binding: Binding, demands: Sequence[Demand], now: datetime) -> Review | None:
+        """Access that was given for exactly this binding by exactly these demands and has not ended; else one that
+        still waits. One statement."""
+
+    async def decide(self, review_id: UUID, reviewer_id: UUID, weigh: Weigh, at: datetime) -> Moved:
+        """One transaction in which the review is locked, and its reviewers are read as they are. What becomes of the
+        review becomes of the session that waits for it: APPROVED → ready, all that ends it → done. Sets `decided_at`,
+        `revoke_at` from its access_duration, and the end of a script's approval. Raises NotFound, and what `weigh`
+        raises: then nothing is changed."""
+
+    async def move(self, review_id: UUID, event: ReviewEvent, at: datetime) -> Moved | None:
+        """What is nobody's voice: expired, withdrawn, started, finished. Conditional: None when it was in no state for
+        it, so of several that come at once one has it."""
+
+    async def finish(self, session_id: UUID, at: datetime) -> None:
+        """The script of this session has ended."""
+
+    async def lapse(self, now: datetime) -> list[Moved]:
+        """All that is over: deadlines, grants, approvals that nobody used, scripts whose session is done, statements
+        whose session is done."""
+
+    async def estimated(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
+        """Adds what was counted, while it waits."""
+
+    async def makers(self, principal_id: UUID, credential_id: UUID | None) -> tuple[Person, ...]:
+        """Who made the API keys of this principal, revoked or not, and this credential; not they themselves."""
+
+    async def news(self, most: int) -> list[ReviewNews]:
+        """What is yet to be told, the oldest first."""
+
+    async def told(self, news: Sequence[UUID]) -> None: ...
+
+    async def prune(self, before: datetime) -> None:
+        """Deletes those that ended before that."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedReviewRule:
+    """A rule with the names of its connections, in order."""
+
+    rule: ReviewRule
+    connections: tuple[str, ...]
+
+
+class ReviewRuleStore(Protocol):
+    async def all(self, org_id: UUID) -> list[ReviewRule]:
+        """One statement."""
+
+    async def find(self, org_id: UUID, page: Page) -> Listed[NamedReviewRule]:
+        """By name."""
+
+    async def get(self, org_id: UUID, name_or_id: str) -> NamedReviewRule | None:
+        """A name wins over an identifier of the same spelling."""
+
+    async def add(self, rule: ReviewRule) -> None:
+        """Raises Conflict when the name is taken, or a connection of it was just removed."""
+
+    async def update(self, rule: ReviewRule) -> None:
+        """Raises Conflict, NotFound."""
+
+    async def remove(self, rule_id: UUID) -> None: ...
