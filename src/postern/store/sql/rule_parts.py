@@ -7,7 +7,21 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, RowMapping, Select, String, Table, case, cast, delete, func, insert, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Label,
+    RowMapping,
+    Select,
+    String,
+    Table,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+)
 
 from postern.store.schema import connections
 from postern.store.sql.rows import SEPARATOR, as_uuid, split
