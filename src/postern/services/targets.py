@@ -48,6 +48,7 @@ class TargetServices:
     questions: Questions
     relay_workers: RelayWorkers
     resources: Resources
+    review_needed: ReviewNeeded
     reviews: Reviews
     sessions: Sessions
 
@@ -78,7 +79,7 @@ def build_targets(
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
         access=access,
-        access_rules=AccessRules(stores.access_rules, stores.principals, control, signals, now),
+        access_rules=AccessRules(stores.access_rules, connections, stores.principals, control, signals, now),
         asking=asking,
         agents=Agents(stores.agents, stores.organisations, signals, now),
         connections=Connections(connections, control, stores.agents, checks, signals, now),
@@ -102,6 +103,7 @@ def build_targets(
         questions=Questions(stores.questions, features, signals, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),
+        review_needed=needed,
         reviews=reviews,
         sessions=Sessions(
             stores.sessions,
