@@ -23,6 +23,9 @@ from postern.services.relay_workers import RelayWorkers
 from postern.services.resources import Resources
 from postern.services.review_needed import ReviewNeeded
 from postern.services.review_rules import ReviewRules
+from postern.services.reviews.asking import Asking
+from postern.services.reviews.reviews import Reviews
+from postern.services.reviews.scripts import ReviewedScripts
 from postern.services.server.audit import Audit
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
@@ -34,6 +37,7 @@ class TargetServices:
     access: Access
     access_rules: AccessRules
     agents: Agents
+    asking: Asking
     connections: Connections
     credentials: Credentials
     declarations: Declarations
@@ -47,6 +51,7 @@ class TargetServices:
     resources: Resources
     review_needed: ReviewNeeded
     review_rules: ReviewRules
+    reviews: Reviews
     sessions: Sessions
 
 
@@ -70,11 +75,14 @@ def build_targets(
     checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed, models=models)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
-    access = Access(stores.access, connections, control, features, signals, now, parsed=parsed)
+    asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
+    access = Access(stores.access, connections, control, asking, features, signals, now, parsed=parsed)
+    reviews = Reviews(stores.reviews, stores.sessions, features, signals, now)
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
         access=access,
         access_rules=AccessRules(stores.access_rules, connections, stores.principals, control, needed, signals, now),
+        asking=asking,
         agents=Agents(stores.agents, stores.organisations, signals, now),
         connections=Connections(connections, control, stores.agents, checks, signals, now),
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
@@ -99,7 +107,18 @@ def build_targets(
         resources=Resources(stores.resources, control),
         review_needed=needed,
         review_rules=ReviewRules(stores.review_rules, connections, signals, now),
+        reviews=reviews,
         sessions=Sessions(
-            stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
+            stores.sessions,
+            stores.principals,
+            access,
+            asking,
+            reviews,
+            ReviewedScripts(stores.reviews, access, signals, now),
+            recordings,
+            features,
+            signals,
+            now,
+            executable=enforceable,
         ),
     )
