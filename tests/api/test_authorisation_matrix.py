@@ -42,6 +42,7 @@ SCIM_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
+REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["crew"], "connection_tags": {"stage": "prod"}}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.
@@ -51,6 +52,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/agents"): {"name": "new"},
     ("POST", "/access-rules"): {"name": "new", "groups": ["crew"]},
     ("PUT", "/access-rules/{nameOrID}"): {"connection_names": ["shop"]},
+    ("POST", "/access-requests/rules"): {**REVIEW_RULE, "name": "new"},
+    ("PUT", "/access-requests/rules/{nameOrID}"): {"min_approvals": 2},
     ("POST", "/api-keys"): {"name": "new"},
     ("PUT", "/api-keys/{nameOrID}"): {"name": "renamed"},
     ("POST", "/connections"): {**CONNECTION, "name": "new"},
@@ -118,6 +121,11 @@ QUERIES = {
 # fmt: off
 #                                                                            bob ann aud adm key auk adk els
 TABLE: Mapping[tuple[str, str], str] = {
+    ("GET", "/access-requests/rules"):                                      "403 403 200 200 403 200 200 200",
+    ("POST", "/access-requests/rules"):                                     "403 403 403 201 403 403 201 201",
+    ("DELETE", "/access-requests/rules/{nameOrID}"):                        "403 403 403 204 403 403 204 404",
+    ("GET", "/access-requests/rules/{nameOrID}"):                           "403 403 200 200 403 200 200 404",
+    ("PUT", "/access-requests/rules/{nameOrID}"):                           "403 403 403 200 403 403 200 404",
     ("GET", "/access-rules"):                                               "403 403 200 200 403 200 200 200",
     ("POST", "/access-rules"):                                              "403 403 403 201 403 403 201 201",
     ("DELETE", "/access-rules/{nameOrID}"):                                 "403 403 403 204 403 403 204 404",
@@ -379,6 +387,7 @@ async def _things(api: Api) -> dict[str, str]:
         ("/api-keys", {"name": "ci"}),
         ("/sinks", {**SINK, "name": "siem"}),
         ("/access-rules", {"name": "for the crew", "groups": ["crew"], "connection_names": ["shop"]}),
+        ("/access-requests/rules", {**REVIEW_RULE, "name": "pairs"}),
         ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
     ):
         answer = await api.as_admin.post(path, json=body)
@@ -461,6 +470,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
             known = {**known, "id": "User" if "ResourceTypes" in path else SCIM_USER}
     names = {
         "/agents/": "edge",
+        "/access-requests/rules/": "pairs",
         "/access-rules/": "for the crew",
         "/api-keys/": "ci",
         "/connections/": "shop",
