@@ -28,6 +28,7 @@ from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
 from postern.gateway.held import HeldRequests
+from postern.gateway.held_logins import HeldLogins
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
@@ -184,20 +185,22 @@ def build_worker(
     )
     held = HeldRequests(made.questions, made.signals)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
-    gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
-    commands = CommandGate(made.access, engine)
+    waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, longest=settings.review_wait)
+    gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)
+    commands = CommandGate(made.access, engine, waiting)
     logins = _logins(settings)
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
         str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
     )
     _sample(meters, links, tunnels, logins, door)
-    executions = Executions(name, made.sessions, engine, made.signals)
+    executions = Executions(name, made.sessions, made.reviews, engine, made.signals)
     return Worker(
         settings,
         tls.material(settings),
         gate,
         links,
+        waiting,
         engine.unclosed,
         executions,
         ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
