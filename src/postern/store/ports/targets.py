@@ -187,7 +187,16 @@ class SessionStore(Protocol):
         """False when there is no such session or it was done before."""
 
     async def claim(self, session_id: UUID, worker: str, at: datetime) -> tuple[Session, UUID, str] | None:
-        """ready → open for exactly one caller: (session, principal id, source); None for all others."""
+        """ready → open for exactly one caller: (session, principal id, source); None for all others. A script only,
+        and one that was reviewed only while its review is PROCESSING."""
+
+    async def resume(
+        self, session_id: UUID, worker: str, at: datetime, metadata: Mapping[str, str], credential_id: UUID | None
+    ) -> Session | None:
+        """ready → open of one that somebody connects for, its review being approved; for exactly one caller."""
+
+    async def claimable(self) -> list[UUID]:
+        """What `claim` would take, the oldest first."""
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool: ...
 
