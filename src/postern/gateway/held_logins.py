@@ -14,7 +14,7 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID
@@ -26,6 +26,7 @@ from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
 from postern.relay.handshake import StreamHandshake
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
+from postern.services.reviews.words import over
 from postern.services.sessions import Sessions
 from postern.store.ports import Signals, Topic
 
@@ -214,7 +215,8 @@ class HeldLogins:
             try:
                 found = await self._reviews.look(review_id)
                 if found is not None and found.status is ReviewStatus.PENDING and found.expires_at <= datetime.now(UTC):
-                    found = await self._reviews.close(review_id, ReviewEvent.EXPIRED)
+                    now = await self._reviews.close(review_id, ReviewEvent.EXPIRED)
+                    found = now or replace(found, status=ReviewStatus.EXPIRED)
             except PosternError as error:
                 log.warning("review %s could not be looked at, and waits on: %s", review_id, error.message)
                 continue
@@ -282,19 +284,8 @@ def _is_approved(review: Review | None, review_id: UUID) -> bool:
         return False
     if review.status is ReviewStatus.APPROVED:
         return True
-    raise Denied(_ended(review))
-
-
-def _ended(review: Review) -> str:
-    if review.status in (ReviewStatus.REJECTED, ReviewStatus.REVOKED):
-        word = "rejected" if review.status is ReviewStatus.REJECTED else "revoked"
-        voice = review.refusal
-        who = "a reviewer" if voice is None else voice.reviewer.email or voice.reviewer.name
-        said = f": {voice.comment}" if voice is not None and voice.comment else ""
-        return f"{who} {word} your access to connection {review.connection!r}{said} (review {review.id})"
-    if review.status is ReviewStatus.WITHDRAWN:
-        return f"review {review.id} was withdrawn; connect again to ask anew"
-    return f"nobody decided on review {review.id} in time; connect again to ask anew"
+    again = "" if review.status is ReviewStatus.REJECTED else "; connect again to ask anew"
+    raise Denied(f"connection {review.connection!r} needs a review, and {over(review)} (review {review.id}){again}")
 
 
 def _notice(review: Review) -> tuple[str, str]:

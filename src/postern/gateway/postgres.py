@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from postern.domain.connection import Connection
 from postern.domain.permit import Permit
 from postern.domain.session import Verb
-from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
+from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway.engine import Engine
 from postern.gateway.held_logins import Asked, HeldLogins
 from postern.gateway.opening import EndedEarly
@@ -196,6 +196,8 @@ def _turn_away(stream: StreamHandshake, error: PosternError) -> None:
         code = "28P01"
     elif isinstance(error, Denied):
         code = "28000"
+    elif isinstance(error, Invalid):
+        code = "22023"
     elif isinstance(error, Unavailable):
         code = "08006"
     elif isinstance(error, TooMany):
