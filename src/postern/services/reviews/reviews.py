@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from postern.domain.review import (
     Choice,
     Review,
     ReviewEvent,
-    ReviewStatus,
+    ReviewKind,
     Ruling,
     Seat,
     Weighed,
@@ -60,13 +60,16 @@ class Reviews:
             raise NotFound(f"there is no review {review_or_session_id!r}, or you may not see it")
         return found
 
-    async def session_of(self, review: Review) -> Session | None:
-        """Of a review that `get` gave: the session that waits for it, with the script that is reviewed."""
-        return None if review.session_id is None else await self._sessions.get(review.org_id, review.session_id)
+    async def script(self, review: Review) -> str | None:
+        """What runs once a review that `get` gave is approved; None where it is about no script."""
+        if review.kind is not ReviewKind.ONETIME or review.session_id is None:
+            return None
+        session = await self._sessions.get(review.org_id, review.session_id)
+        return None if session is None else session.script
 
-    async def of_sessions(self, org_id: UUID, session_ids: list[UUID]) -> Mapping[UUID, Review]:
-        """The reviews under which these sessions run, or for which they wait. Who may see them was checked."""
-        return await self._store.of_sessions(org_id, session_ids)
+    async def of_sessions(self, principal: Principal, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
+        """The reviews under which these sessions run, or for which they wait. Who sees a session sees its review."""
+        return await self._store.of_sessions(principal.org_id, session_ids)
 
     async def decide(
         self,
@@ -93,8 +96,6 @@ class Reviews:
         ruling = Ruling(choice, self._now(), force, comment, time_window)
 
         def weighed(locked: Review, seats: Mapping[UUID, Seat]) -> Weighed:
-            if locked.status is ReviewStatus.PENDING and ruling.at >= locked.expires_at:
-                raise Conflict("this review waits no more: its deadline has come")
             return weigh(locked, person_of(principal, chat_id), ruling, seats, own_allowed=own_allowed)
 
         moved = await self._store.decide(review.id, principal.id, weighed, ruling.at)

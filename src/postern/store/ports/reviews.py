@@ -54,9 +54,9 @@ class ReviewStore(Protocol):
     async def add(
         self, review: Review, session: Session | None, *, source: str, invocation: Invocation = NOTHING_ADDED
     ) -> Review:
-        """With the session that waits for it, if it is not there yet, and its invocation, which is kept sealed: one
-        transaction. For access (`jit`) the review that is found instead, without a new one, where one with the same
-        binding and demands waits already; then `session` is not added. Raises TooMany, with the reason."""
+        """With the session that waits for it, if it is not there yet, and what that is started with: one transaction.
+        For access (`jit`) the review that is found instead, without a new one, where one with the same binding and
+        demands waits already; then `session` is not added. Raises TooMany, with the reason."""
 
     async def get(self, review_id: UUID) -> Review | None:
         """In whichever organisation."""
