@@ -26,7 +26,6 @@ from postern.protocols.postgres.script import Script
 from postern.protocols.terminal.script import Script as CommandScript
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
-from postern.services.reviews.reviews import Reviews
 from postern.services.sessions import Sessions
 from postern.store.ports import Signals, Topic
 from postern.transport.memory import MemoryTransport
@@ -60,12 +59,9 @@ class _ScriptClient(asyncio.Protocol):
 class Executions:
     """Claims sessions that are ready, and runs each. At most `most` at once; others wait their turn."""
 
-    def __init__(
-        self, worker: str, sessions: Sessions, reviews: Reviews, engine: Engine, signals: Signals, *, most: int = 16
-    ) -> None:
+    def __init__(self, worker: str, sessions: Sessions, engine: Engine, signals: Signals, *, most: int = 16) -> None:
         self._worker = worker
         self._sessions = sessions
-        self._reviews = reviews
         self._engine = engine
         self._turn = asyncio.Semaphore(most)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -106,24 +102,11 @@ class Executions:
                     if claimed is not None:  # only now: all workers try
                         with session_span(self._engine.tracer, Verb.EXEC, parent=parent, began=began) as span:
                             about(span, session_id, claimed[1])
-                            await self._reviewed(*claimed, since, opening)
+                            await self._execute(*claimed, since, opening)
             except Unavailable as error:
                 log.error("session %s cannot be run now: %s", session_id, error.message)
             except Exception:
                 log.exception("session %s could not be run", session_id)
-
-    async def _reviewed(
-        self, session: Session, permit: Permit, invocation: Invocation, since: int, opening: Opening
-    ) -> None:
-        """Where it runs under a review, that is over with it."""
-        try:
-            await self._execute(session, permit, invocation, since, opening)
-        finally:
-            if permit.review_id is not None:
-                try:
-                    await self._reviews.finished(session.id)
-                except PosternError as error:
-                    log.warning("review %s is ended later: %s", permit.review_id, error.message)
 
     async def _execute(
         self, session: Session, permit: Permit, invocation: Invocation, since: int, opening: Opening

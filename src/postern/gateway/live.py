@@ -33,7 +33,7 @@ _REASONS = {
     EndReason.GATEWAY_STOPPED: "the gateway is stopping",
 }
 _EXPIRED = "this session's access has expired; issue a new credential"
-_GRANT_OVER = "the access that was approved has ended; connect again to ask for more"
+_GRANT_OVER = "the access that was approved has ended"
 
 
 def _cause(permit: Permit) -> EndReason:

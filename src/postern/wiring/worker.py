@@ -194,7 +194,7 @@ def build_worker(
         str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
     )
     _sample(meters, links, tunnels, logins, door)
-    executions = Executions(name, made.sessions, made.reviews, engine, made.signals)
+    executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,
         tls.material(settings),
