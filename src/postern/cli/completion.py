@@ -37,6 +37,7 @@ _LISTS = {
     "masking_rules": ("/datamasking-rules", ("name",), False),
     "machines": ("/machineidentities", ("name",), False),
     "resources": ("/resources", ("name",), False),
+    "reviews": ("/reviews", ("id",), False),
     "second_factors": ("/users/self/second-factors", ("id",), False),
     "service_accounts": ("/serviceaccounts", ("subject",), False),
     "sessions": ("/sessions", ("id",), False),
@@ -69,6 +70,7 @@ guardrails = _completion("guardrails")
 masking_rules = _completion("masking_rules")
 machines = _completion("machines")
 resources = _completion("resources")
+reviews = _completion("reviews")
 second_factors = _completion("second_factors")
 service_accounts = _completion("service_accounts")
 sessions = _completion("sessions")

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from uuid import UUID, uuid5
 
-from postern.domain.review import Choice, Demand, Review, Voice, is_met
+from postern.domain.principal import Principal
+from postern.domain.review import Choice, Demand, Review, Voice, is_met, person_of
 
 
 class GroupStatus(StrEnum):
@@ -45,6 +46,14 @@ class Progress:
 def address(api_url: str, review_id: UUID) -> str:
     """Of the page on which people decide. `api_url` is without `/api`."""
     return f"{api_url.rstrip('/')}/reviews/{review_id}"
+
+
+def shows_estimate(review: Review, principal: Principal) -> bool:
+    """Whether this principal is told how many rows it would touch. Never whose statement it is: by statements that
+    wait, they could count rows that they may not read."""
+    if review.is_own(person_of(principal)):
+        return False
+    return principal.sees_all or review.may_review(principal.groups)
 
 
 def entries(review: Review) -> tuple[GroupEntry, ...]:
