@@ -448,7 +448,7 @@ async def test_the_deadline_is_told_and_ends_the_session(guarded: Api) -> None:
     answer = await submitted(guarded)
     guarded.world.clock.forward(hours=25)
     ann, bob = await again(guarded, "ann"), await again(guarded, "bob")
-    assert "deadline" in message(await decide(ann, answer["review"]["id"]), 409)
+    assert "its time is over" in message(await decide(ann, answer["review"]["id"]), 409)
     await guarded.services.reviews.settle()
     session = (await bob.get(f"/sessions/{answer['session_id']}")).json()
     assert (session["status"], session["review"]["status"]) == (SessionStatus.DONE, "EXPIRED")

@@ -86,7 +86,8 @@ async def test_a_grant_holds_all_a_login_needs(world: World, access: Access, ann
     guardrail = await add_guardrail(world, connection.id)
     grant = await grant_for(world, access, ann)
     assert grant.principal == ann
-    assert grant.connection == replace(connection, guardrail_rules=(str(guardrail.id),))
+    place = grant.connection.place
+    assert grant.connection == replace(connection, guardrail_rules=(str(guardrail.id),), place=place)
     assert grant.connection.secret == connection.secret
     assert grant.verifier.iterations == 4096
     assert await access.find_grant("nobody-shop-aaaaaa") is None
@@ -114,6 +115,9 @@ async def test_opening_a_native_session_takes_three_statements(
 ) -> None:
     access = services.access
     await world.add_connection()
+    await world.add_connection("other")
+    # What holds for a whole organisation is kept from then on: its features, its rules.
+    await access.admit_principal(ann, "other", verb=Verb.CONNECT, source="127.0.0.1")
     username = (await grant_for(world, access, ann)).username
     async with counted(world) as statements:
         grant = await access.find_grant(username)

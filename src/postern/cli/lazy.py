@@ -38,6 +38,7 @@ _LISTED = {
     "masking rule": "masking",
     "machine identity": "admin machines list",
     "resource": "admin resources list",
+    "review rule": "admin reviewrules list",
     "review": "reviews",
     "service account": "admin serviceaccounts list",
     "session": "sessions",
