@@ -36,7 +36,7 @@ ASKS = (Demand("", (REVIEWERS,), all_groups=True),)
 
 
 def new_review(world: World, owner: Principal | None = None, **fields: Any) -> Review:
-    """Of a stranger, unless told; nothing is in the store yet."""
+    """Of a stranger, unless told, and for a place of its own; nothing is in the store yet."""
     kind = fields.get("kind", ReviewKind.JIT)
     at = fields.get("created_at", START)
     person = Person(uuid4(), "stranger", f"{uuid4()}@example.com") if owner is None else person_of(owner)
@@ -47,7 +47,7 @@ def new_review(world: World, owner: Principal | None = None, **fields: Any) -> R
         "kind": kind,
         "status": ReviewStatus.PENDING,
         "owner": person,
-        "binding": Binding(person.principal_id, UUID(int=7), UUID(int=8), "192.0.2.1", "credential:1"),
+        "binding": Binding(person.principal_id, UUID(int=7), uuid4(), "192.0.2.1", "credential:1"),
         "connection": "shop",
         "demands": ASKS,
         "created_at": at,
