@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 from tests.support.examples import examples
-from tests.support.reviews import REVIEWERS, asked, decided, new_review, session_of
+from tests.support.reviews import REVIEWERS, asked, decided, kept, new_review, session_now, session_of
 from tests.support.world import START, World
 
 from postern.domain.principal import Principal, PrincipalStatus
@@ -70,12 +70,7 @@ def those(found: Sequence[Any], kind: type) -> list[Any]:
 
 
 async def state(world: World, review: Review) -> tuple[Review, Session]:
-    now = await world.stores.reviews.get(review.id)
-    assert now is not None
-    assert now.session_id is not None
-    session = await world.stores.sessions.get(world.org_id, now.session_id)
-    assert session is not None
-    return now, session
+    return await kept(world, review), await session_now(world, review)
 
 
 async def news(world: World, review: Review) -> list[str]:

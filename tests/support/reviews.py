@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -113,6 +112,27 @@ async def decided(
     return await world.stores.reviews.decide(review.id, reviewer.id, rule, ruling.at)
 
 
-async def outcomes(*works: Any) -> Sequence[Any]:
-    """What each of them gave or raised, all begun at the same time."""
-    return await asyncio.gather(*works, return_exceptions=True)
+async def session_now(world: World, review: Review) -> Session:
+    """The one that waits for it, or whose statement it is."""
+    assert review.session_id is not None
+    found = await world.stores.sessions.get(world.org_id, review.session_id)
+    assert found is not None
+    return found
+
+
+async def kept(world: World, review: Review) -> Review:
+    """As it is in the store."""
+    found = await world.stores.reviews.get(review.id)
+    assert found is not None
+    return found
+
+
+def others_than(binding: Binding) -> list[Binding]:
+    """Each differs in one thing."""
+    return [
+        replace(binding, principal_id=uuid4()),
+        replace(binding, connection_id=uuid4()),
+        replace(binding, place=uuid4()),
+        replace(binding, source="192.0.2.99"),
+        replace(binding, means="key:2"),
+    ]
