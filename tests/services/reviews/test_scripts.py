@@ -98,7 +98,7 @@ async def test_what_waits_does_not_run(desk: Desk) -> None:
     with pytest.raises(Conflict, match="PENDING, it waits for dba"):
         await desk.services.sessions.execute(desk.ann, session.id)
     await desk.services.reviews.decide(desk.rita, str(session.id), Choice.REJECTED, comment="no")
-    with pytest.raises(Conflict, match="REJECTED, it was rejected by rita@example.com: no"):
+    with pytest.raises(Conflict, match=r"REJECTED, it was rejected by rita@example\.com: no"):
         await desk.services.sessions.execute(desk.ann, session.id)
     ended = await desk.session(session)
     assert (ended.status, ended.metadata["end_reason"]) == (SessionStatus.DONE, EndReason.REJECTED)
@@ -201,8 +201,9 @@ async def test_a_rule_that_is_added_before_a_worker_has_it(desk: Desk) -> None:
 
 
 async def test_what_it_is_started_with_is_kept_and_shown_without_values(desk: Desk) -> None:
-    fields = {"type": ConnectionType.CUSTOM, "subtype": "bash", "command": ("bash",), "reviewers": ("dba",)}
-    await desk.world.add_connection("box", **fields)
+    await desk.world.add_connection(
+        "box", type=ConnectionType.CUSTOM, subtype="bash", command=("bash",), reviewers=("dba",)
+    )
     given = Invocation(("--all", "it's"), {"REGION": Secret("north"), "TOKEN": Secret("hidden-value")})
     session = await desk.services.sessions.submit(desk.ann, "box", "echo", source=SOURCE, means=MEANS, invocation=given)
     review = await desk.review_of(session)
