@@ -25,6 +25,9 @@ METRICS: dict[str, Metric] = {
     "postern_sessions_open": Metric("gauge", "Sessions that run now."),
     "postern_operations": Metric("counter", "Statements and commands of sessions that have ended."),
     "postern_operations_refused": Metric("counter", "Of these, refused by a guard rail."),
+    "postern_rules_violated": Metric(
+        "counter", "What rules refused (deny), warned of (warn) and held (review).", ("action",)
+    ),
     "postern_values_masked": Metric(
         "counter", "Values masked in sessions that have ended; 'other' by custom types and columns.", ("info_type",)
     ),

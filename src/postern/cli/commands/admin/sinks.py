@@ -12,7 +12,8 @@ from postern.cli.output import emit, json_option, local_time
 from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, told, yes_option
 from postern.client.resources import PAGE
 from postern.client.shapes import Row
-from postern.domain.sink import DeliveryState, EventKind, SinkKind
+from postern.domain.event import CHOSEN
+from postern.domain.sink import DeliveryState, SinkKind
 
 _COLUMNS = [
     ("name", "name"),
@@ -31,7 +32,7 @@ _DELIVERIES = [
     ("attempts", "attempts"),
     ("last error", "last_error"),
 ]
-_EVENTS = [str(kind) for kind in EventKind if kind is not EventKind.SINK_TEST]
+_EVENTS = [str(kind) for kind in CHOSEN]
 _PATH = "sinks"
 _LOOK_AGAIN = 0.3  # seconds
 
@@ -50,7 +51,7 @@ def sinks() -> None:
     """Send what happens to a webhook, a syslog server or an OpenTelemetry collector. SINK is a name or id.
 
     \b
-    postern admin sinks create siem webhook https://siem.example.com/postern --event session.ended --event audit.entry
+    postern admin sinks create siem webhook https://siem.example.com/postern --event session.close --event audit.entry
     postern admin sinks create logs syslog syslog+tls://logs.example.com:6514 --event audit.entry
     postern admin sinks test siem
     postern admin sinks deliveries siem --state given_up
