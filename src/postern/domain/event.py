@@ -53,10 +53,11 @@ EVENTS: Mapping[EventKind, str] = {
 }
 CHOSEN: tuple[EventKind, ...] = tuple(kind for kind in EventKind if kind is not EventKind.SINK_TEST)  # by sinks
 
-# By what `review_news` calls them.
+# By what `review_news` calls them: these two, and whatever else happens to a review.
+CREATED, VOICED = "created", "voiced"
 OF_REVIEWS: Mapping[str, EventKind] = {
-    "created": EventKind.REVIEW_CREATED,
-    "voiced": EventKind.REVIEW_VOICED,
+    CREATED: EventKind.REVIEW_CREATED,
+    VOICED: EventKind.REVIEW_VOICED,
     ReviewEvent.APPROVED: EventKind.REVIEW_APPROVED,
     ReviewEvent.REJECTED: EventKind.REVIEW_REJECTED,
     ReviewEvent.REVOKED: EventKind.REVIEW_REVOKED,
