@@ -29,7 +29,11 @@ class SqlBacklog:
         longest = select(func.count(), func.min(sinks.c.failing_since)).where(*failing)
         pending = waiting([sessions.c.id], TO_TELL, MOST)
         undelivered = select(deliveries.c.number).where(deliveries.c.state == DeliveryState.WAITING).limit(MOST)
-        undecided = select(reviews.c.id).where(UNENDED, reviews.c.status == ReviewStatus.PENDING).limit(MOST)
+        undecided = (
+            select(reviews.c.id)
+            .where(reviews.c.ended_at.is_(None), reviews.c.status == ReviewStatus.PENDING)
+            .limit(MOST)
+        )
         ((since,),) = await self._rows(oldest) or [(None,)]
         ((count, failing_since),) = await self._rows(longest)
         ((untold,),) = await self._rows(select(func.count()).select_from(pending.subquery()))

@@ -14,6 +14,7 @@ from uuid import UUID, uuid4
 from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, exists, func, insert, or_, select, update
 
 from postern.domain.command import NOTHING_ADDED, Invocation
+from postern.domain.event import CREATED, VOICED
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import PrincipalKind, PrincipalStatus
 from postern.domain.review import (
@@ -71,7 +72,6 @@ _MOST_LAPSING = 500  # reviews that one round ends; the next one ends more
 _MOST_PRUNED = 1_000
 _CHUNK = 300  # identifiers in one statement
 _MOST_GRANTS = 20  # of one binding that are looked at
-CREATED, VOICED = "created", "voiced"
 
 _ENDINGS = {
     ReviewEvent.REJECTED: EndReason.REJECTED,
