@@ -186,12 +186,23 @@ class SessionStore(Protocol):
     async def end(self, session_id: UUID, ended: Ended) -> bool:
         """False when there is no such session or it was done before."""
 
-    async def claim(self, session_id: UUID, worker: str, at: datetime) -> tuple[Session, UUID, str] | None:
-        """ready → open for exactly one caller: (session, principal id, source); None for all others."""
+    async def claim(
+        self,
+        session_id: UUID,
+        worker: str,
+        at: datetime,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        credential_id: UUID | None = None,
+    ) -> tuple[Session, UUID, str] | None:
+        """ready → open for exactly one caller: (session, principal id, source); None for all others, and as long as its
+        review does not let it run. What is given of `metadata` and `credential_id` takes the place of what is there."""
 
-    async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool: ...
+    async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
+        """Whether it waited, for its review or for a worker, and has now ended."""
 
-    async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]: ...
+    async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]:
+        """Those of a worker, or of all; of those that are ready without a worker, the scripts that may run now."""
 
     async def get(self, org_id: UUID, session_id: UUID) -> Session | None: ...
 
