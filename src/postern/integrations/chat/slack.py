@@ -101,8 +101,8 @@ def blocks(card: Card) -> list[dict[str, Any]]:
         {"type": "section", "text": _plain(f"{card.title}\n{card.state}", MAX_SECTION)},
     ]
     facts = [_plain(f"{label}: {value}", MAX_FIELD) for label, value in card.facts]
-    for start in range(0, len(facts), MAX_FIELDS):
-        found.append({"type": "section", "fields": facts[start : start + MAX_FIELDS]})
+    starts = range(0, len(facts), MAX_FIELDS)
+    found += [{"type": "section", "fields": facts[start : start + MAX_FIELDS]} for start in starts]
     if card.input:
         found.append({"type": "section", "text": {"type": "mrkdwn", "text": _code(card.input), "verbatim": True}})
     if card.is_open:

@@ -87,14 +87,15 @@ class Sinks:
         require_admin(principal, "change sinks")
         is_chat = given.kind in CHATS
         for field in ("name", "kind", *(() if is_chat else ("address", "events"))):
-            if getattr(given, field) is None:
+            if not getattr(given, field):
                 raise Invalid(f"{field}: is required", field=field)
         assert given.kind is not None
+        kind = given.kind
         if is_chat:
-            given = replace(given, events=checked_events(given.events or (), given.kind))
+            given = replace(given, events=checked_events(given.events or (), kind))
         now = self._now()
-        secret = _new_secret() if given.kind is SinkKind.WEBHOOK else None
-        empty = Sink(uuid4(), principal.org_id, "", given.kind, "", (), created_at=now)
+        secret = _new_secret() if kind is SinkKind.WEBHOOK else None
+        empty = Sink(uuid4(), principal.org_id, "", kind, "", (), created_at=now)
         sink = replace(
             _merged(empty, given), updated_at=now, secrets=(SigningSecret(secret),) if secret is not None else ()
         )

@@ -271,6 +271,9 @@ class ConnectionStore(Protocol):
 
     async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]: ...
 
+    async def ids_of(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
+        """The connections that are called so; what is not there is left out. A name wins over an identifier."""
+
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
         """By key and value, of the connections within reach."""
 
@@ -358,9 +361,6 @@ class AccessRuleStore(Protocol):
 
     async def get(self, org_id: UUID, name_or_id: str) -> NamedRule | None:
         """A name wins over an identifier of the same spelling."""
-
-    async def connection_ids(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
-        """The connections that are called so; what is not there is left out. A name wins over an identifier."""
 
     async def add(self, rule: AccessRule) -> None:
         """Its groups are made where there are none of these names. Raises Conflict when the name is taken."""

@@ -36,7 +36,7 @@ class SqlChats:
     async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
         wanted = select(connections.c.id, connections.c.connection_tags).where(connections.c.id.in_(connection_ids))
         async with self._database.statement() as connection:
-            return {key: tags for key, tags in (await connection.execute(wanted)).all()}
+            return {row.id: row.connection_tags for row in (await connection.execute(wanted)).all()}
 
     async def message(self, sink_id: UUID, review_id: UUID) -> ChatMessage | None:
         own = (chat_messages.c.sink_id == sink_id, chat_messages.c.review_id == review_id)
