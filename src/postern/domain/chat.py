@@ -68,14 +68,15 @@ class ChatLink:
     created_at: datetime
 
 
-def card_of(review: Review, script: str | None, url: str, *, with_input: bool) -> Card:
-    """`script` is the session's, for a review of one. `url` is of the page where it is decided."""
+def card_of(review: Review, script: str | None, url: str, *, with_input: bool, with_estimate: bool = False) -> Card:
+    """`script` is the session's, for a review of one. `url` is of the page where it is decided. `with_estimate`: for
+    who may review alone; to who asked it would tell what they may not read."""
     given = script if review.kind is ReviewKind.ONETIME else review.input
     return Card(
         review.id,
         f"{_who(review.owner)} {_ASKS[review.kind]} {_short(review.connection)}",
         _state(review),
-        tuple(_facts(review)),
+        tuple(_facts(review, with_estimate=with_estimate)),
         printable(given) if given and with_input else None,
         url,
         review.status is ReviewStatus.PENDING,
@@ -83,7 +84,7 @@ def card_of(review: Review, script: str | None, url: str, *, with_input: bool) -
     )
 
 
-def _facts(review: Review) -> list[tuple[str, str]]:
+def _facts(review: Review, *, with_estimate: bool) -> list[tuple[str, str]]:
     found = [
         ("Asked by", _who(review.owner)),
         ("Connection", _short(review.connection)),
@@ -98,7 +99,7 @@ def _facts(review: Review) -> list[tuple[str, str]]:
     if review.time_window is not None:
         found.append(("Within", str(review.time_window)))
     if review.estimate is not None:
-        found.append(("Rows", rows_of(review.estimate)))
+        found.append(("Rows", rows_of(review.estimate) if with_estimate else "counted; the page shows them"))
     found += [("Must agree", demand_text(demand)) for demand in review.demands]
     found.append(("Asked at", moment(review.created_at)))
     if review.status is ReviewStatus.PENDING:
@@ -108,8 +109,8 @@ def _facts(review: Review) -> list[tuple[str, str]]:
 
 def rows_of(estimate: Mapping[str, object]) -> str:
     """What counting told, as words."""
-    told = [f"{name.replace('_', ' ')}: {value}" for name, value in estimate.items() if value is not None]
-    return one_line(", ".join(told))[:MAX_REASON] or "not counted"
+    said = estimate.get("said")
+    return "; ".join(one_line(str(line)) for line in said)[:MAX_REASON] if isinstance(said, list) and said else "none"
 
 
 def demand_text(demand: Demand) -> str:

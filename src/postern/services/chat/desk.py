@@ -76,9 +76,15 @@ class Handled:
 
 class ChatDesk:
     def __init__(
-        self, window: Window, store: ChatStore, links: ChatLinks, reviews: Decides, vouchers: Vouchers, now: Clock
+        self,
+        window: Window | None,
+        store: ChatStore,
+        links: ChatLinks,
+        reviews: Decides,
+        vouchers: Vouchers,
+        now: Clock,
     ) -> None:
-        self._window = window
+        self._given = window
         self._store = store
         self._links = links
         self._reviews = reviews
@@ -87,10 +93,12 @@ class ChatDesk:
 
     async def handle(self, sink_id: UUID, stamp: str, signature: str, body: bytes) -> Handled:
         """Raises Unauthenticated for all that is not the chat's own, Malformed, Unavailable."""
+        if self._given is None:
+            raise Unavailable("this gateway hears nothing from chats")
         sink = await self._store.sink(sink_id)
         if sink is None or sink.kind is not SinkKind.SLACK or sink.status is not SinkStatus.ACTIVE:
             raise Unauthenticated("this is not signed as it must be")
-        given = self._window.read(sink, stamp, signature, body, self._now())
+        given = self._given.read(sink, stamp, signature, body, self._now())
         if given is None:
             return Handled({})
         if isinstance(given, Press):
@@ -103,6 +111,11 @@ class ChatDesk:
         if isinstance(given, Introduced):
             return await self._introduced(sink, given)
         return await self._decided(sink, given)
+
+    @property
+    def _window(self) -> Window:
+        assert self._given is not None
+        return self._given
 
     async def _pressed(self, sink: Sink, press: Press) -> None:
         told = await self._store.message(sink.id, press.review_id)
