@@ -33,6 +33,7 @@ from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
 from postern.gateway.presence import Presence
 from postern.gateway.tunnels import Tunnels
+from postern.gateway.violations import Violations
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails.interceptor import GuardRails
 from postern.integrations.secrets.env_json import referable
@@ -179,8 +180,15 @@ def build_worker(
     tunnels = Tunnels(wait=AGENT_WAIT)
     agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
     wired = functools.partial(wire, settings)
+    violations = Violations(made.violations, meters.count)
     parts = Parts(
-        pipeline=pipeline, recording=recording, wire=wired, count=meters.count, observe=meters.observe, tracer=tracer
+        pipeline=pipeline,
+        recording=recording,
+        wire=wired,
+        count=meters.count,
+        observe=meters.observe,
+        tracer=tracer,
+        violations=violations,
     )
     held = HeldRequests(made.questions, made.signals)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
@@ -199,6 +207,7 @@ def build_worker(
         gate,
         links,
         engine.unclosed,
+        violations,
         executions,
         ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
         door,

@@ -9,8 +9,9 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.chat import Card, ChatMessage, card_of
+from postern.domain.event import EventKind
 from postern.domain.review import Review, ReviewKind
-from postern.domain.sink import Delivery, EventKind, Sink
+from postern.domain.sink import Delivery, Sink
 from postern.store.ports import ReviewStore, SessionStore
 from postern.store.ports.chats import ChatStore
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from postern.domain.event import EventKind
 from postern.domain.secret import Secret
-from postern.domain.sink import CHATS, EventKind, Sink, SinkKind, SinkScope
+from postern.domain.sink import CHATS, Sink, SinkKind, SinkScope
 from postern.errors import Invalid
 from postern.services.server.addresses import MAX_URL, checked_url, is_forbidden, is_loopback
 

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from cryptography import x509
 
+from postern.domain.event import CHOSEN, EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
@@ -21,7 +22,6 @@ from postern.domain.sink import (
     CHATS,
     Delivery,
     DeliveryState,
-    EventKind,
     SigningSecret,
     Sink,
     SinkKind,
@@ -226,8 +226,7 @@ def _checked_address(given: str, kind: SinkKind) -> str:
 
 def _checked_events(given: tuple[EventKind, ...]) -> tuple[EventKind, ...]:
     if not given or EventKind.SINK_TEST in given:
-        possible = ", ".join(one for one in EventKind if one is not EventKind.SINK_TEST)
-        raise Invalid(f"events: must name one at least, of {possible}", field="events")
+        raise Invalid(f"events: must name one at least, of {', '.join(CHOSEN)}", field="events")
     return tuple(dict.fromkeys(given))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Protocol
 from uuid import UUID
 
@@ -14,9 +13,6 @@ from postern.domain.sink import Sink
 class ChatStore(Protocol):
     async def sink(self, sink_id: UUID) -> Sink | None:
         """In whichever organisation."""
-
-    async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
-        """Of those connections that are there."""
 
     async def message(self, sink_id: UUID, review_id: UUID) -> ChatMessage | None: ...
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
@@ -17,7 +16,7 @@ from postern.domain.lists import Listed, Page
 from postern.domain.sink import Sink
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.schema import chat_links, chat_messages, connections, sinks, users
+from postern.store.schema import chat_links, chat_messages, sinks, users
 from postern.store.sql.rows import count_of
 from postern.store.sql.sinks import sink_of
 
@@ -32,11 +31,6 @@ class SqlChats:
             found = await connection.execute(select(*sinks.c).where(sinks.c.id == sink_id))
             row = found.mappings().one_or_none()
         return None if row is None else await sink_of(row, self._encryption)
-
-    async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
-        wanted = select(connections.c.id, connections.c.connection_tags).where(connections.c.id.in_(connection_ids))
-        async with self._database.statement() as connection:
-            return {row.id: row.connection_tags for row in (await connection.execute(wanted)).all()}
 
     async def message(self, sink_id: UUID, review_id: UUID) -> ChatMessage | None:
         own = (chat_messages.c.sink_id == sink_id, chat_messages.c.review_id == review_id)

@@ -240,11 +240,6 @@ class SqlReviews:
         async with self._database.statement() as statement:
             return await statement.run_sync(work)
 
-    async def told(self, news: Sequence[UUID]) -> None:
-        for at in range(0, len(news), _CHUNK):
-            async with self._database.statement() as statement:
-                await statement.execute(delete(review_news).where(review_news.c.id.in_(news[at : at + _CHUNK])))
-
     async def prune(self, before: datetime) -> None:
         old = select(reviews.c.id).where(reviews.c.ended_at < before).order_by(reviews.c.ended_at).limit(_MOST_PRUNED)
         async with self._database.statement() as statement:

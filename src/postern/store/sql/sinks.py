@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -12,11 +12,11 @@ from uuid import UUID
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from postern.domain.event import EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.secret import Secret
 from postern.domain.sink import (
     EVERYTHING,
-    EventKind,
     SigningSecret,
     Sink,
     SinkKind,
@@ -29,7 +29,7 @@ from postern.errors import Conflict, NotFound, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
-from postern.store.schema import sinks
+from postern.store.schema import connections, sinks
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import as_uuid, count_of
 
@@ -94,6 +94,11 @@ class SqlSinks:
             SinkOutline(**{**row, "events": frozenset(map(EventKind, row["events"])), "scope": _scope_of(row["scope"])})
             for row in rows
         ]
+
+    async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
+        wanted = select(connections.c.id, connections.c.connection_tags).where(connections.c.id.in_(connection_ids))
+        async with self._database.statement() as connection:
+            return {row.id: row.connection_tags for row in (await connection.execute(wanted)).all()}
 
     async def _values(self, sink: Sink) -> dict[str, Any]:
         clear = {
