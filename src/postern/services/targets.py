@@ -81,7 +81,7 @@ def build_targets(
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
         access=access,
-        access_rules=AccessRules(stores.access_rules, connections, stores.principals, control, signals, now),
+        access_rules=AccessRules(stores.access_rules, connections, stores.principals, control, needed, signals, now),
         asking=asking,
         agents=Agents(stores.agents, stores.organisations, signals, now),
         connections=Connections(connections, control, stores.agents, checks, signals, now),
