@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import UUID
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import HTMLResponse
@@ -54,14 +54,14 @@ _FORM = {
     response_class=Response,
     responses=open_errors(401, 403, 429) | SHOWN | {303: {"description": "To log in first"}},
 )
-async def review_page(id: UUID, request: Request, services: Use, info: Info) -> Response:  # noqa: A002 - the API's name
+async def review_page(id: str, request: Request, services: Use, info: Info) -> Response:  # noqa: A002 - the API's name
     """For people: what is asked, by whom, and a form to decide. Needs the browser's session; leads to login without."""
     try:
         account, _, held = await browser(request, services, info)
     except Unauthenticated:
-        return await to_login(request, services, info, f"/api/reviews/page/{id}")
+        return await to_login(request, services, info, f"/api/reviews/page/{quote(id, safe='')}")
     try:
-        return await _shown(services, info, account.principal, str(id), held)
+        return await _shown(services, info, account.principal, id, held)
     except NotFound as problem:
         return review_pages.missing(problem.message)
 
@@ -72,7 +72,7 @@ async def review_page(id: UUID, request: Request, services: Use, info: Info) -> 
     responses=open_errors(400, 401, 403, 413, 429) | SHOWN,
     openapi_extra=_FORM,
 )
-async def decide_on_page(id: UUID, request: Request, services: Use, info: Info) -> HTMLResponse:  # noqa: A002
+async def decide_on_page(id: str, request: Request, services: Use, info: Info) -> HTMLResponse:  # noqa: A002
     """What the page's form sends. What does not go through is told on the page."""
     account, _, held = await browser(request, services, info)
     request.state.principal = account.principal
@@ -86,13 +86,13 @@ async def decide_on_page(id: UUID, request: Request, services: Use, info: Info) 
     try:
         if choice is not Choice.APPROVED and not reason:
             raise Invalid("reason: say why", field="reason")
-        await services.reviews.decide(account.principal, str(id), choice, force=force, comment=reason)
+        await services.reviews.decide(account.principal, id, choice, force=force, comment=reason)
     except NotFound as error:
         return review_pages.missing(error.message)
     except (Denied, Conflict, Invalid) as error:
         problem = error.message
         status = {Denied: 403, Conflict: 409, Invalid: 422}[type(error)]
-    return await _shown(services, info, account.principal, str(id), held, problem, status)
+    return await _shown(services, info, account.principal, id, held, problem, status)
 
 
 async def _shown(

@@ -93,10 +93,13 @@ class ChatDesk:
 
     async def handle(self, sink_id: UUID, stamp: str, signature: str, body: bytes) -> Handled:
         """Raises Unauthenticated for all that is not the chat's own, Malformed, Unavailable."""
-        if self._given is None:
-            raise Unavailable("this gateway hears nothing from chats")
-        sink = await self._store.sink(sink_id)
-        if sink is None or sink.kind is not SinkKind.SLACK or sink.status is not SinkStatus.ACTIVE:
+        sink = None if self._given is None else await self._store.sink(sink_id)
+        if (
+            self._given is None
+            or sink is None
+            or sink.kind is not SinkKind.SLACK
+            or sink.status is not SinkStatus.ACTIVE
+        ):
             raise Unauthenticated("this is not signed as it must be")
         given = self._given.read(sink, stamp, signature, body, self._now())
         if given is None:
