@@ -20,17 +20,20 @@ from postern.domain.principal import Account, Principal, PrincipalStatus
 from postern.domain.session import Verb
 from postern.errors import Denied, NotFound, Unavailable
 from postern.services.access import Access
+from postern.services.bundle import Services
 from postern.services.credentials import Credentials
-from postern.services.sessions import Sessions
 from postern.store import schema
 from postern.store.ports import Rules, Topic
 
 
 @pytest.fixture
-def access(world: World) -> Access:
-    return Access(
-        world.stores.access, world.stores.connections, world.control(), world.features(), world.signals, world.clock
-    )
+def services(world: World) -> Services:
+    return world.services()
+
+
+@pytest.fixture
+def access(services: Services) -> Access:
+    return services.access
 
 
 @pytest.fixture
@@ -83,7 +86,8 @@ async def test_a_grant_holds_all_a_login_needs(world: World, access: Access, ann
     guardrail = await add_guardrail(world, connection.id)
     grant = await grant_for(world, access, ann)
     assert grant.principal == ann
-    assert grant.connection == replace(connection, guardrail_rules=(str(guardrail.id),))
+    place = grant.connection.place
+    assert grant.connection == replace(connection, guardrail_rules=(str(guardrail.id),), place=place)
     assert grant.connection.secret == connection.secret
     assert grant.verifier.iterations == 4096
     assert await access.find_grant("nobody-shop-aaaaaa") is None
@@ -106,24 +110,20 @@ async def test_redacting_without_types_masks_all(world: World, access: Access) -
     assert (await access.policy_for(connection)).masked_types == DEFAULT_TYPES
 
 
-async def test_opening_a_native_session_takes_three_statements(world: World, access: Access, ann: Principal) -> None:
+async def test_opening_a_native_session_takes_three_statements(
+    world: World, services: Services, ann: Principal
+) -> None:
+    access = services.access
     await world.add_connection()
+    await world.add_connection("other")
+    # What holds for a whole organisation is kept from then on: its features, its rules.
+    await access.admit_principal(ann, "other", verb=Verb.CONNECT, source="127.0.0.1")
     username = (await grant_for(world, access, ann)).username
-    sessions = Sessions(
-        world.stores.sessions,
-        world.stores.principals,
-        access,
-        world.recordings,
-        world.features(),
-        world.signals,
-        world.clock,
-        executable=frozenset({"postgres"}),
-    )
     async with counted(world) as statements:
         grant = await access.find_grant(username)
         assert grant is not None
         permit = await access.admit(grant, source="127.0.0.1")
-        await sessions.open(permit, session_id=uuid4(), worker="w1", metadata={})
+        await services.sessions.open(permit, session_id=uuid4(), worker="w1", metadata={})
     assert len(statements) == 3
     async with counted(world) as statements:
         await access.admit(grant, source="127.0.0.1")

@@ -22,30 +22,25 @@ from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.tracing import within
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.access import Access
+from postern.services.bundle import Services
 from postern.services.sessions import Sessions
 from postern.store.ports import SessionFilter, Topic
 from postern.store.schema import session_starts
 
 
 @pytest.fixture
-def access(world: World) -> Access:
-    return Access(
-        world.stores.access, world.stores.connections, world.control(), world.features(), world.signals, world.clock
-    )
+def services(world: World) -> Services:
+    return world.services()
 
 
 @pytest.fixture
-def sessions(world: World, access: Access) -> Sessions:
-    return Sessions(
-        world.stores.sessions,
-        world.stores.principals,
-        access,
-        world.recordings,
-        world.features(),
-        world.signals,
-        world.clock,
-        executable=frozenset({"postgres", "terminal"}),
-    )
+def access(services: Services) -> Access:
+    return services.access
+
+
+@pytest.fixture
+def sessions(services: Services) -> Sessions:
+    return services.sessions
 
 
 @pytest.fixture

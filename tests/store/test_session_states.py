@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 from uuid import UUID, uuid4
@@ -14,12 +14,16 @@ from uuid import UUID, uuid4
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
-from sqlalchemy import select
+from sqlalchemy import and_, case, select
 from tests.support.examples import examples
+from tests.support.reviews import REVIEWERS, decided, new_review
 from tests.support.world import START, World
 
 from postern.domain.command import Invocation
+from postern.domain.principal import Principal
+from postern.domain.review import ReviewKind
 from postern.domain.session import CHANGES, TRANSITIONS, EndReason, Session, SessionEvent, SessionStatus, Verb
+from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.ports import Ended
 from postern.store.ports.telling import ENDED, OPENED, UNCOUNTED, UNREAD
@@ -59,16 +63,23 @@ class Lives(RuleBasedStateMachine):
     ids = Bundle("ids")
     stage: Stage
     world: World
+    boss: Principal
 
     def __init__(self) -> None:
         super().__init__()
         self.rows: dict[UUID, Row] = {}
         self.ends: dict[UUID, int] = {}
+        self.reviews: dict[UUID, UUID] = {}  # of sessions that waited for one
         self.moment = START
 
-    @rule(target=ids, event=st.sampled_from([SessionEvent.OPENED, SessionEvent.SUBMITTED]), is_command=st.booleans())
+    @rule(
+        target=ids,
+        event=st.sampled_from([SessionEvent.OPENED, SessionEvent.ASKED, SessionEvent.SUBMITTED]),
+        is_command=st.booleans(),
+    )
     def begin(self, event: SessionEvent, is_command: bool) -> UUID:
         status = TRANSITIONS[None, event]
+        review = new_review(self.world, kind=ReviewKind.JIT) if event is SessionEvent.ASKED else None
         session = Session(
             id=uuid4(),
             org_id=self.world.org_id,
@@ -83,20 +94,42 @@ class Lives(RuleBasedStateMachine):
             user_id="ann",
             user_name="Ann",
             start_date=self._now(),
-            worker=None if status is SessionStatus.READY else "w0",
+            worker="w0" if event is SessionEvent.OPENED else None,
+            review_id=None if review is None else review.id,
         )
-        invocation = Invocation(("-n",)) if is_command and status is SessionStatus.READY else Invocation()
-        store = self.world.stores.sessions
-        self._run(store.add(session, principal_id=uuid4(), source="::1", invocation=invocation))
+        invocation = Invocation(("-n",)) if is_command and event is not SessionEvent.OPENED else Invocation()
+        stores = self.world.stores
+        if review is None:
+            self._run(stores.sessions.add(session, principal_id=uuid4(), source="::1", invocation=invocation))
+        else:
+            review = replace(review, session_id=session.id)
+            self._run(stores.reviews.add(review, session, source="::1", invocation=invocation))
+            self.reviews[session.id] = review.id
         self.rows[session.id] = self._row(session.id)
         assert self.rows[session.id]["status"] == status
         return session.id
 
-    @rule(key=ids, worker=st.sampled_from(["w1", "w2"]))
-    def claim(self, key: UUID, worker: str) -> None:
-        at = self._now()
-        happened = self._run(self.world.stores.sessions.claim(key, worker, at)) is not None
-        self._expect(key, SessionEvent.CLAIMED, happened, {"worker": worker, "start_date": at})
+    @rule(key=ids)
+    def approve(self, key: UUID) -> None:
+        if key not in self.reviews:
+            return
+        before = self._run(self.world.stores.reviews.get(self.reviews[key]))
+        assert before is not None
+        waits = self.rows[key]["status"] == SessionStatus.OPEN and self.rows[key]["worker"] is None
+        try:
+            self._run(decided(self.world, before, self.boss))
+        except Conflict:
+            assert not waits
+        else:
+            self._expect(key, SessionEvent.APPROVED, waits, {})
+
+    @rule(key=ids, worker=st.sampled_from(["w1", "w2"]), is_named=st.booleans())
+    def claim(self, key: UUID, worker: str, is_named: bool) -> None:
+        at, credential = self._now(), uuid4()
+        told: Row = {"metadata": {"client": "psql"}, "credential_id": credential} if is_named else {}
+        happened = self._run(self.world.stores.sessions.claim(key, worker, at, **told)) is not None
+        as_it_was = {name: self.rows[key][name] for name in ("metadata", "credential_id")}
+        self._expect(key, SessionEvent.CLAIMED, happened, as_it_was | told | {"worker": worker, "start_date": at})
 
     @rule(key=ids, reason=st.sampled_from(EndReason), code=st.sampled_from([None, 0, 3]), size=st.integers(0, 2**40))
     def end(self, key: UUID, reason: EndReason, code: int | None, size: int) -> None:
@@ -121,7 +154,10 @@ class Lives(RuleBasedStateMachine):
     def withdraw(self, key: UUID) -> None:
         ended = Ended(self._now(), EndReason.KILLED, detail="killed by ann")
         happened = self._run(self.world.stores.sessions.end_if_ready(key, ended))
-        self._expect(key, SessionEvent.WITHDRAWN, happened, _values(ended))
+        if self.rows[key]["status"] == SessionStatus.OPEN and self.rows[key]["worker"] is not None:
+            assert not happened  # somebody has it
+        else:
+            self._expect(key, SessionEvent.WITHDRAWN, happened, _values(ended))
 
     @rule()
     def end_what_is_not_there(self) -> None:
@@ -187,14 +223,16 @@ def test_no_sequence_of_events_does_what_the_table_does_not_allow(database_url: 
         class Own(Lives):
             pass
 
-        Own.stage, Own.world = stage, world
+        Own.stage, Own.world, Own.boss = stage, world, stage.run(world.add_user("boss", REVIEWERS))
         run_state_machine_as_test(Own, settings=settings(max_examples=examples(15), stateful_step_count=12))
 
-        async def pending() -> dict[SessionStatus, set[int]]:
+        async def pending() -> dict[str, set[int]]:
+            waits = and_(sessions.c.status == SessionStatus.OPEN, sessions.c.worker.is_(None))
+            shown = select(case((waits, "waits"), else_=sessions.c.status).label("state"), sessions.c.pending)
             async with world.database.statement() as connection:
-                found: dict[SessionStatus, set[int]] = {}
-                for row in await connection.execute(select(sessions.c.status, sessions.c.pending)):
-                    found.setdefault(row.status, set()).add(row.pending)
+                found: dict[str, set[int]] = {}
+                for row in await connection.execute(shown):
+                    found.setdefault(row.state, set()).add(row.pending)
                 return found
 
         # None is forgotten by what follows, and of those that wait to be run nothing is to be told.
@@ -202,6 +240,7 @@ def test_no_sequence_of_events_does_what_the_table_does_not_allow(database_url: 
             SessionStatus.DONE: {OPENED | ENDED | UNCOUNTED | UNREAD},
             SessionStatus.OPEN: {OPENED},
             SessionStatus.READY: {0},
+            "waits": {0},
         }
         found = stage.run(pending())
         assert found[SessionStatus.DONE]

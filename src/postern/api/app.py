@@ -41,6 +41,7 @@ from postern.api.routes import (
     reports,
     resources,
     retention,
+    review_rules,
     saml,
     scripts,
     second_factors,
@@ -73,6 +74,7 @@ _PARTS = (
     *(
         credentials.router,
         access_rules.router,
+        review_rules.router,
         guardrail_trials.router,
         guardrail_trials.simulations,
         guardrails.router,

@@ -36,6 +36,7 @@ _LISTS = {
     "guardrails": ("/guardrails", ("name",), False),
     "masking_rules": ("/datamasking-rules", ("name",), False),
     "machines": ("/machineidentities", ("name",), False),
+    "review_rules": ("/access-requests/rules", ("name",), False),
     "resources": ("/resources", ("name",), False),
     "second_factors": ("/users/self/second-factors", ("id",), False),
     "service_accounts": ("/serviceaccounts", ("subject",), False),
@@ -68,6 +69,7 @@ guardrail_ids = _completion("guardrail_ids")
 guardrails = _completion("guardrails")
 masking_rules = _completion("masking_rules")
 machines = _completion("machines")
+review_rules = _completion("review_rules")
 resources = _completion("resources")
 second_factors = _completion("second_factors")
 service_accounts = _completion("service_accounts")

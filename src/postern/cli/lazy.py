@@ -37,6 +37,7 @@ _LISTED = {
     "masking rule": "masking",
     "machine identity": "admin machines list",
     "resource": "admin resources list",
+    "review rule": "admin reviewrules list",
     "service account": "admin serviceaccounts list",
     "session": "sessions",
     "user": "admin users list",

@@ -112,6 +112,11 @@ def after(kind: ReviewKind, status: ReviewStatus, event: ReviewEvent) -> ReviewS
     return TRANSITIONS.get((kind, status, event))
 
 
+def is_final(kind: ReviewKind, status: ReviewStatus) -> bool:
+    """Whether nothing can happen to it any more."""
+    return not any(of is kind and before is status for of, before, _ in TRANSITIONS)
+
+
 @dataclass(frozen=True, slots=True)
 class Person:
     """Whoever asks or decides, as they were called at that moment. `chat_id` is theirs in the chat that it came by."""
@@ -230,12 +235,30 @@ class Review:
     def may_review(self, groups: Collection[str]) -> bool:
         return not frozenset(groups).isdisjoint((*self.groups, *self.force_groups))
 
-    def is_usable(self, now: datetime) -> bool:
-        """Whether what was approved may be used at this moment: its time has not passed, and its window is open."""
-        if self.status is not ReviewStatus.APPROVED:
+    def has_lapsed(self, now: datetime) -> bool:
+        """Whether its time is over, noted or not yet: to be decided, to be started, or of what was given."""
+        if self.status is ReviewStatus.PENDING:
+            return now >= self.expires_at
+        if self.status is not ReviewStatus.APPROVED or self.kind not in _USED:
             return False
         end = self.revoke_at if self.kind is ReviewKind.JIT else self.expires_at
-        return (end is None or now < end) and (self.time_window is None or self.time_window.holds(now))
+        return end is not None and now >= end
+
+    def is_usable(self, now: datetime) -> bool:
+        """Whether what was approved may be used at this moment: its time has not passed, and its window is open."""
+        if self.status is not ReviewStatus.APPROVED or self.has_lapsed(now):
+            return False
+        return self.time_window is None or self.time_window.holds(now)
+
+    def approved(self, at: datetime, window: TimeWindow | None) -> Review:
+        """As it is from its approval on. Access begins when its window opens, so that some is given in any case; a
+        script has its time from the approval, in which each window opens once."""
+        opens = at if window is None or window.holds(at) else window.opens_at(at)
+        grant = opens + timedelta(seconds=self.access_duration) if self.kind is ReviewKind.JIT else None
+        until = at + RUN_WITHIN if self.kind is ReviewKind.ONETIME else self.expires_at
+        return replace(
+            self, status=ReviewStatus.APPROVED, decided_at=at, revoke_at=grant, expires_at=until, time_window=window
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,10 +284,11 @@ class Ruling:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """`event`: what becomes of the review; None while more have to agree."""
+    """`event`: what becomes of the review; None while more have to agree. `time_window` is the review's from now on."""
 
     voice: Voice
     event: ReviewEvent | None
+    time_window: TimeWindow | None = None
 
 
 def weigh(
@@ -288,7 +312,7 @@ def weigh(
 def _approve(
     review: Review, reviewer: Person, ruling: Ruling, seat: Seat, seats: Mapping[UUID, Seat], own_allowed: bool
 ) -> Weighed:
-    _require(review, ReviewEvent.APPROVED)
+    _require(review, ReviewEvent.APPROVED, ruling.at)
     named = (*review.groups, *(review.force_groups if ruling.force else ()))
     groups = seat.groups & frozenset(named)
     if ruling.force and not seat.groups & frozenset(review.force_groups):
@@ -304,13 +328,21 @@ def _approve(
         if review.time_window not in (None, ruling.time_window):
             raise Conflict(f"time_window: another reviewer has set {review.time_window} already")
     earlier = next((voice for voice in review.voices if voice.reviewer.is_same(reviewer)), None)
-    if earlier is not None and not (ruling.force and not earlier.forced):
+    if earlier is not None and not _says_more(ruling, groups, earlier, seats):
         raise Conflict("you have approved this review already; it waits for others")
     voice = Voice(reviewer, Choice.APPROVED, groups, ruling.at, ruling.force, own, ruling.comment)
-    told = [one for one in review.voices if one is not earlier] + [voice]
+    told = [one for one in review.voices if one is not earlier and (own_allowed or not one.own)] + [voice]
     counted = [now for one in told if (now := _as_now(one, seats)) is not None]
     met = all(is_met(demand, counted) for demand in review.demands)
-    return Weighed(voice, ReviewEvent.APPROVED if met else None)
+    return Weighed(voice, ReviewEvent.APPROVED if met else None, ruling.time_window or review.time_window)
+
+
+def _says_more(ruling: Ruling, groups: frozenset[str], earlier: Voice, seats: Mapping[UUID, Seat]) -> bool:
+    """Than what they said before, as far as that still counts: who joined another of the groups may speak for it."""
+    if ruling.force and not earlier.forced:
+        return True
+    counted = _as_now(earlier, seats)
+    return counted is None or not groups <= counted.groups
 
 
 def _refuse(review: Review, reviewer: Person, ruling: Ruling, seat: Seat) -> Weighed:
@@ -320,12 +352,15 @@ def _refuse(review: Review, reviewer: Person, ruling: Ruling, seat: Seat) -> Wei
     own = review.is_own(reviewer)
     if not (own or seat.is_admin or review.may_review(seat.groups)):
         raise Denied("only its reviewers, administrators and who asked for it may reject or revoke a review")
-    _require(review, event)
+    _require(review, event, ruling.at)
     groups = seat.groups & frozenset((*review.groups, *review.force_groups))
-    return Weighed(Voice(reviewer, ruling.choice, groups, ruling.at, False, own, ruling.comment), event)
+    voice = Voice(reviewer, ruling.choice, groups, ruling.at, False, own, ruling.comment)
+    return Weighed(voice, event, review.time_window)
 
 
-def _require(review: Review, event: ReviewEvent) -> None:
+def _require(review: Review, event: ReviewEvent, at: datetime) -> None:
+    if review.has_lapsed(at):
+        raise Conflict(f"this review cannot be {event} any more: its time is over")
     if after(review.kind, review.status, event) is None:
         hint = ""
         if review.status is ReviewStatus.APPROVED and event is ReviewEvent.REJECTED:

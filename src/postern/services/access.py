@@ -20,14 +20,16 @@ from postern.domain.masking import DEFAULT_TYPES, InfoType, Strategy, info_type
 from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
+from postern.domain.review import Review
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unavailable
 from postern.services.access_control import AccessControl
+from postern.services.reviews.asking import Asking, ReviewRequired, Wish, ends
 from postern.services.server.features import Features
 from postern.store.ports import AccessStore, Clock, ConnectionStore, Rules, Signals, Standing, Topic
 
-__all__ = ["REFUSED_LOGIN", "Access", "Grant", "Verifier"]
+__all__ = ["REFUSED_LOGIN", "Access", "Grant", "ReviewRequired", "Verifier", "Wish"]
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +57,7 @@ class Access:
         store: AccessStore,
         connections: ConnectionStore,
         control: AccessControl,
+        asking: Asking,
         features: Features,
         signals: Signals,
         now: Clock,
@@ -65,6 +68,7 @@ class Access:
         self._parsed = parsed
         self._store = store
         self._control = control
+        self._asking = asking
         self._features = features
         self._connections = connections
         self._now = now
@@ -80,8 +84,8 @@ class Access:
     async def admit(self, grant: Grant, *, source: str) -> Permit:
         """For a native client that proved to have the password. `source` is the client's address.
 
-        Raises Denied with a reason for the person, Unauthenticated when the connection is hidden from its user, and
-        Unavailable when rules or the policy cannot be loaded.
+        Raises Denied with a reason for the person, ReviewRequired when others must agree first, Unauthenticated when
+        the connection is hidden from its user, and Unavailable when rules or the policy cannot be loaded.
         """
         reason = _credential_reason(grant.expires_at, grant.revoked_at, self._now())
         if reason is not None:
@@ -93,20 +97,36 @@ class Access:
             Verb.CONNECT,
             Unauthenticated(REFUSED_LOGIN),
             source=source,
+            means=f"credential:{grant.credential_id}",
             credential_id=grant.credential_id,
             expires_at=grant.expires_at,
         )
 
-    async def admit_principal(self, principal: Principal, connection: str, *, verb: Verb, source: str) -> Permit:
-        """For a principal known by a token; `connection` is a name or id.
+    async def admit_principal(
+        self, principal: Principal, connection: str, *, verb: Verb, source: str, means: str = ""
+    ) -> Permit:
+        """For a principal known by a token; `connection` is a name or id, `means` what they are logged in with, see
+        Caller. Without it nobody is let in who needs a review.
 
-        Raises NotFound also when it is hidden from them, Denied, Unavailable.
+        Raises NotFound also when it is hidden from them, ReviewRequired, Denied, Unavailable.
         """
         missing = NotFound(f"there is no connection {connection!r}; list them and check the name")
         found = await self._connections.get(principal.org_id, connection)
         if found is None:
             raise missing
-        return await self._admit(principal, found, verb, missing, source=source, credential_id=None, expires_at=None)
+        return await self._admit(principal, found, verb, missing, source=source, means=means)
+
+    async def admit_reviewed(self, principal: Principal, review: Review) -> Permit:
+        """For the owner of a script that was reviewed. Whether the review lets it run is for the caller to know; here,
+        that its owner may run what was asked for as things are now. Raises NotFound, Denied, Unavailable."""
+        missing = NotFound(f"there is no connection {review.connection!r} any more, or it is hidden from you")
+        found = await self._connections.get(principal.org_id, str(review.binding.connection_id))
+        if found is None:
+            raise missing
+        asked = review.binding
+        return await self._admit(
+            principal, found, Verb.EXEC, missing, source=asked.source, means=asked.means, review=review
+        )
 
     async def admit_errand(self, principal: Principal, connection: str, *, schema: bool, source: str) -> Permit:
         """To test a connection, or to look into the `schema` of its target, which `access_schema` switches; neither
@@ -140,8 +160,10 @@ class Access:
         hidden: PosternError,
         *,
         source: str,
-        credential_id: UUID | None,
-        expires_at: datetime | None,
+        means: str,
+        credential_id: UUID | None = None,
+        expires_at: datetime | None = None,
+        review: Review | None = None,
     ) -> Permit:
         """`hidden` is raised when they may not even see it, before anything is told of the connection."""
         await self._require_visible(principal, connection, hidden)
@@ -149,11 +171,30 @@ class Access:
         reason = _principal_reason(principal.is_active) or _mode_reason(mode, connection.name, verb)
         if reason is None and principal.is_auditor:
             reason = _AUDITOR
-        reason = reason or _review_reason(connection)
         if reason is not None:
             raise Denied(reason)
-        policy = await self.policy_for(connection)
-        return Permit(principal, connection, policy, verb, source, credential_id, expires_at, seal())
+        waited: UUID | None = None
+        if review is not None:
+            await self._asking.require_same(review, principal, connection, verb)
+            waited = review.session_id
+        else:
+            review = await self._asking.grant(
+                principal, connection, verb, source=source, means=means, credential_id=credential_id
+            )
+            waited = None if review is None else await self._asking.waiting_session(review)
+        return Permit(
+            principal,
+            connection,
+            await self.policy_for(connection),
+            verb,
+            source,
+            credential_id,
+            ends(expires_at, review, self._now()),
+            seal(),
+            means=means,
+            review_id=None if review is None else review.id,
+            session_id=waited,
+        )
 
     async def _require_visible(self, principal: Principal, connection: Connection, hidden: PosternError) -> None:
         if principal.org_id != connection.org_id:
@@ -213,7 +254,8 @@ class Access:
             self._rules.clear()
 
     async def still_allowed(self, permit: Permit) -> str | None:
-        """Re-check for a live link: None while it may go on, else the reason to end it. One statement."""
+        """Re-check for a live link: None while it may go on, else the reason to end it. One statement; another one for
+        what a review has given."""
         org_id = permit.principal.org_id
         if permit.credential_id and not await self._features.enabled(org_id, Feature.NATIVE_CREDENTIALS):
             return "connection credentials were switched off in this organisation; ask an administrator"
@@ -229,7 +271,8 @@ class Access:
         if mode is None:
             return f"connection {permit.connection.name!r} was deleted"
         reason = _principal_reason(standing.principal_active) or _mode_reason(mode, permit.connection.name, permit.verb)
-        return reason or await self._rules_reason(_as_now(permit, standing))
+        now = _as_now(permit, standing)
+        return reason or await self._rules_reason(now) or await self._asking.ended(now)
 
     async def _rules_reason(self, permit: Permit) -> str | None:
         """Why somebody who was let in may not go on, as role and access rules are now."""
@@ -243,26 +286,23 @@ class Access:
     async def renewed(self, permit: Permit) -> Permit:
         """The same permission under the connection, policy and groups as they are now. Raises Denied, Unavailable.
 
-        What could not be opened any more does not go on: where a review is asked for, and where the connection has
-        become another protocol's, whose rules are not those of this session. A new agent or secret takes no right
-        away: they are for the next one.
+        What could not be opened any more does not go on: where a review is asked for that it has not, and where the
+        connection has become another protocol's, whose rules are not those of this session. A new agent or secret takes
+        no right away, but one that was given to where the connection led before; they are for the next one.
         """
         connection = await self._connections.get(permit.principal.org_id, str(permit.connection.id))
         if connection is None:
             raise Denied(f"connection {permit.connection.name!r} was deleted")
         if (connection.type, connection.subtype) != (permit.connection.type, permit.connection.subtype):
             raise Denied(f"connection {connection.name!r} is of another type now; connect again")
-        review = _review_reason(connection)
-        if review is not None:
-            raise Denied(review)
         standing = await self._store.standing(permit.principal.id, connection.id, permit.credential_id)
-        expires_at = permit.expires_at
-        if permit.credential_id is not None:  # a credential that is being rotated has a new end
-            expires_at = standing.credential_expires_at
+        # A credential that is being rotated has a new end; without one only a review gives a right an end.
+        expires_at = None if permit.credential_id is None else standing.credential_expires_at
         now = replace(_as_now(permit, standing), connection=connection)
         reason = await self._rules_reason(now)
         if reason is not None:
             raise Denied(reason)
+        expires_at = ends(expires_at, await self._asking.standing(now), self._now())
         return replace(now, policy=await self.policy_for(connection), expires_at=expires_at)
 
 
@@ -317,15 +357,6 @@ def _mode_reason(mode: Toggle, connection: str, verb: Verb) -> str | None:
     if mode is Toggle.ENABLED:
         return None
     return f"access mode {verb} is disabled on connection {connection!r}; ask an administrator"
-
-
-def _review_reason(connection: Connection) -> str | None:
-    if not connection.reviewers:
-        return None
-    return (
-        f"connection {connection.name!r} asks for a review by {', '.join(connection.reviewers)}, "
-        "and reviews cannot be given yet; ask an administrator to remove its reviewers"
-    )
 
 
 def _moment(at: datetime) -> str:

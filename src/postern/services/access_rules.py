@@ -12,16 +12,17 @@ from postern.domain.access_rule import AccessRule
 from postern.domain.connection import Connection, check_tags
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Account, Principal, PrincipalKind
+from postern.domain.session import Verb
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.access_control import AccessControl
 from postern.services.identity.users import checked_groups, require_admin, require_reader
+from postern.services.review_needed import Needed, ReviewNeeded
+from postern.services.rule_fields import MAX_GROUPS, check_description, check_room, checked_connections
 from postern.services.server.trail import changed
-from postern.store.ports import AccessRuleStore, Clock, NamedRule, PrincipalStore, Signals, Topic
+from postern.store.ports import AccessRuleStore, Clock, ConnectionStore, NamedRule, PrincipalStore, Signals, Topic
 
 __all__ = ["AccessRuleFields", "AccessRules", "Explained", "NamedRule"]
 
-MAX_RULES = 500  # of an organisation: each is looked at for every decision, and is a part of every list's query
-MAX_GROUPS, MAX_CONNECTIONS, MAX_DESCRIPTION = 100, 500, 10_000
 _NAME = re.compile(r"[A-Za-z0-9_](?:[-. ]?[A-Za-z0-9_]){0,127}")
 
 
@@ -39,7 +40,7 @@ class AccessRuleFields:
 @dataclass(frozen=True, slots=True)
 class Explained:
     """Why `account` may or may not use the connection. `others` are rules that would let them, if they were in one of
-    their groups; only for administrators and auditors."""
+    their groups; only for administrators and auditors. `reviews`: who must agree first, for each way in."""
 
     connection: Connection
     account: Account
@@ -47,20 +48,25 @@ class Explained:
     allowed: bool
     reason: str
     others: tuple[AccessRule, ...]
+    reviews: tuple[Needed, ...]
 
 
 class AccessRules:
     def __init__(
         self,
         store: AccessRuleStore,
+        connections: ConnectionStore,
         principals: PrincipalStore,
         control: AccessControl,
+        needed: ReviewNeeded,
         signals: Signals,
         now: Clock,
     ) -> None:
         self._store = store
+        self._connections = connections
         self._principals = principals
         self._control = control
+        self._needed = needed
         self._signals = signals
         self._now = now
 
@@ -77,8 +83,7 @@ class AccessRules:
     async def create(self, principal: Principal, given: AccessRuleFields) -> NamedRule:
         """Raises Denied, Invalid, Conflict."""
         require_admin(principal, "change access rules")
-        if (await self._store.find(principal.org_id, Page(limit=1))).total >= MAX_RULES:
-            raise Invalid(f"an organisation may have {MAX_RULES} access rules; use tags, and delete what nobody needs")
+        check_room((await self._store.find(principal.org_id, Page(limit=1))).total, "access rules")
         at = self._now()
         empty = AccessRule(uuid4(), principal.org_id, "", created_at=at)
         rule = replace(await self._merged(empty, given), updated_at=at)
@@ -119,7 +124,8 @@ class AccessRules:
         if not subject.is_active:
             allowed, reason = False, f"this user is {subject.status}, and only active ones may use anything"
         others = decision.would if principal.sees_all else ()
-        return Explained(found, account, decision, allowed, reason, others)
+        reviews = [await self._needed.explained(subject, found, verb) for verb in (Verb.CONNECT, Verb.EXEC)]
+        return Explained(found, account, decision, allowed, reason, others, tuple(reviews))
 
     async def _account(self, principal: Principal, whose: str | None) -> Account:
         own = await self._principals.get(principal.org_id, principal.id)
@@ -154,20 +160,10 @@ class AccessRules:
             connection_tags=current.connection_tags if given.connection_tags is None else dict(given.connection_tags),
         )
         if given.connections is not None:
-            merged = replace(merged, connection_ids=await self._checked_connections(current.org_id, given.connections))
+            ids = await checked_connections(self._connections, current.org_id, given.connections)
+            merged = replace(merged, connection_ids=ids)
         _check(merged)
         return merged
-
-    async def _checked_connections(self, org_id: UUID, given: tuple[str, ...]) -> frozenset[UUID]:
-        if len(given) > MAX_CONNECTIONS:
-            raise Invalid(
-                f"connection_names: at most {MAX_CONNECTIONS}; give more of them a tag", field="connection_names"
-            )
-        found = await self._store.connection_ids(org_id, given) if given else {}
-        for text in given:
-            if text not in found:
-                raise Invalid(f"connection_names: there is no connection {text!r}", field="connection_names")
-        return frozenset(found.values())
 
     async def _told(self, principal: Principal, rule: AccessRule) -> NamedRule:
         await self._tell(principal.org_id)
@@ -183,8 +179,7 @@ def _check(rule: AccessRule) -> None:
         raise Invalid("name: is required", field="name")
     if not 1 <= len(rule.groups) <= MAX_GROUPS:
         raise Invalid(f"groups: must be 1 to {MAX_GROUPS}; a rule is for the members of any of them", field="groups")
-    if len(rule.description) > MAX_DESCRIPTION:
-        raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
+    check_description(rule.description)
     check_tags(rule.connection_tags)
 
 

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from postern.domain.principal import Principal
 from postern.domain.session import Verb
 from postern.errors import Conflict, Invalid, NotFound, TooMany, Unavailable
-from postern.services.access import Access
+from postern.services.access import Access, ReviewRequired
 from postern.store.ports import Clock
 
 DEFAULT_SECONDS, MAX_SECONDS = 30 * 60, 48 * 3600
@@ -120,7 +120,7 @@ class ProxyManagers:
         return self._state(self._of(principal))
 
     async def connect(
-        self, principal: Principal, connection: str, port: int, seconds: int | None, *, source: str
+        self, principal: Principal, connection: str, port: int, seconds: int | None, *, source: str, means: str = ""
     ) -> ProxyState:
         """What it had open before is closed. Raises NotFound, Denied, Invalid, Conflict when it could not, and
         Unavailable when it did not answer."""
@@ -129,9 +129,13 @@ class ProxyManagers:
             raise Invalid("port: must be 0 to 65535; 0 takes a free one", field="port")
         if not 1 <= seconds <= MAX_SECONDS:
             raise Invalid(f"access_duration_seconds: must be 1 to {MAX_SECONDS}", field="access_duration_seconds")
-        # Only asked here so that the person is told at once: each connection to the port is admitted anew.
-        permit = await self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=source)
-        target = permit.connection
+        # Only asked here so that the person is told at once: each connection to the port is admitted anew, and waits
+        # there for reviewers, if it has to.
+        try:
+            asking = self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=source, means=means)
+            target = (await asking).connection
+        except ReviewRequired as required:
+            target = required.wish.connection
         attached = self._of(principal)
         instance = attached.state.id
         then = ProxyState(instance, ProxyStatus.CONNECTED, target.name, target.type, target.subtype)

@@ -17,10 +17,14 @@ from postern.domain.lists import Count, Page, Stretch
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.results import Result
+from postern.domain.review import ReviewStatus
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.tracing import carried, current
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
 from postern.services.access import Access
+from postern.services.reviews.asking import Asking, ReviewRequired, Wish
+from postern.services.reviews.reviews import Reviews
+from postern.services.reviews.scripts import ReviewedScripts
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
 from postern.store.ports import (
@@ -52,6 +56,9 @@ class Sessions:
         store: SessionStore,
         principals: PrincipalStore,
         access: Access,
+        asking: Asking,
+        reviews: Reviews,
+        scripts: ReviewedScripts,
         recordings: Recordings,
         features: Features,
         signals: Signals,
@@ -62,6 +69,9 @@ class Sessions:
         self._store = store
         self._principals = principals
         self._access = access
+        self._asking = asking
+        self._reviews = reviews
+        self._scripts = scripts
         self._recordings = recordings
         self._features = features
         self._signals = signals
@@ -75,9 +85,29 @@ class Sessions:
             worker=worker,
             metadata=_with_trace(metadata),
             credential_id=permit.credential_id,
+            review_id=permit.review_id,
         )
         await self._store.add(session, principal_id=permit.principal.id, source=permit.source)
         return session
+
+    def to_wait(self, wish: Wish, *, metadata: Mapping[str, str], session_id: UUID | None = None) -> Session:
+        """The row of a session that waits for its review, for `Asking.ask`, which stores it: nothing is yet."""
+        session = self._new(wish.principal, wish.connection, wish.verb, session_id or uuid4())
+        return replace(session, metadata=_with_trace(metadata), credential_id=wish.credential_id)
+
+    async def resume(self, permit: Permit, *, worker: str, metadata: Mapping[str, str]) -> Session | None:
+        """The session that waited for what gave this permit, taken for this worker, from when it is as `open` makes
+        one. None when the permit has none, or somebody else has it, or it is done: then `open`. One UPDATE."""
+        if permit.session_id is None or permit.verb is not Verb.CONNECT:
+            return None
+        claimed = await self._store.claim(
+            permit.session_id,
+            worker,
+            self._now(),
+            metadata=_with_trace(metadata),
+            credential_id=permit.credential_id,
+        )
+        return None if claimed is None else claimed[0]
 
     async def close(
         self,
@@ -94,7 +124,9 @@ class Sessions:
         await self._end(session_id, Ended(at or self._now(), reason, exit_code, metrics, event_size))
 
     async def _end(self, session_id: UUID, ended: Ended) -> None:
-        if await self._store.end(session_id, ended):
+        has_ended = await self._store.end(session_id, ended)
+        await self._scripts.ended(session_id)
+        if has_ended:
             await self._signals.publish(Topic.SESSION_DONE, session_id=str(session_id))
 
     async def submit(
@@ -109,16 +141,28 @@ class Sessions:
         session_id: UUID | None = None,
         invocation: Invocation = NOTHING_ADDED,
         correlation_id: str | None = None,
+        means: str = "",
+        reason: str = "",
     ) -> Session:
-        """Puts a script up for a worker to run; who wants its end waits for `session.done`.
+        """Puts a script up for a worker to run; who wants its end waits for `session.done`. Where others must agree
+        first, the session that is answered waits for them instead: `open`, with its `review_id`. It runs once its owner
+        calls `execute`.
 
-        `session_id` lets the caller choose the id and so listen before the run can end.
+        `session_id` lets the caller choose the id and so listen before the run can end. `means` is what they are logged
+        in with, `reason` what reviewers are told.
         `invocation` is for commands; its variables that the connection's secrets have too are dropped.
-        Raises NotFound, Denied, Invalid.
+        Raises NotFound, Denied, Invalid, TooMany.
         """
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
-        permit = await self._access.admit_principal(principal, connection_name, verb=Verb.EXEC, source=source)
-        target = permit.connection
+        wish: Wish | None = None
+        try:
+            permit = await self._access.admit_principal(
+                principal, connection_name, verb=Verb.EXEC, source=source, means=means
+            )
+            target = permit.connection
+        except ReviewRequired as required:
+            wish = required.wish
+            target = wish.connection
         if target.protocol not in self._executable:
             raise Invalid(f"connection: scripts cannot be run yet on subtype {target.subtype!r}", field="connection")
         if invocation and target.protocol != TERMINAL:
@@ -126,20 +170,38 @@ class Sessions:
         check_metadata(metadata or {})
         check_correlation_id(correlation_id)
         session = replace(
-            self._new(principal, permit.connection, Verb.EXEC, session_id or uuid4()),
-            status=SessionStatus.READY,
+            self._new(principal, target, Verb.EXEC, session_id or uuid4()),
+            status=SessionStatus.READY if wish is None else SessionStatus.OPEN,
             script=script,
             script_size=len(script.encode()),
             metadata=_with_trace(metadata or {}),
             labels=dict(labels or {}),
             correlation_id=correlation_id,
         )
-        await self._store.add(
-            session, principal_id=principal.id, source=source, invocation=_without_secrets_of(target, invocation)
-        )
+        invocation = _without_secrets_of(target, invocation)
+        if wish is not None:
+            review = await self._asking.ask(wish, reason=reason, session=session, invocation=invocation)
+            session = replace(session, review_id=review.id)
+            changed(None, _submitted(session))
+            return session
+        await self._store.add(session, principal_id=principal.id, source=source, invocation=invocation)
         await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
-        changed(None, {"id": session.id, "connection": session.connection, "script_size": session.script_size})
+        changed(None, _submitted(session))
         return session
+
+    async def execute(self, principal: Principal, session_id: UUID | str) -> Session:
+        """Runs what was submitted, as it was reviewed, once its review is approved; only for its owner, and only once.
+        Who wants its end waits for `session.done`.
+
+        Raises NotFound, Denied outside of its time window and when they might not run it now, Conflict when it does not
+        wait to be run.
+        """
+        await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
+        session = await self.get(principal, session_id)
+        review = await self._scripts.start(principal, session)
+        changed({"id": session.id, "review_status": ReviewStatus.APPROVED}, _submitted(session))
+        await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
+        return replace(session, review_id=review.id)
 
     async def claim(self, session_id: UUID, worker: str) -> tuple[Session, Permit, Invocation] | None:
         """Takes a ready session for this worker: exactly one caller gets it, the others None.
@@ -156,10 +218,17 @@ class Sessions:
             if account is None:
                 raise Denied("this user was deleted")
             await self._features.require(session.org_id, Feature.SCRIPT_RUNS)
-            connection = str(session.connection_id)
-            permit = await self._access.admit_principal(account.principal, connection, verb=session.verb, source=source)
+            if session.review_id is not None:
+                permit = await self._scripts.admit(session, account.principal)
+            else:
+                connection = str(session.connection_id)
+                permit = await self._access.admit_principal(
+                    account.principal, connection, verb=session.verb, source=source
+                )
         except (Denied, NotFound, Misconfigured, Unavailable) as refusal:
             log.info("session %s was not run: %s", session_id, refusal.message)
+            if session.review_id is not None:
+                self._scripts.cannot_run(session_id)
             await self._end(session_id, Ended(self._now(), EndReason.FAILED, exit_code=1, detail=refusal.message))
             return None
         return session, permit, invocation
@@ -169,7 +238,7 @@ class Sessions:
         return await self._store.ids(SessionStatus.OPEN, worker)
 
     async def waiting(self) -> list[UUID]:
-        """Sessions that are ready to run: what a worker that has just started may claim."""
+        """Scripts that are ready to run: what a worker that has just started may claim."""
         return await self._store.ids(SessionStatus.READY, None)
 
     async def find(self, principal: Principal, wanted: SessionFilter, page: Page) -> Stretch[Session]:
@@ -232,7 +301,8 @@ class Sessions:
         return self._recordings.results(session)
 
     async def kill(self, principal: Principal, given_id: UUID | str) -> None:
-        """Ends it now, if it is not done. By its owner or an admin. Raises NotFound, Denied."""
+        """Ends it now, if it is not done, and withdraws the review that it waits for. By its owner or an admin. Raises
+        NotFound, Denied."""
         session = await self.get(principal, given_id)
         session_id = session.id
         if not (principal.is_admin or _owns(principal, session)):
@@ -240,7 +310,11 @@ class Sessions:
         detail = f"killed by {principal.email}"
         if session.status is not SessionStatus.DONE:
             changed({"id": session.id, "status": session.status}, {"id": session.id, "detail": detail})
+        if await self._reviews.give_up(session):
+            return
         if await self._store.end_if_ready(session_id, Ended(self._now(), EndReason.KILLED, detail=detail)):
+            if session.review_id is not None:
+                await self._reviews.finished(session_id)
             await self._signals.publish(Topic.SESSION_DONE, session_id=str(session_id))
         elif session.status is not SessionStatus.DONE:
             await self._signals.publish(Topic.SESSION_KILL, session_id=str(session_id), reason=EndReason.KILLED)
@@ -261,6 +335,16 @@ class Sessions:
             user_name=principal.name,
             start_date=self._now(),
         )
+
+
+def _submitted(session: Session) -> dict[str, object]:
+    """For the audit log."""
+    told: dict[str, object] = {
+        "id": session.id,
+        "connection": session.connection,
+        "script_size": session.script_size,
+    }
+    return told if session.review_id is None else told | {"review_id": session.review_id}
 
 
 def check_metadata(metadata: Mapping[str, str]) -> None:

@@ -21,6 +21,11 @@ from postern.services.proxy_managers import ProxyManagers
 from postern.services.questions import Questions
 from postern.services.relay_workers import RelayWorkers
 from postern.services.resources import Resources
+from postern.services.review_needed import ReviewNeeded
+from postern.services.review_rules import ReviewRules
+from postern.services.reviews.asking import Asking
+from postern.services.reviews.reviews import Reviews
+from postern.services.reviews.scripts import ReviewedScripts
 from postern.services.server.audit import Audit
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
@@ -32,6 +37,7 @@ class TargetServices:
     access: Access
     access_rules: AccessRules
     agents: Agents
+    asking: Asking
     connections: Connections
     credentials: Credentials
     declarations: Declarations
@@ -43,6 +49,9 @@ class TargetServices:
     questions: Questions
     relay_workers: RelayWorkers
     resources: Resources
+    review_needed: ReviewNeeded
+    review_rules: ReviewRules
+    reviews: Reviews
     sessions: Sessions
 
 
@@ -65,11 +74,15 @@ def build_targets(
     connections, guardrails = stores.connections, stores.guardrails
     checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed, models=models)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
-    access = Access(stores.access, connections, control, features, signals, now, parsed=parsed)
+    needed = ReviewNeeded(stores.review_rules, features, signals, now)
+    asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
+    access = Access(stores.access, connections, control, asking, features, signals, now, parsed=parsed)
+    reviews = Reviews(stores.reviews, stores.sessions, features, signals, now)
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
         access=access,
-        access_rules=AccessRules(stores.access_rules, stores.principals, control, signals, now),
+        access_rules=AccessRules(stores.access_rules, connections, stores.principals, control, needed, signals, now),
+        asking=asking,
         agents=Agents(stores.agents, stores.organisations, signals, now),
         connections=Connections(connections, control, stores.agents, checks, signals, now),
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
@@ -92,7 +105,20 @@ def build_targets(
         questions=Questions(stores.questions, features, signals, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),
+        review_needed=needed,
+        review_rules=ReviewRules(stores.review_rules, connections, signals, now),
+        reviews=reviews,
         sessions=Sessions(
-            stores.sessions, stores.principals, access, recordings, features, signals, now, executable=enforceable
+            stores.sessions,
+            stores.principals,
+            access,
+            asking,
+            reviews,
+            ReviewedScripts(stores.reviews, access, signals, now),
+            recordings,
+            features,
+            signals,
+            now,
+            executable=enforceable,
         ),
     )

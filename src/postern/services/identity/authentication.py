@@ -33,6 +33,14 @@ class Caller:
     api_key: ApiKey | None = None
     must_enrol: bool = False
 
+    @property
+    def means(self) -> str:
+        """What they are logged in with, as a review binds access to it. A token of the identity provider is not told
+        from another one."""
+        if self.api_key is not None:
+            return f"key:{self.api_key.id}"
+        return "provider" if self.login is None else f"login:{self.login.id}"
+
 
 class KeyDoor(Protocol):
     """API keys."""

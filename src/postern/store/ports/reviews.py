@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.lists import Listed, Page
 from postern.domain.review import Binding, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus, Seat, Weighed
 from postern.domain.review_rule import ReviewRule
@@ -50,10 +51,12 @@ class ReviewNews:
 
 
 class ReviewStore(Protocol):
-    async def add(self, review: Review, session: Session | None, *, source: str) -> Review:
-        """With the session that waits for it, if it is not there yet: one transaction. For access (`jit`) the review
-        that is found instead, without a new one, where one with the same binding and demands waits already; then
-        `session` is not added. Raises TooMany, with the reason."""
+    async def add(
+        self, review: Review, session: Session | None, *, source: str, invocation: Invocation = NOTHING_ADDED
+    ) -> Review:
+        """With the session that waits for it, if it is not there yet, and what that is started with: one transaction.
+        For access (`jit`) the review that is found instead, without a new one, where one with the same binding and
+        demands waits already; then `session` is not added. Raises TooMany, with the reason."""
 
     async def get(self, review_id: UUID) -> Review | None:
         """In whichever organisation."""

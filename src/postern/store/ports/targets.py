@@ -186,12 +186,23 @@ class SessionStore(Protocol):
     async def end(self, session_id: UUID, ended: Ended) -> bool:
         """False when there is no such session or it was done before."""
 
-    async def claim(self, session_id: UUID, worker: str, at: datetime) -> tuple[Session, UUID, str] | None:
-        """ready → open for exactly one caller: (session, principal id, source); None for all others."""
+    async def claim(
+        self,
+        session_id: UUID,
+        worker: str,
+        at: datetime,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        credential_id: UUID | None = None,
+    ) -> tuple[Session, UUID, str] | None:
+        """ready → open for exactly one caller: (session, principal id, source); None for all others, and as long as its
+        review does not let it run. What is given of `metadata` and `credential_id` takes the place of what is there."""
 
-    async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool: ...
+    async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
+        """Whether it waited, for its review or for a worker, and has now ended."""
 
-    async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]: ...
+    async def ids(self, status: SessionStatus, worker: str | None) -> list[UUID]:
+        """Those of a worker, or of all; of those that are ready without a worker, the scripts that may run now."""
 
     async def get(self, org_id: UUID, session_id: UUID) -> Session | None: ...
 
@@ -259,6 +270,9 @@ class ConnectionStore(Protocol):
         """By name. Two statements."""
 
     async def by_ids(self, org_id: UUID, ids: Sequence[UUID]) -> list[Connection]: ...
+
+    async def ids_of(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
+        """The connections that are called so; what is not there is left out. A name wins over an identifier."""
 
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
         """By key and value, of the connections within reach."""
@@ -347,9 +361,6 @@ class AccessRuleStore(Protocol):
 
     async def get(self, org_id: UUID, name_or_id: str) -> NamedRule | None:
         """A name wins over an identifier of the same spelling."""
-
-    async def connection_ids(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
-        """The connections that are called so; what is not there is left out. A name wins over an identifier."""
 
     async def add(self, rule: AccessRule) -> None:
         """Its groups are made where there are none of these names. Raises Conflict when the name is taken."""

@@ -33,6 +33,8 @@ from postern.store.sql.relay_workers import SqlRelayWorkers
 from postern.store.sql.reports import SqlReports
 from postern.store.sql.resources import SqlResources
 from postern.store.sql.retentions import SqlRetentions
+from postern.store.sql.review_rules import SqlReviewRules
+from postern.store.sql.reviews import SqlReviews
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
@@ -76,6 +78,8 @@ class SqlStores:
         self.reports = SqlReports(database)
         self.resources = SqlResources(database)
         self.retentions = SqlRetentions(database)
+        self.review_rules = SqlReviewRules(database)
+        self.reviews = SqlReviews(database, encryption)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.segments = SqlSegments(database)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Label, RowMapping, String, case, cast, delete, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.access_rule import AccessRule
@@ -16,35 +15,26 @@ from postern.domain.principal import Group
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports import NamedRule
-from postern.store.schema import access_rule_connections, access_rule_groups, access_rules, connections
+from postern.store.schema import access_rule_connections, access_rule_groups, access_rules
 from postern.store.sql.principals import ensure_groups
-from postern.store.sql.rows import SEPARATOR, as_uuid, count_of, split
+from postern.store.sql.rows import count_of, split
+from postern.store.sql.rule_parts import (
+    connection_ids_column,
+    connection_names_column,
+    joined_column,
+    listed_ids,
+    listed_names,
+    one_of,
+    replace_parts,
+)
 from postern.store.threaded import Executor
 
-
-def _groups_column() -> Label[str]:
-    """The groups as one text, so that a rule is one row."""
-    joined = select(func.aggregate_strings(access_rule_groups.c.name, SEPARATOR))
-    own = joined.where(access_rule_groups.c.rule_id == access_rules.c.id)
-    return own.correlate(access_rules).scalar_subquery().label("groups")
-
-
-def _connection_ids_column() -> Label[str]:
-    joined = select(func.aggregate_strings(cast(access_rule_connections.c.connection_id, String), SEPARATOR))
-    own = joined.where(access_rule_connections.c.rule_id == access_rules.c.id)
-    return own.correlate(access_rules).scalar_subquery().label("connection_ids")
-
-
-def _connection_names_column() -> Label[str]:
-    joined = select(func.aggregate_strings(connections.c.name, SEPARATOR)).join(
-        access_rule_connections, access_rule_connections.c.connection_id == connections.c.id
-    )
-    own = joined.where(access_rule_connections.c.rule_id == access_rules.c.id)
-    return own.correlate(access_rules).scalar_subquery().label("connection_names")
-
-
-_RULES = select(*access_rules.c, _groups_column(), _connection_ids_column()).order_by(access_rules.c.name)
-_NAMED = _RULES.add_columns(_connection_names_column())
+_RULES = select(
+    *access_rules.c,
+    joined_column(access_rules, access_rule_groups, access_rule_groups.c.name, "groups"),
+    connection_ids_column(access_rules, access_rule_connections),
+).order_by(access_rules.c.name)
+_NAMED = _RULES.add_columns(connection_names_column(access_rules, access_rule_connections))
 
 
 class SqlAccessRules:
@@ -65,24 +55,10 @@ class SqlAccessRules:
         return Listed([_named(row) for row in rows], total)
 
     async def get(self, org_id: UUID, name_or_id: str) -> NamedRule | None:
-        key = as_uuid(name_or_id)
-        named: ColumnElement[bool] = access_rules.c.name == name_or_id
-        meant = named if key is None else or_(named, access_rules.c.id == key)
-        wanted = _NAMED.where(access_rules.c.org_id == org_id, meant).order_by(None).order_by(case((named, 0), else_=1))
         async with self._database.statement() as connection:
-            row = (await connection.execute(wanted.limit(1))).mappings().one_or_none()
+            wanted = one_of(access_rules, _NAMED, org_id, name_or_id)
+            row = (await connection.execute(wanted)).mappings().one_or_none()
         return None if row is None else _named(row)
-
-    async def connection_ids(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
-        keys = [key for key in map(as_uuid, names_or_ids) if key is not None]
-        meant = or_(connections.c.name.in_(names_or_ids), connections.c.id.in_(keys))
-        wanted = select(connections.c.id, connections.c.name).where(connections.c.org_id == org_id, meant)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).all()
-        by_name: dict[str, UUID] = {row.name: row.id for row in rows}
-        by_id: dict[UUID | None, UUID] = {row.id: row.id for row in rows}
-        found = {given: by_name.get(given) or by_id.get(as_uuid(given)) for given in names_or_ids}
-        return {given: key for given, key in found.items() if key is not None}
 
     async def add(self, rule: AccessRule) -> None:
         fixed = {"id": rule.id, "org_id": rule.org_id, "created_at": rule.created_at}
@@ -128,14 +104,10 @@ def _of(group: Group) -> list[ColumnElement[bool]]:
 async def _associate(transaction: Executor, rule: AccessRule) -> None:
     """Replaces its groups and connections."""
     await ensure_groups(transaction, rule.org_id, rule.groups, datetime.now(UTC))
-    for table, column, keys in (
-        (access_rule_groups, "name", sorted(rule.groups)),
-        (access_rule_connections, "connection_id", sorted(rule.connection_ids)),
-    ):
-        await transaction.execute(delete(table).where(table.c.rule_id == rule.id))
-        rows = [{"rule_id": rule.id, column: key} for key in keys]
-        if rows:
-            await transaction.execute(insert(table), rows)
+    named = [{"name": name} for name in sorted(rule.groups)]
+    await replace_parts(transaction, access_rule_groups, rule.id, named)
+    listed = [{"connection_id": key} for key in sorted(rule.connection_ids)]
+    await replace_parts(transaction, access_rule_connections, rule.id, listed)
 
 
 def _values(rule: AccessRule) -> dict[str, Any]:
@@ -154,7 +126,7 @@ def _rule_of(row: RowMapping) -> AccessRule:
         name=row["name"],
         description=row["description"],
         groups=frozenset(split(row["groups"])),
-        connection_ids=frozenset(UUID(key) for key in split(row["connection_ids"])),
+        connection_ids=listed_ids(row),
         connection_tags=row["connection_tags"],
         created_at=row["created_at"],
         updated_at=row["updated_at"],
@@ -162,7 +134,7 @@ def _rule_of(row: RowMapping) -> AccessRule:
 
 
 def _named(row: RowMapping) -> NamedRule:
-    return NamedRule(_rule_of(row), tuple(sorted(split(row["connection_names"]))))
+    return NamedRule(_rule_of(row), listed_names(row))
 
 
 def _taken(rule: AccessRule) -> Conflict:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 from sqlalchemy import Connection as DatabaseConnection
@@ -71,6 +71,17 @@ class SqlConnections:
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).mappings().all()
         return [await connection_of(row, self._encryption) for row in rows]
+
+    async def ids_of(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
+        keys = [key for key in map(as_uuid, names_or_ids) if key is not None]
+        meant = or_(connections.c.name.in_(names_or_ids), connections.c.id.in_(keys))
+        wanted = select(connections.c.id, connections.c.name).where(connections.c.org_id == org_id, meant)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).all()
+        by_name: dict[str, UUID] = {row.name: row.id for row in rows}
+        by_id: dict[UUID | None, UUID] = {row.id: row.id for row in rows}
+        found = {given: by_name.get(given) or by_id.get(as_uuid(given)) for given in names_or_ids}
+        return {given: key for given, key in found.items() if key is not None}
 
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
         tag = each_tag(self._database.is_sqlite)

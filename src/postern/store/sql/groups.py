@@ -16,7 +16,9 @@ from postern.store.database import Database
 from postern.store.schema import groups, user_groups, users
 from postern.store.sql.access_rules import remove_from_rules, rename_in_rules
 from postern.store.sql.admins import keeping_an_admin
+from postern.store.sql.connection_groups import remove_from_connections, rename_in_connections
 from postern.store.sql.principals import ACCOUNT
+from postern.store.sql.review_rules import remove_from_review_rules, rename_in_review_rules
 from postern.store.sql.rows import as_uuid, count_of, principal_of
 from postern.store.threaded import Executor
 
@@ -72,11 +74,17 @@ class SqlGroups:
                 await transaction.execute(changed)
                 await transaction.execute(update(user_groups).where(*_of(group)).values(name=name))
                 await rename_in_rules(transaction, group, name)
+                await rename_in_review_rules(transaction, group, name)
+                await rename_in_connections(transaction, group, name)
         except IntegrityError:
             raise _taken(name) from None
 
     async def remove(self, group: Group) -> None:
+        mine = select(groups.c.id).where(groups.c.id == group.id).with_for_update()
         async with self._database.transaction() as transaction:
+            await transaction.execute(mine)
+            await remove_from_review_rules(transaction, group)
+            await remove_from_connections(transaction, group)
             await transaction.execute(delete(user_groups).where(*_of(group)))
             await remove_from_rules(transaction, group)
             await transaction.execute(delete(groups).where(groups.c.id == group.id))

@@ -45,7 +45,7 @@ SEPARATOR = "\x1f"
 _CONNECTION_LISTS = ("command", "force_approve_groups", "redact_types", "reviewers", "tags")
 _CONNECTION_PLAIN = (
     *("id", "org_id", "name", "subtype", "agent_id", "access_max_duration", "connection_tags"),
-    *("issue_template_id", "redact_enabled", "resource_name", "managed_by", "created_at", "updated_at"),
+    *("issue_template_id", "redact_enabled", "resource_name", "managed_by", "created_at", "updated_at", "place"),
 )
 _TOGGLES = ("access_mode_connect", "access_mode_exec", "access_mode_runbooks", "access_schema")
 
@@ -150,6 +150,7 @@ async def connection_values(connection: Connection, encryption: Encryption) -> d
     values: dict[str, Any] = {name: getattr(connection, name) for name in names}
     values |= {name: list(getattr(connection, name)) for name in _CONNECTION_LISTS}
     values["connection_tags"] = dict(connection.connection_tags)
+    values["place"] = connection.place or connection.id
     values["secret"] = await seal_secret(connection, encryption)
     return values
 
@@ -287,7 +288,7 @@ def session_of(row: Row) -> Session:
             *("id", "org_id", "connection_id", "connection", "connection_subtype", "connection_tags", "type"),
             *("user", "user_id", "user_name", "start_date", "end_date", "exit_code", "event_size", "script_size"),
             *("integrations_metadata", "labels", "metrics", "worker", "credential_id", "correlation_id"),
-            *("holds", "recording_purged_at"),
+            *("holds", "recording_purged_at", "review_id"),
         )
     }
     return Session(

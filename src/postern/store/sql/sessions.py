@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -11,8 +12,10 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Integer,
+    and_,
     bindparam,
     delete,
+    exists,
     insert,
     literal_column,
     or_,
@@ -22,6 +25,7 @@ from sqlalchemy import (
 
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.lists import Page, Stretch
+from postern.domain.review import ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.session import CHANGES, Session, SessionEvent, SessionStatus, sources, target
 from postern.store.batch import Batch
@@ -30,17 +34,19 @@ from postern.store.encryption import Encryption
 from postern.store.ports import Ended, SessionFilter
 from postern.store.ports.telling import ALL, AT_THE_END, OPENED
 from postern.store.prepared import Prepared
-from postern.store.schema import session_starts, sessions
+from postern.store.schema import reviews, session_starts, sessions
 from postern.store.sql.rows import session_of
 from postern.store.sql.session_conditions import has_status
 from postern.store.sql.session_list import find
 
 # Statements of every session are built once: building one costs more than SQLite takes to run it.
 _ADD = Prepared(insert(sessions))
+# What nobody ran is told as opened and ended together, at its end.
+_NEVER_RAN = "worker is null and (status = 'ready' or review_id is not null)"
 _SET = update(sessions).where(sessions.c.id == bindparam("session"))
 _SET = _SET.values(
     {name: bindparam(f"new_{name}", type_=sessions.c[name].type) for name in sorted(CHANGES[SessionEvent.ENDED])}
-    | {"pending": literal_column(f"case status when 'ready' then {ALL} else pending | {AT_THE_END} end", Integer)}
+    | {"pending": literal_column(f"case when {_NEVER_RAN} then {ALL} else pending | {AT_THE_END} end", Integer)}
 )
 
 
@@ -50,7 +56,19 @@ def _can(event: SessionEvent) -> ColumnElement[bool]:
 
 
 _END = Prepared(_SET.where(_can(SessionEvent.ENDED)))
-_WITHDRAW = _SET.where(_can(SessionEvent.WITHDRAWN))
+_WAITS = and_(sessions.c.status == SessionStatus.OPEN, sessions.c.worker.is_(None), sessions.c.review_id.is_not(None))
+_WITHDRAW = _SET.where(_can(SessionEvent.WITHDRAWN), or_(sessions.c.status == SessionStatus.READY, _WAITS))
+_APPROVE = update(sessions).where(sessions.c.id == bindparam("session"), _can(SessionEvent.APPROVED), _WAITS)
+_APPROVE = _APPROVE.values(status=target(SessionEvent.APPROVED))
+_MAY_RUN = or_(  # a script: its review, if it needs one, was started
+    sessions.c.review_id.is_(None),
+    exists().where(reviews.c.id == sessions.c.review_id, reviews.c.status == ReviewStatus.PROCESSING),
+)
+_MAY_OPEN = exists().where(
+    reviews.c.id == sessions.c.review_id,
+    reviews.c.kind == ReviewKind.JIT,
+    reviews.c.status == ReviewStatus.APPROVED,
+)
 _TAKEN = {column.name for column in sessions.c} - (
     {
         "principal_id",
@@ -78,19 +96,13 @@ class SqlSessions:
     async def add(
         self, session: Session, *, principal_id: UUID, source: str, invocation: Invocation = NOTHING_ADDED
     ) -> None:
-        values: dict[str, Any] = {name: getattr(session, name) for name in _TAKEN}
-        for name in _MAPS:
-            values[name] = dict(values[name])
-        pending = 0 if session.status is SessionStatus.READY else OPENED
-        values |= {"principal_id": principal_id, "source": source, "pending": pending}
+        values = session_values(session, principal_id, source)
         if not invocation:
             async with self._database.statement() as connection:
                 await connection.run_sync(lambda connection: _ADD.count(connection, values))
             return
-        sealed = await self._encryption.seal(_written(invocation), row=_sealed_row(session.id), org_id=None)
-        async with self._database.transaction() as transaction:
-            await transaction.execute(insert(sessions).values(values))
-            await transaction.execute(insert(session_starts).values(session_id=session.id, content=sealed))
+        sealed = await seal_invocation(self._encryption, session.id, invocation)
+        await self._database.together(lambda connection: add_session(connection, values, sealed))
 
     async def take_invocation(self, session_id: UUID) -> Invocation:
         statement = delete(session_starts).where(session_starts.c.session_id == session_id)
@@ -113,18 +125,28 @@ class SqlSessions:
         return await self._database.together(write)
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
-        async with self._database.statement() as connection:
-            if (await connection.execute(_WITHDRAW, _end_values(session_id, ended))).rowcount != 1:
-                return False
-        await self.take_invocation(session_id)
-        return True
+        return await self._database.together(lambda connection: withdraw_session(connection, session_id, ended))
 
-    async def claim(self, session_id: UUID, worker: str, at: datetime) -> tuple[Session, UUID, str] | None:
-        """The condition on the status makes the UPDATE the lock: only one of many finds the row ready."""
+    async def claim(
+        self,
+        session_id: UUID,
+        worker: str,
+        at: datetime,
+        *,
+        metadata: Mapping[str, str] | None = None,
+        credential_id: UUID | None = None,
+    ) -> tuple[Session, UUID, str] | None:
+        """The condition on the status makes the UPDATE the lock: only one of many finds the row ready. What becomes of
+        its review changes the row as well, so that who comes later sees it."""
+        values = {"status": target(SessionEvent.CLAIMED), "worker": worker, "start_date": at, "pending": OPENED}
+        if metadata is not None:
+            values["metadata"] = dict(metadata)
+        if credential_id is not None:
+            values["credential_id"] = credential_id
         statement = (
             update(sessions)
-            .where(sessions.c.id == session_id, _can(SessionEvent.CLAIMED))
-            .values(status=target(SessionEvent.CLAIMED), worker=worker, start_date=at, pending=OPENED)
+            .where(sessions.c.id == session_id, _can(SessionEvent.CLAIMED), or_(_MAY_RUN, _MAY_OPEN))
+            .values(values)
             .returning(*sessions.c)
         )
         async with self._database.statement() as connection:
@@ -135,6 +157,8 @@ class SqlSessions:
         wanted = select(sessions.c.id).where(has_status(status)).order_by(sessions.c.start_date)
         if worker is not None:
             wanted = wanted.where(sessions.c.worker == worker)
+        elif status is SessionStatus.READY:
+            wanted = wanted.where(_MAY_RUN)
         async with self._database.statement() as connection:
             return list((await connection.execute(wanted)).scalars())
 
@@ -147,6 +171,43 @@ class SqlSessions:
     async def find(self, org_id: UUID, wanted: SessionFilter, page: Page) -> Stretch[Session]:
         async with self._database.planned() as connection:
             return await connection.run_sync(lambda connection: find(connection, org_id, wanted, page))
+
+
+def session_values(session: Session, principal_id: UUID, source: str) -> dict[str, Any]:
+    """The columns of a new one's row."""
+    values: dict[str, Any] = {name: getattr(session, name) for name in _TAKEN}
+    for name in _MAPS:
+        values[name] = dict(values[name])
+    waits = session.worker is None and session.review_id is not None
+    pending = 0 if waits or session.status is SessionStatus.READY else OPENED
+    return values | {"principal_id": principal_id, "source": source, "pending": pending}
+
+
+async def seal_invocation(encryption: Encryption, session_id: UUID, invocation: Invocation) -> bytes | None:
+    """None for one that says nothing. Not inside a transaction."""
+    if not invocation:
+        return None
+    return await encryption.seal(_written(invocation), row=_sealed_row(session_id), org_id=None)
+
+
+def add_session(connection: Connection, values: dict[str, Any], sealed: bytes | None) -> None:
+    connection.execute(insert(sessions).values(values))
+    if sealed is not None:
+        connection.execute(insert(session_starts).values(session_id=values["id"], content=sealed))
+
+
+def approve_session(connection: Connection, session_id: UUID) -> bool:
+    """It waits for its review no longer. False when it did not wait."""
+    return connection.execute(_APPROVE, {"session": session_id}).rowcount == 1
+
+
+def withdraw_session(connection: Connection, session_id: UUID, ended: Ended) -> bool:
+    """Ends it before anybody has run it, with what it would have been started with. False when somebody has, or it is
+    done."""
+    if connection.execute(_WITHDRAW, _end_values(session_id, ended)).rowcount != 1:
+        return False
+    connection.execute(delete(session_starts).where(session_starts.c.session_id == session_id))
+    return True
 
 
 def _sealed_row(session_id: UUID) -> str:

@@ -1,0 +1,304 @@
+"""Asking: whether somebody has to agree before a principal is let in, what was given to them, and how they ask for it.
+
+What is given is bound to exactly what it was asked for (`Binding`), and is good only while the same people would have
+to agree: what was added to a connection or to a rule since is asked for anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID, uuid4
+
+from postern.domain.command import NOTHING_ADDED, Invocation
+from postern.domain.connection import Connection
+from postern.domain.features import Feature
+from postern.domain.permit import Permit
+from postern.domain.principal import Principal
+from postern.domain.review import (
+    MAX_INPUT,
+    WAITS,
+    Binding,
+    Demand,
+    Review,
+    ReviewKind,
+    ReviewStatus,
+    access_duration,
+    kind_of,
+    person_of,
+)
+from postern.domain.session import Session, SessionStatus, Verb
+from postern.errors import Denied, Invalid, Unavailable
+from postern.services.reviews.news import tell_of
+from postern.services.reviews.words import check_words, moment, opens, over, who
+from postern.services.server.features import Features
+from postern.store.ports import Clock, ReviewStore, SessionStore, Signals
+
+
+class Needed(Protocol):
+    """Who must agree, see services/review_needed.py. Raises Unavailable when the rules cannot be read."""
+
+    async def demands(self, principal: Principal, connection: Connection, verb: Verb) -> tuple[Demand, ...]: ...
+
+    async def longest(self, principal: Principal, connection: Connection, verb: Verb) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What somebody would be let in for, if colleagues agree. `longest` is the seconds of access that may be given at
+    most; `waiting` is a review of theirs with this binding that waits already."""
+
+    principal: Principal
+    connection: Connection
+    verb: Verb
+    binding: Binding
+    demands: tuple[Demand, ...]
+    longest: int
+    credential_id: UUID | None
+    waiting: Review | None
+
+
+class ReviewRequired(Denied):
+    """They may, once others agree. Who can wait for that asks by `wish`."""
+
+    def __init__(self, wish: Wish) -> None:
+        super().__init__(_required(wish))
+        self.wish = wish
+
+
+class Asking:
+    def __init__(
+        self,
+        store: ReviewStore,
+        sessions: SessionStore,
+        needed: Needed,
+        features: Features,
+        signals: Signals,
+        now: Clock,
+    ) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._needed = needed
+        self._features = features
+        self._signals = signals
+        self._now = now
+
+    async def grant(
+        self,
+        principal: Principal,
+        connection: Connection,
+        verb: Verb,
+        *,
+        source: str,
+        means: str,
+        credential_id: UUID | None,
+    ) -> Review | None:
+        """None: nobody has to agree, which costs no statement. Else what lets them in now.
+
+        Raises ReviewRequired; Denied where reviews are switched off, or what was given may be used later only.
+        """
+        demands = await self._needed.demands(principal, connection, verb)
+        if not demands:
+            return None
+        await self._require_on(connection, demands)
+        if not means:
+            raise Denied(f"connection {connection.name!r} asks for a review by {who(demands)}: log in to ask for one")
+        binding = Binding(principal.id, connection.id, _place(connection), source, means)
+        found = await self._granted(binding, demands) if verb is Verb.CONNECT else None
+        if found is not None and found.status is ReviewStatus.APPROVED:
+            return found
+        longest = await self._needed.longest(principal, connection, verb)
+        raise ReviewRequired(Wish(principal, connection, verb, binding, demands, longest, credential_id, found))
+
+    async def _granted(self, binding: Binding, demands: Sequence[Demand]) -> Review | None:
+        """One that may be used now, or one that waits."""
+        now = self._now()
+        found = await self._store.grant(binding, demands, now)
+        if found is None or found.is_usable(now):
+            return found
+        if found.status is ReviewStatus.PENDING:
+            return found if now < found.expires_at else None
+        if found.time_window is not None and not found.time_window.holds(now):
+            raise Denied(
+                f"review {found.id} gives access to connection {found.connection!r}, and "
+                f"{opens(found.time_window, now)}"
+            )
+        return None
+
+    async def waiting_session(self, review: Review) -> UUID | None:
+        """The session that waited for this access, while nobody has run it."""
+        if review.session_id is None:
+            return None
+        session = await self._sessions.get(review.org_id, review.session_id)
+        return session.id if session is not None and session.status is SessionStatus.READY else None
+
+    async def ask(
+        self,
+        wish: Wish,
+        *,
+        reason: str = "",
+        duration: int | None = None,
+        session: Session | None = None,
+        invocation: Invocation = NOTHING_ADDED,
+    ) -> Review:
+        """The review that waits from now on, with `session`, which waits for it; where one of theirs waits for the very
+        same access, that one, and no session is added: then its `session_id` is another's. `duration` is in seconds.
+
+        Raises TooMany, Invalid.
+        """
+        check_words(reason, "reason")
+        kind, now = kind_of(wish.verb), self._now()
+        review = Review(
+            id=uuid4(),
+            org_id=wish.connection.org_id,
+            kind=kind,
+            status=ReviewStatus.PENDING,
+            owner=person_of(wish.principal),
+            binding=wish.binding,
+            connection=wish.connection.name,
+            demands=wish.demands,
+            created_at=now,
+            expires_at=now + WAITS[kind],
+            session_id=None if session is None else session.id,
+            makers=await self._store.makers(wish.principal.id, wish.credential_id),
+            reason=reason,
+            input=_of_invocation(invocation),
+            access_duration=access_duration(duration, wish.longest) if kind is ReviewKind.JIT else 0,
+        )
+        session = None if session is None else replace(session, review_id=review.id)
+        asked = await self._store.add(review, session, source=wish.binding.source, invocation=invocation)
+        if asked.id == review.id:
+            await tell_of(self._signals, asked)
+        return asked
+
+    async def hold(self, permit: Permit, session_id: UUID, rule: str, why: str, statement: str) -> Review:
+        """A review of one statement, with its values, that the guard rail `rule` holds in this session.
+
+        Raises TooMany, Invalid when it is longer than who decides would be shown, Denied where reviews are off.
+        """
+        connection, principal, now = permit.connection, permit.principal, self._now()
+        shown = statement.encode("utf-8", "replace").decode().replace("\0", "\ufffd")
+        if len(shown) > MAX_INPUT:
+            raise Invalid(f"it is longer than the {MAX_INPUT:,} characters that who decides would be shown")
+        groups = tuple(dict.fromkeys((*connection.reviewers, principal.role_groups.admin)))
+        demands = (Demand(rule, groups),)
+        await self._require_on(connection, demands)
+        review = Review(
+            id=uuid4(),
+            org_id=connection.org_id,
+            kind=ReviewKind.STATEMENT,
+            status=ReviewStatus.PENDING,
+            owner=person_of(principal),
+            binding=Binding(principal.id, connection.id, _place(connection), permit.source, permit.means),
+            connection=connection.name,
+            demands=demands,
+            created_at=now,
+            expires_at=now + WAITS[ReviewKind.STATEMENT],
+            session_id=session_id,
+            makers=await self._store.makers(principal.id, permit.credential_id),
+            reason=why[:MAX_INPUT],
+            input=shown,
+        )
+        asked = await self._store.add(review, None, source=permit.source)
+        await tell_of(self._signals, asked)
+        return asked
+
+    async def ended(self, permit: Permit) -> str | None:
+        """For a live link: why what gave it is over, or what is missing now; None while it holds."""
+        try:
+            await self.standing(permit)
+        except Denied as over:
+            return over.message
+        return None
+
+    async def standing(self, permit: Permit) -> Review | None:
+        """The review that gave this permit, while it gives it: under the connection, the groups and the rules that are
+        in the permit. None where nobody has to agree. Costs no statement for a permit without a review. Raises Denied.
+        """
+        review = None if permit.review_id is None else await self._store.get(permit.review_id)
+        if permit.review_id is not None and review is None:
+            raise Denied("the review that gave this access is gone; connect again to ask for one")
+        if review is not None:
+            self._require_holding(review)
+        await self.require_same(review, permit.principal, permit.connection, permit.verb)
+        return review
+
+    def _require_holding(self, review: Review) -> None:
+        now = self._now()
+        window_open = review.time_window is None or review.time_window.holds(now)
+        if review.kind is ReviewKind.ONETIME:
+            holds = review.status is ReviewStatus.PROCESSING and window_open
+        else:
+            holds = review.is_usable(now)
+        if holds:
+            return
+        if not window_open and review.time_window is not None:
+            raise Denied(f"the time window of review {review.id} is over: {opens(review.time_window, now)}")
+        if review.status is ReviewStatus.APPROVED and review.revoke_at is not None:
+            raise Denied(f"the access that review {review.id} gave ended at {moment(review.revoke_at)}")
+        raise Denied(f"the access that review {review.id} gave is over: {over(review)}")
+
+    async def require_same(
+        self, review: Review | None, principal: Principal, connection: Connection, verb: Verb
+    ) -> None:
+        """That it was agreed to by all who must agree now, and for where the connection leads now. Raises Denied."""
+        demands = await self._needed.demands(principal, connection, verb)
+        if demands:
+            await self._require_on(connection, demands)
+        if review is None:
+            if demands:
+                raise Denied(f"connection {connection.name!r} asks for a review by {who(demands)} now; ask for one")
+            return
+        if demands and demands != review.demands:
+            raise Denied(f"who must agree on connection {connection.name!r} has changed since; ask for a review again")
+        if connection.place != review.binding.place:
+            raise Denied(f"connection {connection.name!r} leads elsewhere since it was reviewed; ask again")
+
+    async def _require_on(self, connection: Connection, demands: Sequence[Demand]) -> None:
+        if not await self._features.enabled(connection.org_id, Feature.REVIEWS):
+            raise Denied(
+                f"connection {connection.name!r} asks for a review by {who(demands)}, and reviews are switched off in "
+                "this organisation; ask an administrator"
+            )
+
+
+def ends(given: datetime | None, review: Review | None, now: datetime) -> datetime | None:
+    """When a right that ends at `given` ends, if this review gave it."""
+    found = [given]
+    if review is not None:
+        found.append(review.revoke_at if review.kind is ReviewKind.JIT else None)
+        found.append(None if review.time_window is None else review.time_window.closes_at(now))
+    return min((end for end in found if end is not None), default=None)
+
+
+def _place(connection: Connection) -> UUID:
+    if connection.place is None:
+        raise Unavailable(
+            f"connection {connection.name!r} does not say where it leads; ask an administrator to save it"
+        )
+    return connection.place
+
+
+def _of_invocation(invocation: Invocation) -> str:
+    """What reviewers see of it beside the script: the arguments, and the names of variables, whose values are secret.
+    Raises Invalid where that is more than they would be shown."""
+    lines = [f"argument {number}: {text!r}" for number, text in enumerate(invocation.arguments, 1)]
+    lines += [f"variable {name}" for name in sorted(invocation.environment)]
+    text = "\n".join(lines)
+    if len(text) > MAX_INPUT:
+        raise Invalid(
+            f"client_args: longer than the {MAX_INPUT:,} characters that reviewers would be shown", field="client_args"
+        )
+    return text
+
+
+def _required(wish: Wish) -> str:
+    name = wish.connection.name
+    text = f"connection {name!r} asks for a review by {who(wish.demands)}"
+    if wish.waiting is not None:
+        return f"{text}; review {wish.waiting.id} waits for them"
+    if wish.verb is Verb.CONNECT:
+        return f"{text}; ask for one: postern connect {name} --reason REASON"
+    return f"{text}; submit it again to ask for one"

@@ -1,0 +1,49 @@
+"""The checks that rules about connections share: rules that give access, and rules that ask for reviews."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from uuid import UUID
+
+from postern.errors import Invalid
+from postern.services.identity.users import checked_groups
+from postern.store.ports import ConnectionStore
+
+MAX_RULES = 500  # of an organisation: each is looked at for every decision
+MAX_GROUPS, MAX_CONNECTIONS, MAX_DESCRIPTION = 100, 500, 10_000
+
+
+def check_room(there: int, what: str) -> None:
+    """For one more. Raises Invalid."""
+    if there >= MAX_RULES:
+        raise Invalid(f"an organisation may have {MAX_RULES} {what}; use tags, and delete what nobody needs")
+
+
+def check_description(description: str) -> None:
+    """Raises Invalid."""
+    if len(description) > MAX_DESCRIPTION:
+        raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
+
+
+async def checked_connections(store: ConnectionStore, org_id: UUID, given: tuple[str, ...]) -> frozenset[UUID]:
+    """The identifiers of what is given by name or identifier. Raises Invalid."""
+    if len(given) > MAX_CONNECTIONS:
+        raise Invalid(f"connection_names: at most {MAX_CONNECTIONS}; give more of them a tag", field="connection_names")
+    found = await store.ids_of(org_id, given) if given else {}
+    for text in given:
+        if text not in found:
+            raise Invalid(f"connection_names: there is no connection {text!r}", field="connection_names")
+    return frozenset(found.values())
+
+
+def printable_groups(given: Sequence[str], field: str) -> tuple[str, ...]:
+    """Each once, in Unicode's form C, in the order in which they are given. Names of who reviews are read by people who
+    decide: nothing in them may turn around or hide what stands beside them. Raises Invalid."""
+    if len(given) > MAX_GROUPS:
+        raise Invalid(f"{field}: at most {MAX_GROUPS}", field=field)
+    known = checked_groups(given, field)
+    for name in sorted(known):
+        if not name.isprintable():
+            raise Invalid(f"{field}: {name!r} must have printable characters only", field=field)
+    return tuple(dict.fromkeys(unicodedata.normalize("NFC", name) for name in given))
