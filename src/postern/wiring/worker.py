@@ -28,6 +28,7 @@ from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
 from postern.gateway.held import HeldRequests
+from postern.gateway.held_logins import HeldLogins
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
@@ -184,8 +185,9 @@ def build_worker(
     )
     held = HeldRequests(made.questions, made.signals)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
-    gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
-    commands = CommandGate(made.access, engine)
+    waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, longest=settings.review_wait)
+    gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)
+    commands = CommandGate(made.access, engine, waiting)
     logins = _logins(settings)
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
@@ -198,6 +200,7 @@ def build_worker(
         tls.material(settings),
         gate,
         links,
+        waiting,
         engine.unclosed,
         executions,
         ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
