@@ -84,8 +84,12 @@ class Estimates:
         except Exception:
             log.exception("the rows of a held statement could not be counted")
             return None
-        notes = ("what its session has changed and not committed yet is not counted",) if in_transaction else ()
-        return RowCount(tuple(parts), datetime.now(UTC), notes)
+        notes = []
+        if in_transaction:
+            notes.append("what its session has changed and not committed yet is not counted")
+        if len(parts) > 1:
+            notes.append("each is counted as if nothing of the others had been done")
+        return RowCount(tuple(parts), datetime.now(UTC), tuple(notes))
 
     def _planned(self, asked: Sequence[Asked]) -> list[tuple[CountPlan, Asked]]:
         found = [(plan, one) for one in asked for plan in self._plans(one.text)]
