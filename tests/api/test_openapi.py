@@ -102,6 +102,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "Masking",
         "Proxy Manager",
         "Sessions",
+        "Reviews",
         "SCIM",
         "Organization Management",
         "Features",

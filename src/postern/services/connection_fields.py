@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from postern.domain.connection import (
     SUBTYPES,
@@ -94,6 +94,8 @@ class FieldChecks:
         values["resource_name"] = given.resource_name or given.name
         values["guardrail_rules"] = await self._known_guardrails(current.org_id, values["guardrail_rules"])
         merged = replace(current, **values)
+        if current.place is None or not merged.leads_where(current):
+            merged = replace(merged, place=uuid4())
         self._check_enforceable(merged)
         if set(merged.guardrail_rules) - set(current.guardrail_rules) or merged.protocol != current.protocol:
             await self._check_rules(merged)
