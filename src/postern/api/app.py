@@ -22,6 +22,7 @@ from postern.api.routes import (
     connections,
     credentials,
     device,
+    events,
     features,
     groups,
     guardrail_trials,
@@ -88,7 +89,7 @@ _PARTS = (
     *(retention.router, holds.router),
     *(recordings.router, session_files.router, session_stream.router),
     *(login.router, device.router, saml.router, proxy_managers.router),
-    *(reports.router, sinks.router, metrics.router),
+    *(reports.router, events.router, sinks.router, metrics.router),
 )
 
 EXEC_WAIT = 50.0

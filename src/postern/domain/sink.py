@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from uuid import UUID
 
+from postern.domain.event import EventKind
 from postern.domain.secret import Secret
 
 
@@ -15,19 +16,6 @@ class SinkKind(StrEnum):
     WEBHOOK = "webhook"
     SYSLOG = "syslog"
     OTLP = "otlp"
-
-
-class EventKind(StrEnum):
-    """What is told. A session that was killed has both `session.ended` and `session.killed`."""
-
-    SESSION_OPENED = "session.opened"
-    SESSION_ENDED = "session.ended"
-    SESSION_KILLED = "session.killed"
-    SESSION_REFUSED = "session.refused"  # it has ended, and a rule refused something in it
-    AUDIT_ENTRY = "audit.entry"
-    QUESTION_ASKED = "question.asked"  # a guard rail holds a statement until somebody decides
-    QUESTION_CLOSED = "question.closed"  # approved, rejected, expired or withdrawn
-    SINK_TEST = "sink.test"  # when an administrator asks for one, whatever the sink is for
 
 
 class SinkStatus(StrEnum):

@@ -16,6 +16,7 @@ from postern.services.telling.sending import Sending
 from postern.services.upkeep import Task, Upkeep
 from postern.settings import Settings
 from postern.wiring.app import App, now
+from postern.wiring.metrics import reviews_told
 
 _SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
 
@@ -24,6 +25,7 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
     """Storing segments, the archivist's own work, is not among it. Raises Misconfigured."""
     made, purging = app.services, build_purger(settings, app)
     sending = build_sending(settings, app, meters, tracer)
+    made.follow_up.observer = reviews_told(meters)
 
     def told(name: str, seconds: float, failed: bool) -> None:
         meters.observe("postern_upkeep_seconds", seconds, name)

@@ -10,8 +10,9 @@ from uuid import UUID
 from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
+from postern.domain.event import EventKind
 from postern.domain.secret import Secret
-from postern.domain.sink import Delivery, DeliveryState, EventKind, Sink, SinkKind, SinkStatus
+from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkStatus
 from postern.services.telling.sinks import SinkFields
 
 _Kind = Annotated[SinkKind, Field(strict=False)]

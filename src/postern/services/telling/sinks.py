@@ -14,10 +14,11 @@ from uuid import uuid4
 
 from cryptography import x509
 
+from postern.domain.event import CHOSEN, EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.domain.sink import Delivery, DeliveryState, EventKind, SigningSecret, Sink, SinkKind, SinkStatus
+from postern.domain.sink import Delivery, DeliveryState, SigningSecret, Sink, SinkKind, SinkStatus
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.server.addresses import MAX_URL, checked_url, is_forbidden
@@ -199,8 +200,7 @@ def _checked_address(given: str, kind: SinkKind) -> str:
 
 def _checked_events(given: tuple[EventKind, ...]) -> tuple[EventKind, ...]:
     if not given or EventKind.SINK_TEST in given:
-        possible = ", ".join(one for one in EventKind if one is not EventKind.SINK_TEST)
-        raise Invalid(f"events: must name one at least, of {possible}", field="events")
+        raise Invalid(f"events: must name one at least, of {', '.join(CHOSEN)}", field="events")
     return tuple(dict.fromkeys(given))
 
 

@@ -80,7 +80,7 @@ from postern.store.ports.targets import (
     Unread,
     WorkerStore,
 )
-from postern.store.ports.telling import DeliveryStore, FollowUpStore, ReportStore, SinkStore
+from postern.store.ports.telling import DeliveryStore, FollowUpStore, ReportStore, SinkStore, ViolationStore
 
 __all__ = [
     "AccessRuleStore",
@@ -158,6 +158,7 @@ __all__ = [
     "Stores",
     "Topic",
     "Unread",
+    "ViolationStore",
     "VoucherStore",
     "WholeLedgerStore",
     "WorkerStore",
@@ -246,6 +247,8 @@ class Stores(Protocol):
     def signing_keys(self) -> SigningKeyStore: ...
     @property
     def sinks(self) -> SinkStore: ...
+    @property
+    def violations(self) -> ViolationStore: ...
     @property
     def vouchers(self) -> VoucherStore: ...
     @property

@@ -34,6 +34,7 @@ from postern.store.schema.server import (
     org_settings,
     sinks,
     untold_entries,
+    violations,
 )
 from postern.store.schema.sessions import (
     questions,
@@ -114,5 +115,6 @@ __all__ = [
     "untold_entries",
     "user_groups",
     "users",
+    "violations",
     "vouchers",
 ]

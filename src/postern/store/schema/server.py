@@ -126,3 +126,24 @@ deliveries = Table(
     Index(None, "state", "attempted_at"),
     sqlite_autoincrement=True,
 )
+
+# What rules refused, warned of and held, and sinks were not told of yet (domain.violation).
+violations = Table(
+    "violations",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("session_id", Uuid, nullable=False),
+    Column("connection_id", Uuid, nullable=False),
+    Column("connection", String(128), nullable=False),
+    Column("user", String(320), nullable=False),
+    Column("user_id", String(255), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("left_out", Integer, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("action", String(16), nullable=False),
+    Column("message", Text, nullable=False),
+    Column("statement", Text),
+    Column("at", Utc, nullable=False),
+    Index(None, "at", "session_id", "number"),
+)

@@ -42,6 +42,7 @@ from postern.store.sql.session_texts import SqlSessionTexts
 from postern.store.sql.sessions import SqlSessions
 from postern.store.sql.sinks import SqlSinks
 from postern.store.sql.token_keys import SqlSigningKeys
+from postern.store.sql.violations import SqlViolations
 from postern.store.sql.vouchers import SqlVouchers
 
 
@@ -88,5 +89,6 @@ class SqlStores:
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)
         self.sinks = SqlSinks(database, encryption)
+        self.violations = SqlViolations(database)
         self.vouchers = SqlVouchers(database, encryption)
         self.workers = SqlRelayWorkers(database)

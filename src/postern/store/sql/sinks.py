@@ -10,9 +10,10 @@ from uuid import UUID
 from sqlalchemy import delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from postern.domain.event import EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.secret import Secret
-from postern.domain.sink import EventKind, SigningSecret, Sink, SinkKind, SinkOutline, SinkStatus, Trouble
+from postern.domain.sink import SigningSecret, Sink, SinkKind, SinkOutline, SinkStatus, Trouble
 from postern.errors import Conflict, NotFound, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
