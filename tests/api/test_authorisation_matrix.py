@@ -46,7 +46,9 @@ REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.
-_IDS = {"/audit": "entry", "/datamasking-rules": "masking_rule"}
+_IDS = {"/audit": "entry", "/datamasking-rules": "masking_rule", "/reviews": "review"}
+# That need a session with a review, which ann's other one has not.
+_REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
 
 BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/agents"): {"name": "new"},
@@ -98,6 +100,9 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sessions/{session_id}/holds"): {"name": "another", "reason": "court order"},
     ("POST", "/sessions/{session_id}/purge"): {"what": "session", "reason": "asked to"},
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
+    ("PUT", "/reviews/{id}"): {"status": "REJECTED"},
+    ("PUT", "/sessions/{session_id}/review"): {"status": "rejected"},
+    ("PUT", "/chat/accounts"): {"email": "ann@example.com", "sink": "made up", "chat_id": "U0ANN"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
@@ -177,6 +182,12 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/questions"):                                                  "200 200 200 200 200 200 200 200",
     ("GET", "/questions/{question_id}"):                                    "404 200 200 200 404 200 200 404",
     ("POST", "/questions/{question_id}/decision"):                          "404 403 403 200 404 403 403 404",
+    ("GET", "/reviews"):                                                    "200 200 200 200 200 200 200 200",
+    ("GET", "/reviews/{id}"):                                               "404 200 200 200 404 200 200 404",
+    # Who asked may give it up; an administrator may reject it; a program decides nothing.
+    ("PUT", "/reviews/{id}"):                                               "404 200 403 200 404 403 403 404",
+    ("PUT", "/sessions/{session_id}/review"):                               "404 200 403 200 404 403 403 404",
+    ("POST", "/reviews/{id}/withdraw"):                                     "404 200 403 403 404 403 403 404",
     ("GET", "/guardrails/presets"):                                         "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails/test"):                                           "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails/simulate"):                                       "403 403 200 200 403 200 200 200",
@@ -259,6 +270,8 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/sessions"):                                                  "202 202 403 202 202 403 202 404",
     ("GET", "/sessions/{session_id}"):                                      "404 200 200 200 404 200 200 404",
     ("GET", "/sessions/{session_id}/exec"):                                 "404 202 202 202 404 202 202 404",
+    # It waits for its review; only who asked may run it, ever.
+    ("POST", "/sessions/{session_id}/exec"):                                "404 409 403 403 404 403 403 404",
     ("GET", "/sessions/{session_id}/results"):                              "404 409 409 409 404 409 409 404",
     ("GET", "/sessions/{session_id}/timeline"):                             "404 200 200 200 404 200 200 404",
     ("GET", "/sessions/{session_id}/export"):                               "404 200 200 200 404 200 200 404",
@@ -272,6 +285,12 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/sessions/{session_id}/kill"):                                "404 204 403 204 404 403 204 404",
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
+    ("GET", "/events/schemas"):                                             "200 200 200 200 200 200 200 200",
+    ("GET", "/chat/accounts"):                                              "200 200 200 200 200 200 200 200",
+    # There is neither a sink for it nor an account.
+    ("PUT", "/chat/accounts"):                                              "403 403 403 404 403 403 404 404",
+    ("DELETE", "/chat/accounts/{id}"):                                      "404 404 404 404 404 404 404 404",
+    ("POST", "/chat/link"):                                                 "201 201 201 201 403 403 403 201",
     ("GET", "/sinks"):                                                      "403 403 200 200 403 200 200 200",
     ("POST", "/sinks"):                                                     "403 403 403 201 403 403 201 201",
     ("DELETE", "/sinks/{nameOrID}"):                                        "403 403 403 204 403 403 204 404",
@@ -302,6 +321,7 @@ TABLE: Mapping[tuple[str, str], str] = {
 }
 OPEN: Mapping[tuple[str, str], int] = {
     ("GET", "/callback"): 401,
+    ("POST", "/chat/slack/{id}"): 401,
     ("GET", "/healthz"): 200,
     ("POST", "/localauth/login"): 200,
     ("POST", "/localauth/register"): 403,
@@ -317,6 +337,8 @@ OPEN: Mapping[tuple[str, str], int] = {
     ("GET", "/readyz"): 200,
     ("POST", "/saml/callback"): 400,
     ("GET", "/saml/login"): 400,
+    ("GET", "/reviews/page/{id}"): 200,  # a page: it leads to login
+    ("POST", "/reviews/page/{id}"): 401,
     ("GET", "/saml/metadata"): 200,
     ("GET", "/sessions/{session_id}/download"): 401,
     ("HEAD", "/sessions/{session_id}/download"): 401,
@@ -392,6 +414,8 @@ async def _things(api: Api) -> dict[str, str]:
     ):
         answer = await api.as_admin.post(path, json=body)
         assert answer.status_code == 201, answer.text
+    await api.make_connection("guarded", reviewers=["dba"])
+    waiting = (await api.as_ann.post("/sessions", json={"connection": "guarded", "script": "select 1"})).json()
     enrol = {"kind": "totp", "name": "phone", "current_password": PASSWORD}
     factor = (await api.as_ann.post("/users/self/second-factors", json=enrol)).json()
     login = (await api.as_ann.get("/logins")).json()["data"][0]
@@ -408,6 +432,8 @@ async def _things(api: Api) -> dict[str, str]:
         "entry": entry["id"],
         "group": groups["crew"],
         "user": str(api.users["bob"].id),
+        "review": waiting["review"]["id"],
+        "reviewed_session": waiting["session_id"],
         "question_id": await _question(api, UUID(session["session_id"])),
     }
 
@@ -468,6 +494,8 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         known = {**known, "id": known["group"] if "Groups" in path else known["user"]}
         if "ResourceTypes" in path or "Schemas" in path:
             known = {**known, "id": "User" if "ResourceTypes" in path else SCIM_USER}
+    if path in _REVIEWED:
+        known = {**known, "session_id": known["reviewed_session"]}
     names = {
         "/agents/": "edge",
         "/access-requests/rules/": "pairs",

@@ -38,6 +38,7 @@ _LISTS = {
     "machines": ("/machineidentities", ("name",), False),
     "review_rules": ("/access-requests/rules", ("name",), False),
     "resources": ("/resources", ("name",), False),
+    "reviews": ("/reviews", ("id",), False),
     "second_factors": ("/users/self/second-factors", ("id",), False),
     "service_accounts": ("/serviceaccounts", ("subject",), False),
     "sessions": ("/sessions", ("id",), False),
@@ -71,6 +72,7 @@ masking_rules = _completion("masking_rules")
 machines = _completion("machines")
 review_rules = _completion("review_rules")
 resources = _completion("resources")
+reviews = _completion("reviews")
 second_factors = _completion("second_factors")
 service_accounts = _completion("service_accounts")
 sessions = _completion("sessions")
