@@ -1,5 +1,6 @@
 """Writes the generated parts of the documentation: docs/cli.md, docs/api-reference.md,
-docs/information-types.md, the table of settings in docs/operations.md and that of states in docs/reviews.md.
+docs/information-types.md, docs/events.md, the table of settings in docs/operations.md and that of states in
+docs/reviews.md.
 
 `python scripts/generate_docs.py` writes them; a test checks that they are up to date.
 """
@@ -16,7 +17,10 @@ import click
 
 from postern.api.app import create_app
 from postern.api.info import ServerInfo
+from postern.api.schemas.events import event_schemas
 from postern.cli.main import cli
+from postern.domain.event import EVENTS as EVENTS_OF
+from postern.domain.event import EventKind
 from postern.domain.masking import ALIASES, DEFAULT_TYPES, MODEL_TYPES, InfoType
 from postern.domain.review import TRANSITIONS, ReviewEvent, ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
@@ -31,6 +35,7 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 CLI = DOCS / "cli.md"
 API = DOCS / "api-reference.md"
 TYPES = DOCS / "information-types.md"
+EVENTS = DOCS / "events.md"
 OPERATIONS = DOCS / "operations.md"
 REVIEWS = DOCS / "reviews.md"
 WIDTH: dict[str, Any] = {"terminal_width": 100, "max_content_width": 100}
@@ -161,6 +166,41 @@ def _type(schema: dict[str, Any]) -> str:
     return str(schema.get("format") or schema.get("type", "anything"))
 
 
+_EVENTS_HEAD = """# Events
+
+Generated from the payloads' own declarations by `make docs`. How they get to you: [send events to a
+SIEM](how-to/send-events-to-a-siem.md); why they are as they are: [decision 0047](decisions/0047-events.md).
+
+Every event is a JSON object: `id` (the same for each sink and each try), `type`, `timestamp` (when it happened) and
+`data`. `GET /api/events/schemas` has a JSON Schema (draft 2020-12) of each, and `postern admin sinks events EVENT`
+prints one. Fields may be added to `data`; leave alone what you do not know. What only sinks with `with_script` are
+told is not required.
+
+"""
+
+
+def events_page() -> str:
+    """Every event: when it happens, and what it carries."""
+    schemas = event_schemas()
+    parts = [_EVENTS_HEAD, "| event | when |\n|---|---|\n"]
+    parts += [f"| [`{kind}`](#{_anchor(kind)}) | {EVENTS_OF[kind]} |\n" for kind in EventKind]
+    inner: dict[str, dict[str, Any]] = {}
+    same: dict[str, list[str]] = {}  # the fields of `data` → the kinds that have them
+    for kind, schema in schemas.items():
+        inner |= schema.get("$defs", {})
+        same.setdefault("\n".join(_schema("", schema["properties"]["data"])[2:]), []).append(kind)
+    for rows, kinds in same.items():
+        parts += ["\n", *(f"## `{kind}`\n\n" for kind in kinds), rows]
+    for name, schema in sorted(inner.items()):
+        parts.append("\n" + "\n".join(_schema(name, schema)))
+    return "".join(parts)
+
+
+def _anchor(kind: str) -> str:
+    """As the headings of a page are linked."""
+    return kind.replace(".", "")
+
+
 def settings_table() -> str:
     rows = ["| Variable | Flag | Default | Meaning |", "|---|---|---|---|"]
     for spec in fields(Settings):
@@ -210,6 +250,7 @@ def main() -> None:
     CLI.write_text(cli_page())
     API.write_text(api_page())
     TYPES.write_text(types_page())
+    EVENTS.write_text(events_page())
     OPERATIONS.write_text(operations_page(OPERATIONS.read_text()))
     REVIEWS.write_text(reviews_page(REVIEWS.read_text()))
 

@@ -15,8 +15,9 @@ from uuid import uuid4
 import pytest
 from tests.support.receivers import http_receiver, issued, senders
 
+from postern.domain.event import EventKind
 from postern.domain.secret import Secret
-from postern.domain.sink import Delivery, DeliveryState, EventKind, SigningSecret, Sink, SinkKind
+from postern.domain.sink import Delivery, DeliveryState, SigningSecret, Sink, SinkKind
 
 HOW_TOS = Path(__file__).resolve().parent.parent / "docs" / "how-to"
 OLD, NEW = ("whsec_" + base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2))
@@ -34,7 +35,7 @@ def is_from_postern() -> Callable[[str, dict[str, str], bytes], bool]:
 async def sent(at: datetime) -> tuple[dict[str, str], bytes]:
     """What a receiver gets of a sink whose secret was rotated just now."""
     event = Delivery(
-        *(uuid4(), uuid4(), uuid4(), EventKind.SESSION_ENDED, at, '{"id":"x"}'), 1, DeliveryState.WAITING, 0, "", None
+        *(uuid4(), uuid4(), uuid4(), EventKind.SESSION_CLOSE, at, '{"id":"x"}'), 1, DeliveryState.WAITING, 0, "", None
     )
     async with http_receiver() as receiver:
         sink = Sink(uuid4(), uuid4(), "siem", SinkKind.WEBHOOK, receiver.url, (), authority=issued().authority)

@@ -10,9 +10,10 @@ import pytest
 from tests.support.receivers import HttpReceiver, issued, senders, server_context
 from tests.support.served import Served
 
+from postern.domain.event import EventKind
 from postern.services.telling.sending import Sending
 
-EVENTS = ("--event", "session.ended", "--event", "audit.entry")
+EVENTS = ("--event", "session.close", "--event", "audit.entry")
 
 
 @pytest.fixture
@@ -46,11 +47,21 @@ def test_a_webhooks_secret_is_shown_once_and_alone(root: Served) -> None:
     for command in (("list",), ("show", "siem")):
         assert secret not in root.ok("admin", "sinks", *command, "--json").output
     shown = root.json("admin", "sinks", "show", "siem")
-    assert (shown["kind"], shown["events"]) == ("webhook", ["session.ended", "audit.entry"])
+    assert (shown["kind"], shown["events"]) == ("webhook", ["session.close", "audit.entry"])
     other = root.ok("admin", "sinks", "rotate-secret", "siem", "--yes").stdout.strip()
     assert other.startswith("whsec_")
     assert other != secret
     assert root.cli("admin", "sinks", "rotate-secret", "siem", stdin="n\n").exit_code == 1
+
+
+def test_events_are_listed_with_their_schemas(root: Served) -> None:
+    listed = root.ok("admin", "sinks", "events").stdout
+    assert "review.created\tsomebody needs others to agree" in listed
+    assert set(root.json("admin", "sinks", "events")) == set(EventKind)
+    schema = json.loads(root.ok("admin", "sinks", "events", "guardrail.violation").stdout)
+    assert schema["$id"] == "urn:postern:event:guardrail.violation"
+    assert "rule" in schema["properties"]["data"]["required"]
+    assert root.cli("admin", "sinks", "events", "session.ended").exit_code == 2
 
 
 def test_a_sink_is_paused_changed_and_deleted(root: Served) -> None:
@@ -96,7 +107,7 @@ def test_a_test_tells_what_became_of_it_and_what_was_given_up_is_sent_again(root
     server = root.run(asyncio.start_server(receiver.serve, "127.0.0.1", 0, ssl=server_context()))
     receiver.port = server.sockets[0].getsockname()[1]
     try:
-        made = ("siem", "webhook", receiver.url, "--event", "session.ended", "--authority", authority)
+        made = ("siem", "webhook", receiver.url, "--event", "session.close", "--authority", authority)
         root.ok("admin", "sinks", "create", *made)
         assert root.json("admin", "sinks", "deliveries", "siem")["data"] == []
         late = root.cli("admin", "sinks", "test", "siem", "--wait", "0")

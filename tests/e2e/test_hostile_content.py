@@ -51,7 +51,7 @@ def told(gateway: Gateway, api: httpx.Client) -> Iterator[Syslog]:
     listener = Syslog()
     listener.start()
     sink = {"name": "siem", "kind": "syslog", "address": f"syslog+tcp://127.0.0.1:{listener.port}"}
-    answer = api.post("/sinks", json={**sink, "events": ["session.opened", "session.ended", "audit.entry"]})
+    answer = api.post("/sinks", json={**sink, "events": ["session.open", "session.close", "audit.entry"]})
     assert answer.status_code == 201, answer.text
     yield listener
     listener.socket.close()
@@ -171,7 +171,7 @@ def test_a_stream_of_events_is_one_line_each(api: httpx.Client, session: dict[st
 
 def test_logs_and_sinks_have_it_on_one_line(gateway: Gateway, session: dict[str, Any], told: Syslog) -> None:
     def about() -> list[bytes]:
-        return [one for one in told.messages if session["id"].encode() in one and b"session.ended" in one]
+        return [one for one in told.messages if session["id"].encode() in one and b"session.close" in one]
 
     [message] = wait_until(about, 60)
     harmless(message.decode(), "syslog")

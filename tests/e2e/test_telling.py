@@ -46,13 +46,13 @@ def test_what_happened_is_told_everywhere(gateway: Gateway) -> None:
     login = api.post("/localauth/login", json={"email": "admin@localhost", "password": PASSWORD})
     api.headers["Authorization"] = f"Bearer {login.headers['token']}"
     sink = {"name": "siem", "kind": "syslog", "address": f"syslog+tcp://127.0.0.1:{listener.port}"}
-    kinds = ["session.opened", "session.ended", "audit.entry"]
+    kinds = ["session.open", "session.close", "audit.entry"]
     assert api.post("/sinks", json={**sink, "events": kinds}).status_code == 201
 
     ids = [_run(gateway, 1)]
 
     def ended() -> set[str]:
-        told = [one for one in events(listener) if one["type"] == "session.ended"]
+        told = [one for one in events(listener) if one["type"] == "session.close"]
         return {str(one["data"]["session_id"]) for one in told}  # type: ignore[index]
 
     def searched() -> set[str]:

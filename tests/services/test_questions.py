@@ -12,13 +12,14 @@ import pytest
 from tests.support.world import World
 
 from postern.domain import question
+from postern.domain.event import EventKind
 from postern.domain.lists import Page
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal, PrincipalKind
 from postern.domain.question import MAX_STATEMENT, WAITS, Decision, Question
 from postern.domain.retention import Purge, What
 from postern.domain.session import EndReason, Verb
-from postern.domain.sink import EventKind, SinkKind
+from postern.domain.sink import SinkKind
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, TooMany
 from postern.services.identity.api_keys import ApiKeyFields
 from postern.services.identity.service_accounts import ServiceAccountFields

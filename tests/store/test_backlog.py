@@ -7,7 +7,8 @@ from sqlalchemy import update
 from tests.support.ended import begin, had
 from tests.support.world import World
 
-from postern.domain.sink import EventKind, NewDelivery, Sink, SinkKind, SinkStatus, Trouble
+from postern.domain.event import EventKind
+from postern.domain.sink import NewDelivery, Sink, SinkKind, SinkStatus, Trouble
 from postern.metrics.catalogue import METRICS
 from postern.store.database import Database
 from postern.store.schema import sessions
@@ -40,14 +41,14 @@ async def test_how_far_behind_it_is(database: Database, world: World) -> None:
 
 async def test_how_sinks_are(database: Database, world: World) -> None:
     now, org = world.clock(), world.org_id
-    events = (EventKind.SESSION_ENDED,)
+    events = (EventKind.SESSION_CLOSE,)
     made = [
         Sink(uuid4(), org, name, SinkKind.WEBHOOK, "https://x", events, status, created_at=now, updated_at=now)
         for name, status in (("late", SinkStatus.ACTIVE), ("well", SinkStatus.ACTIVE), ("paused", SinkStatus.PAUSED))
     ]
     for sink in made:
         await world.stores.sinks.add(sink, 20)
-        new = NewDelivery(sink.id, org, uuid4(), EventKind.SESSION_ENDED, now, "{}")
+        new = NewDelivery(sink.id, org, uuid4(), EventKind.SESSION_CLOSE, now, "{}")
         number = await world.stores.deliveries.add(new)
         if sink.name != "well":
             trouble = Trouble(3, now - timedelta(minutes=10), "away", now)

@@ -19,9 +19,11 @@ from postern.api.routes import (
     agents,
     api_keys,
     audit_logs,
+    chats,
     connections,
     credentials,
     device,
+    events,
     features,
     groups,
     guardrail_trials,
@@ -41,6 +43,7 @@ from postern.api.routes import (
     reports,
     resources,
     retention,
+    review_page,
     review_rules,
     reviews,
     saml,
@@ -88,7 +91,8 @@ _PARTS = (
     *(retention.router, holds.router),
     *(recordings.router, session_files.router, session_stream.router),
     *(login.router, device.router, saml.router, proxy_managers.router),
-    *(reports.router, sinks.router, metrics.router),
+    *(reports.router, events.router, sinks.router, metrics.router),
+    *(chats.router, review_page.router),
 )
 
 EXEC_WAIT = 50.0

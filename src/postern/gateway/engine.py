@@ -23,6 +23,7 @@ from postern.gateway.opening import EndedEarly, Opening
 from postern.gateway.schemas import TargetSchemas, next_reading
 from postern.gateway.traces import about, over
 from postern.gateway.unclosed import Ending, Unclosed
+from postern.gateway.violations import SessionViolations, Violations
 from postern.interception.events import Event, Note
 from postern.interception.pipeline import Metrics, Pipeline, SessionView
 from postern.protocols.base import Side, Wire
@@ -80,6 +81,7 @@ class Parts:
     count: Count = _uncounted
     observe: Observe = _unobserved
     tracer: Tracer = NO_TRACER
+    violations: Violations | None = None
 
 
 @dataclass(slots=True)
@@ -93,6 +95,7 @@ class Opened:
     recording: SessionRecording
     started: float
     span: Span
+    violations: SessionViolations | None = None
 
 
 class Engine:
@@ -212,7 +215,10 @@ class Engine:
         )
         recording = self._parts.recording(session_id, permit, start_date)
         self._parts.count("postern_sessions_opened", str(permit.verb))
-        return Opened(session_id, permit, start, view, recording, time.monotonic(), current())
+        violations = None
+        if self._parts.violations is not None:
+            violations = view.violated = self._parts.violations.of(session_id, permit)
+        return Opened(session_id, permit, start, view, recording, time.monotonic(), current(), violations)
 
     async def run(
         self,
@@ -258,7 +264,7 @@ class Engine:
             opened.recording,
             clock=clock,
             cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
-            on_park=None if self._held is None else partial(self._held.on_park, opened.id, permit),
+            on_park=None if self._held is None else partial(self._held.on_park, opened.id, permit, opened.start),
         )
         return LiveLink(
             opened.id,
@@ -293,6 +299,8 @@ class Engine:
         told = opened.view.metrics
         over(opened.span, reason, operations=told.operations, refused=told.refused, recorded=recording.size)
         metrics = session_metrics(told, recording)
+        if opened.violations is not None:
+            await opened.violations.close()
         await self.unclosed.close(Ending(opened.id, ended_at, reason, exit_code, metrics, recording.size))
 
     def _count(self, opened: Opened, reason: EndReason) -> None:

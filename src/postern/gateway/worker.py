@@ -21,6 +21,7 @@ from postern.gateway.postgres import PostgresGate
 from postern.gateway.presence import Presence
 from postern.gateway.tunnels import Tunnels
 from postern.gateway.unclosed import Unclosed
+from postern.gateway.violations import Violations
 from postern.relay.handshake import StreamHandshake, der
 from postern.services.server.server_configs import ServerConfigs
 from postern.settings import Settings
@@ -46,6 +47,7 @@ class Worker:
         links: LiveLinks,
         waiting: HeldLogins,
         unclosed: Unclosed,
+        violations: Violations,
         executions: Executions,
         errands: ErrandRuns,
         door: TunnelDoor,
@@ -61,6 +63,7 @@ class Worker:
         self._links = links
         self._waiting = waiting
         self._unclosed = unclosed
+        self._violations = violations
         self._executions = executions
         self._errands = errands
         self._door = door
@@ -104,6 +107,7 @@ class Worker:
             self._door.close("the gateway is stopping")
             ends = (self._logins, self._executions, self._errands)
             await asyncio.gather(*(one.stop(CLOSE_GRACE) for one in ends))
+            await self._violations.once()
             await self._unclosed.once()
 
     def _accept(self, endpoint: Endpoint) -> asyncio.Protocol:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Literal, Protocol
 from uuid import UUID
 
 from postern.domain.target_schema import TargetSchema
@@ -31,12 +31,16 @@ class Metrics:
         self.info_types[info_type] = self.info_types.get(info_type, 0) + hits
 
 
+# (what became of it, rule, message, what was asked: nothing for an answer)
+Violated = Callable[[Literal["deny", "warn", "review"], str, str, Sequence[Operation]], None]
+
+
 @dataclass(slots=True)
 class SessionView:
     """What an interceptor may know of the session, the counters it may raise, and the markers that it leaves in the
     recording. `schema` is None where nobody asks for what the target's catalogue says, and where it could not be read;
     another takes its place when it is old. `kept` is what interceptors leave for those that take their place when the
-    policy is renewed, by name."""
+    policy is renewed, by name. `violated` hears of each rule that was broken."""
 
     id: UUID
     user: str
@@ -49,6 +53,7 @@ class SessionView:
     notes: list[Note] = field(default_factory=list)
     schema: TargetSchema | None = None
     kept: dict[str, object] = field(default_factory=dict)
+    violated: Violated | None = None
 
 
 class Interceptor(Protocol):

@@ -45,11 +45,15 @@ class Hold(Verdict):
 
 @dataclass(frozen=True, slots=True)
 class Warn(Verdict):
-    """Pass it on as the event is now, and tell the client: a NOTICE, or what its protocol has in that place."""
+    """Pass it on as the event is now, and tell the client: a NOTICE, or what its protocol has in that place.
+
+    `is_violation`: a rule was broken; otherwise it only explains what was done to an answer.
+    """
 
     rule: str
     message: str
     hint: str = ""
+    is_violation: bool = True
 
 
 FORWARD = Forward()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+LONG = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1_800.0, 3_600.0, 14_400.0, 86_400.0)  # of what people do
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)  # seconds
 
 
@@ -13,6 +14,7 @@ class Metric:
     kind: Literal["counter", "gauge", "histogram"]
     help: str
     labels: tuple[str, ...] = ()
+    buckets: tuple[float, ...] = BUCKETS  # of a histogram
 
 
 METRICS: dict[str, Metric] = {
@@ -25,6 +27,9 @@ METRICS: dict[str, Metric] = {
     "postern_sessions_open": Metric("gauge", "Sessions that run now."),
     "postern_operations": Metric("counter", "Statements and commands of sessions that have ended."),
     "postern_operations_refused": Metric("counter", "Of these, refused by a guard rail."),
+    "postern_rules_violated": Metric(
+        "counter", "What rules refused (deny), warned of (warn) and held (review).", ("action",)
+    ),
     "postern_values_masked": Metric(
         "counter", "Values masked in sessions that have ended; 'other' by custom types and columns.", ("info_type",)
     ),
@@ -36,6 +41,7 @@ METRICS: dict[str, Metric] = {
     "postern_recordings_failed": Metric("counter", "Recordings that could not be written or finished."),
     "postern_logins_begun": Metric("counter", "Native clients and tunnels that began a login."),
     "postern_logins_succeeded": Metric("counter", "Native clients and tunnels that were let in."),
+    "postern_clients_waiting": Metric("gauge", "Clients at login that wait for colleagues to let them in."),
     "postern_agents_connected": Metric("gauge", "Agents that hold a tunnel to this worker."),
     "postern_tunnels_open": Metric("gauge", "Tunnels to this worker, of agents and of command lines."),
     "postern_tunnel_streams": Metric("gauge", "Streams of the tunnels of agents."),
@@ -48,6 +54,14 @@ METRICS: dict[str, Metric] = {
     "postern_segments_set_aside": Metric("gauge", "Segments that cannot be stored; the log says why."),
     "postern_blob_store_up": Metric("gauge", "Whether the blob store took what the archivist had in its last round."),
     "postern_sink_deliveries": Metric("counter", "Events that were sent to sinks, or were to be.", ("kind", "outcome")),
+    "postern_reviews_asked": Metric("counter", "Reviews that somebody asked for, once sinks were told.", ("kind",)),
+    "postern_reviews_decided": Metric(
+        "counter", "Reviews of which sinks were told what became of them.", ("kind", "outcome")
+    ),
+    "postern_review_decision_seconds": Metric(
+        "histogram", "From asking to approval or rejection.", ("kind",), buckets=LONG
+    ),
+    "postern_reviews_forced": Metric("counter", "Approvals by the right to approve alone.", ("kind",)),
     "postern_spans_dropped": Metric("counter", "Spans of traces that the collector did not take, or that did not fit."),
     "postern_event_loop_lag_seconds": Metric("histogram", "How late a process comes to what is due."),
     "postern_process_up": Metric("gauge", "Whether a process of this machine answers."),
@@ -68,6 +82,7 @@ METRICS: dict[str, Metric] = {
     "postern_follow_up_sessions": Metric("gauge", "Sessions not yet counted and told to sinks; 10000 at most."),
     "postern_sinks_failing": Metric("gauge", "Sinks of all organisations that do not take their next event."),
     "postern_sink_lag_seconds": Metric("gauge", "Since when the sink that fails longest has done so."),
+    "postern_reviews_waiting": Metric("gauge", "Reviews that nobody has decided yet; 10000 at most."),
     "postern_sink_events_waiting": Metric("gauge", "Events that wait for sinks; 10000 at most."),
     "postern_spool_bytes": Metric("gauge", "Recordings being written, of this machine."),
     "postern_home_free_bytes": Metric("gauge", "Free room on the disk of the data folder."),

@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any
 
-from postern.metrics.catalogue import BUCKETS, METRICS
+from postern.metrics.catalogue import METRICS
 
 MOST_SERIES = 1_000  # of one metric in one process; what is beyond goes to the series "other"
 
@@ -31,10 +31,11 @@ class Meters:
         found = self._times.setdefault(name, {})
         if labels not in found and len(found) >= MOST_SERIES:
             labels = ("other",) * len(labels)
+        buckets = METRICS[name].buckets
         times = found.get(labels)
         if times is None:
-            times = found[labels] = [0.0] * (len(BUCKETS) + 2)
-        times[bisect_left(BUCKETS, seconds)] += 1
+            times = found[labels] = [0.0] * (len(buckets) + 2)
+        times[bisect_left(buckets, seconds)] += 1
         times[-1] += seconds
 
     def sample(self, name: str, take: Callable[[], float], *labels: str) -> None:

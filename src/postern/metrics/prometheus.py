@@ -10,7 +10,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 
 from postern import __version__
-from postern.metrics.catalogue import BUCKETS, METRICS
+from postern.metrics.catalogue import METRICS
+from postern.metrics.catalogue import Metric as Described
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _PROCESS = "process"
@@ -48,7 +49,7 @@ class _Told(Collector):
                 family = GaugeMetricFamily(name, metric.help, labels=labels)
             for process, told in self._by_process.items():
                 for values, number in _series(name, told):
-                    _add(family, metric.kind, [*values, process], number)
+                    _add(family, metric, [*values, process], number)
             if family.samples:
                 yield family
 
@@ -60,12 +61,12 @@ def _series(name: str, told: Mapping[str, Any] | None) -> Sequence[Any]:
     return found
 
 
-def _add(family: Any, kind: str, labels: list[str], number: Any) -> None:
-    if kind != "histogram":
+def _add(family: Any, metric: Described, labels: list[str], number: Any) -> None:
+    if metric.kind != "histogram":
         family.add_metric(labels, number)
         return
     buckets, total = [], 0.0
-    for edge, hits in zip([*map(str, BUCKETS), "+Inf"], number[:-1], strict=True):
+    for edge, hits in zip([*map(str, metric.buckets), "+Inf"], number[:-1], strict=True):
         total += hits
         buckets.append((edge, total))
     family.add_metric(labels, buckets, sum_value=number[-1])

@@ -15,9 +15,9 @@ wrong in here ends the link: bytes that were not understood are never forwarded.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from postern.domain.session import EndReason
 from postern.errors import ProtocolViolation
@@ -110,6 +110,11 @@ class Link:
         wants.operations = Operation in pipeline.wants
         wants.rows = Rows in pipeline.wants
         wants.output = Output in pipeline.wants
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether the target may have changes of this session that nobody else sees yet."""
+        return self._wire.in_transaction
 
     @property
     def busy(self) -> bool:
@@ -300,6 +305,8 @@ class Link:
         if isinstance(verdict, Hold):
             place = self._held_place + 1
             self._parked = Parked(verdict, request, self._held_at, self._pipeline, place, self._warnings)
+            if verdict.work is None:
+                self._violated("review", verdict.rule, verdict.question, request.operations)
             return Park(verdict.ticket, verdict.question)
         operations = request.operations
         metrics = self._pipeline.session.metrics
@@ -312,19 +319,20 @@ class Link:
             metrics.refused += 1
             kept.extend(operations)
             kept.append(Refusal(operations[0].exchange if operations else 0, verdict.rule, verdict.message))
+            self._violated("deny", verdict.rule, verdict.message, operations)
             data = self._wire.refuse(request, verdict)
         else:
             for operation in operations if runs in (0, len(operations)) else _without_repeats(operations):
                 kept.append(operation)
                 self._started[operation.exchange] = self.now
             if self._warnings:
-                self._tell_warnings(kept)
+                self._tell_warnings(kept, operations)
             data = self._wire.admit(request)
         if data:
             outgoing.append(data)
         return None
 
-    def _tell_warnings(self, kept: list[Event]) -> None:
+    def _tell_warnings(self, kept: list[Event], operations: Sequence[Operation]) -> None:
         """Each once for a request: what is prepared and run in one is warned of twice."""
         told: list[Warn] = []
         for warning in self._warnings:
@@ -332,6 +340,8 @@ class Link:
                 told.append(warning)
                 kept.append(_note(warning))
                 self._wire.tell(warning)
+                if warning.is_violation:
+                    self._violated("warn", warning.rule, warning.message, operations)
         self._pipeline.session.metrics.warned += len(told)
         self._warnings = []
 
@@ -390,12 +400,22 @@ class Link:
             self._warned.add(key)
             self._pipeline.session.metrics.warned += 1
             kept.append(_note(verdict))
+            if verdict.is_violation:
+                self._violated("warn", verdict.rule, verdict.message, ())
             return self._wire.notice(verdict) + self._wire.render(event)
         if not isinstance(verdict, Refuse):
             verdict = Refuse("pipeline", "an answer cannot wait for a decision, so it was refused")
         self._pipeline.session.metrics.refused += 1
         kept.append(Refusal(event.exchange, verdict.rule, verdict.message))
+        self._violated("deny", verdict.rule, verdict.message, ())
         return self._wire.cut(event, verdict)
+
+    def _violated(
+        self, action: Literal["deny", "warn", "review"], rule: str, message: str, operations: Sequence[Operation]
+    ) -> None:
+        violated = self._pipeline.session.violated
+        if violated is not None:
+            violated(action, rule, message, operations)
 
 
 def _note(warning: Warn) -> Note:

@@ -11,15 +11,20 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from postern.archive.archivist import Round
+from postern.domain.event import CREATED
+from postern.domain.review import ReviewEvent
 from postern.errors import Unavailable
 from postern.metrics.meters import Meters
 from postern.metrics.own import of_process
 from postern.metrics.told import gather, tell, watch_lag
 from postern.settings import Settings
 from postern.store.database import Database
+from postern.store.ports import ReviewNews
 from postern.wiring.recordings import archivist_silence, waiting_for_archivist
 
 PATIENCE = 2.0  # seconds that the store has to say how far behind it is
+_DECISIONS = frozenset({ReviewEvent.APPROVED, ReviewEvent.REJECTED})
+_OUTCOMES = _DECISIONS | {ReviewEvent.REVOKED, ReviewEvent.EXPIRED, ReviewEvent.WITHDRAWN}
 Backlog = Callable[[datetime], Awaitable[Mapping[str, float]]]
 
 
@@ -83,6 +88,24 @@ def _machine(home: Path) -> dict[str, float]:
         "postern_sealed_oldest_seconds": waiting.age,
         "postern_archivist_silence_seconds": archivist_silence(home),
     }
+
+
+def reviews_told(meters: Meters) -> Callable[[ReviewNews], None]:
+    """What hears of everything that happened to a review, once."""
+
+    def told(news: ReviewNews) -> None:
+        review, kind = news.review, str(news.review.kind)
+        if news.kind == CREATED:
+            meters.count("postern_reviews_asked", kind)
+        if news.kind not in _OUTCOMES:
+            return
+        meters.count("postern_reviews_decided", kind, news.kind)
+        if news.kind in _DECISIONS:
+            meters.observe("postern_review_decision_seconds", (news.at - review.created_at).total_seconds(), kind)
+        if news.kind == ReviewEvent.APPROVED and any(voice.forced for voice in review.voices):
+            meters.count("postern_reviews_forced", kind)
+
+    return told
 
 
 def rounds_told(meters: Meters) -> Callable[[Round], None]:

@@ -16,6 +16,8 @@ from postern.services.telling.sending import Sending
 from postern.services.upkeep import Task, Upkeep
 from postern.settings import Settings
 from postern.wiring.app import App, now
+from postern.wiring.chats import chat_senders
+from postern.wiring.metrics import reviews_told
 
 _SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
 
@@ -24,6 +26,7 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
     """Storing segments, the archivist's own work, is not among it. Raises Misconfigured."""
     made, purging = app.services, build_purger(settings, app)
     sending = build_sending(settings, app, meters, tracer)
+    made.follow_up.observer = reviews_told(meters)
 
     def told(name: str, seconds: float, failed: bool) -> None:
         meters.observe("postern_upkeep_seconds", seconds, name)
@@ -54,7 +57,9 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
 def build_sending(settings: Settings, app: App, meters: Meters, tracer: Tracer) -> Sending:
     """Raises Misconfigured."""
     networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
-    senders = Senders(socket.gethostname(), networks, tracer=tracer, count=meters.count)
+    host = socket.gethostname()
+    chats = functools.partial(chat_senders, app.stores, app.services, host, now)
+    senders = Senders(host, networks, tracer=tracer, count=meters.count, chats=chats)
     return Sending(app.stores.deliveries, app.stores.leases, senders, now)
 
 

@@ -8,8 +8,9 @@ import pytest
 from tests.support.receivers import issued
 from tests.support.world import START
 
+from postern.domain.event import EventKind
 from postern.domain.secret import Secret
-from postern.domain.sink import Delivery, DeliveryState, EventKind, SigningSecret, Sink, SinkKind
+from postern.domain.sink import Delivery, DeliveryState, SigningSecret, Sink, SinkKind
 
 SECRET = Secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 HOSTILE = "a\r\nb\x1b[31m\u2028 <103>1 - - - - - - forged \ud7ff"

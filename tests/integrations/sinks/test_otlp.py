@@ -12,7 +12,8 @@ from tests.integrations.sinks.conftest import HOSTILE, sink
 from tests.support.receivers import http_receiver, senders
 from tests.support.world import START
 
-from postern.domain.sink import Delivery, EventKind, SinkKind
+from postern.domain.event import EventKind
+from postern.domain.sink import Delivery, SinkKind
 from postern.errors import Unavailable
 
 Make = Callable[..., Delivery]
@@ -20,7 +21,7 @@ Make = Callable[..., Delivery]
 
 async def test_events_are_log_records(delivery: Make) -> None:
     data = {"number": 1 << 62, "nothing": None, "yes": True, "share": 0.5, "list": [1, "x", {"y": 2}], "huge": 1 << 70}
-    events = [delivery(EventKind.SESSION_KILLED, **data), delivery()]
+    events = [delivery(EventKind.SESSION_KILL, **data), delivery()]
     async with http_receiver(status=200, body=b"{}") as receiver:
         sender = senders()
         await sender.send(sink(SinkKind.OTLP, receiver.url), events, START)
@@ -32,7 +33,7 @@ async def test_events_are_log_records(delivery: Make) -> None:
     named = {one.key: one.value.string_value for one in resource.resource.attributes}
     assert named == {"service.name": "postern", "host.name": "gateway.example.com"}
     first, second = resource.scope_logs[0].log_records
-    assert (first.event_name, first.severity_text, second.severity_text) == ("session.killed", "WARN", "INFO")
+    assert (first.event_name, first.severity_text, second.severity_text) == ("session.kill", "WARN", "INFO")
     assert first.time_unix_nano == int(START.timestamp()) * 10**9
     assert first.attributes[0].value.string_value == str(events[0].event_id)
     values = {one.key: one.value for one in first.body.kvlist_value.values}

@@ -12,7 +12,8 @@ from tests.integrations.sinks.conftest import sink
 from tests.support.receivers import LOOPBACK, senders, syslog_receiver
 from tests.support.world import START
 
-from postern.domain.sink import Delivery, EventKind, SinkKind
+from postern.domain.event import EventKind
+from postern.domain.sink import Delivery, SinkKind
 from postern.errors import Denied, Unavailable
 from postern.integrations.sinks.senders import Senders
 
@@ -33,7 +34,7 @@ async def until(true: Callable[[], bool]) -> None:
 @pytest.mark.parametrize("scheme", ["syslog+tls", "syslog+tcp"])
 async def test_events_arrive_in_order_counted_by_octets(delivery: Make, scheme: str) -> None:
     events = [
-        delivery(kind, number=at) for at, kind in enumerate([EventKind.SESSION_KILLED] + [EventKind.AUDIT_ENTRY] * 40)
+        delivery(kind, number=at) for at, kind in enumerate([EventKind.SESSION_KILL] + [EventKind.AUDIT_ENTRY] * 40)
     ]
     async with syslog_receiver(tls=scheme == "syslog+tls") as receiver:
         await senders().send(sink(SinkKind.SYSLOG, f"{scheme}://localhost:{receiver.port}"), events, START)
@@ -42,7 +43,7 @@ async def test_events_arrive_in_order_counted_by_octets(delivery: Make, scheme: 
     assert [one and one[7] for one in found] == [one.body.encode() for one in events]
     assert found[0] is not None
     assert (int(found[0][1]), found[0][3], found[0][4]) == (13 * 8 + 4, b"gateway.example.com", b"postern")
-    assert found[0][6] == b"session.killed"
+    assert found[0][6] == b"session.kill"
 
 
 async def test_datagrams(delivery: Make) -> None:

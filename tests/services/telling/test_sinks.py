@@ -15,10 +15,11 @@ from tests.support.receivers import HttpReceiver, http_receiver, issued, senders
 from tests.support.world import World
 
 from postern.domain.connection import Connection
+from postern.domain.event import EventKind
 from postern.domain.lists import Page
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason
-from postern.domain.sink import Delivery, DeliveryState, EventKind, Sink, SinkKind, SinkStatus
+from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.services.bundle import Services
 from postern.services.telling import sinks as service
@@ -79,16 +80,16 @@ async def test_a_session_is_told_from_its_beginning_to_its_end(office: Office) -
     await office.make()
     key = await begin(office.world, office.ann, office.shop)
     await office.round()
-    assert office.told() == ["session.opened"]
+    assert office.told() == ["session.open"]
     await end(office.world, key, {"EMAIL": 2}, reason=EndReason.KILLED, refused=1)
     await office.round()
     await office.round()
-    assert office.told() == ["session.opened", "session.ended", "session.killed", "session.refused"]
+    assert office.told() == ["session.open", "session.close", "session.kill"]
     last = office.receiver.events[-1]
     assert last["data"]["session_id"] == str(key)
     assert (last["data"]["user"], last["data"]["connection"]) == ("ann@example.com", "shop")
     assert (last["data"]["end_reason"], last["data"]["metrics"]["refused"]) == ("killed", 1)
-    assert await office.states() == [(DeliveryState.DELIVERED, 1)] * 4
+    assert await office.states() == [(DeliveryState.DELIVERED, 1)] * 3
     shown = await office.services.sinks.get(office.auditor, "siem")
     assert shown.delivered_at == office.world.clock()
 
@@ -125,8 +126,8 @@ async def test_audit_entries_are_told_without_secrets(office: Office) -> None:
 
 
 async def test_scripts_are_told_only_where_a_sink_is_for_them(office: Office) -> None:
-    await office.make(events=(EventKind.SESSION_ENDED,))
-    await office.make(events=(EventKind.SESSION_ENDED,), name="with", with_script=True)
+    await office.make(events=(EventKind.SESSION_CLOSE,))
+    await office.make(events=(EventKind.SESSION_CLOSE,), name="with", with_script=True)
     session = await office.services.sessions.submit(office.ann, "shop", "select 'x'" + "y" * 20_000, source="::1")
     assert await office.services.follow_up.once() == 0  # it only waits to be run
     assert await office.services.sessions.claim(session.id, "w") is not None
@@ -138,7 +139,7 @@ async def test_scripts_are_told_only_where_a_sink_is_for_them(office: Office) ->
 
 
 async def test_order_is_kept_over_failures(office: Office) -> None:
-    await office.make(events=(EventKind.SESSION_ENDED,))
+    await office.make(events=(EventKind.SESSION_CLOSE,))
     keys = [str(await had(office.world, office.ann, office.shop)) for _ in range(3)]
     office.receiver.statuses = [503, 401]
     for _ in range(5):
@@ -173,7 +174,7 @@ async def test_a_failure_is_seen_and_waits_before_the_next_try(office: Office) -
 
 
 async def test_an_event_that_nobody_wants_is_given_up_and_the_next_one_goes_out(office: Office) -> None:
-    await office.make(events=(EventKind.SESSION_ENDED,))
+    await office.make(events=(EventKind.SESSION_CLOSE,))
     for _ in range(2):
         await had(office.world, office.ann, office.shop)
     office.receiver.statuses = [400] * 5
@@ -184,7 +185,7 @@ async def test_an_event_that_nobody_wants_is_given_up_and_the_next_one_goes_out(
 
 
 async def test_what_was_given_up_is_sent_again_with_the_same_id(office: Office) -> None:
-    await office.make(events=(EventKind.SESSION_ENDED,))
+    await office.make(events=(EventKind.SESSION_CLOSE,))
     for _ in range(2):
         await had(office.world, office.ann, office.shop)
     office.receiver.statuses = [400] * 5
@@ -205,7 +206,7 @@ async def test_what_was_given_up_is_sent_again_with_the_same_id(office: Office) 
     await office.round()
     assert await office.states() == [(DeliveryState.DELIVERED, 1)] * 2
     assert office.receiver.events[-1]["id"] == str(found[0].event_id)
-    await office.make(name="other", events=(EventKind.SESSION_ENDED,))
+    await office.make(name="other", events=(EventKind.SESSION_CLOSE,))
     with pytest.raises(NotFound):  # of another sink
         await again(office.admin, "other", found[0].number)
     assert await again(office.admin, "siem", found[0].number) == 1  # whatever became of it
@@ -214,7 +215,7 @@ async def test_what_was_given_up_is_sent_again_with_the_same_id(office: Office) 
 
 
 async def test_a_dead_receiver_is_tried_for_days_and_then_given_up(office: Office) -> None:
-    await office.make(events=(EventKind.SESSION_ENDED,))
+    await office.make(events=(EventKind.SESSION_CLOSE,))
     await had(office.world, office.ann, office.shop)
     office.receiver.status = 500
     await office.round()
@@ -260,7 +261,7 @@ class Died(BaseException):
 
 async def test_what_was_sent_by_a_process_that_died_is_sent_again(office: Office) -> None:
     """At least once, with the same identifier."""
-    await office.make(events=(EventKind.SESSION_ENDED,))
+    await office.make(events=(EventKind.SESSION_CLOSE,))
     await had(office.world, office.ann, office.shop)
     await office.services.follow_up.once()
     store = office.world.stores.deliveries
@@ -287,7 +288,7 @@ async def test_what_was_sent_by_a_process_that_died_is_sent_again(office: Office
 
 async def test_nothing_is_told_twice_when_two_follow_up(office: Office) -> None:
     """Both read before either wrote: one that lost its lease and goes on."""
-    await office.make(events=(EventKind.SESSION_ENDED,))
+    await office.make(events=(EventKind.SESSION_CLOSE,))
     key = await had(office.world, office.ann, office.shop)
     first, second = office.services.follow_up, office.world.services().follow_up
     await asyncio.gather(first.once(), second.once())
@@ -298,7 +299,7 @@ async def test_nothing_is_told_twice_when_two_follow_up(office: Office) -> None:
 
 
 async def test_paused_sinks_keep_their_events(office: Office) -> None:
-    await office.make(events=(EventKind.SESSION_ENDED,), paused=True)
+    await office.make(events=(EventKind.SESSION_CLOSE,), paused=True)
     await had(office.world, office.ann, office.shop)
     await office.round()
     assert office.receiver.got == []
@@ -306,7 +307,7 @@ async def test_paused_sinks_keep_their_events(office: Office) -> None:
         await office.services.sinks.test(office.admin, "siem")
     await office.services.sinks.update(office.admin, "siem", SinkFields(paused=False))
     await office.round()
-    assert office.told() == ["session.ended"]
+    assert office.told() == ["session.close"]
 
 
 async def test_a_test_says_how_it_went(office: Office) -> None:
@@ -319,7 +320,7 @@ async def test_a_test_says_how_it_went(office: Office) -> None:
 
 
 async def test_a_crowd_of_events_is_bounded_and_old_ones_are_forgotten(office: Office) -> None:
-    sink = await office.make(events=(EventKind.SESSION_ENDED,), paused=True)
+    sink = await office.make(events=(EventKind.SESSION_CLOSE,), paused=True)
     for _ in range(5):
         await had(office.world, office.ann, office.shop)
     await office.services.follow_up.once()

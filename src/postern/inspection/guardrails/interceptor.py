@@ -215,6 +215,7 @@ class GuardRails:
             rule=untold[0].title,
             message=Finding(untold[0], Action.MASK).said("masked by"),
             hint=f"{self._help(session)} This is said once.",
+            is_violation=False,
         )
 
     def _over(self, event: Rows | Output) -> Finding | None:

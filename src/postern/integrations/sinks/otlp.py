@@ -8,14 +8,15 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from postern.domain.sink import Delivery, EventKind, Sink
+from postern.domain.event import EventKind
+from postern.domain.sink import Delivery, Sink
 from postern.domain.text import one_line
 from postern.integrations.sinks.receivers import Receivers
 
 log = logging.getLogger(__name__)
 
 _INFO, _WARN = (9, "INFO"), (13, "WARN")
-_SEVERITY = {EventKind.SESSION_KILLED: _WARN, EventKind.SESSION_REFUSED: _WARN}
+_SEVERITY = {EventKind.SESSION_KILL: _WARN, EventKind.GUARDRAIL_VIOLATION: _WARN}
 
 
 class OtlpSender:

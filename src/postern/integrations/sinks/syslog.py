@@ -10,7 +10,8 @@ from contextlib import suppress
 from datetime import datetime
 from urllib.parse import urlsplit
 
-from postern.domain.sink import Delivery, EventKind, Sink
+from postern.domain.event import EventKind
+from postern.domain.sink import Delivery, Sink
 from postern.errors import Denied, Unavailable
 from postern.integrations.sinks.receivers import DEADLINE, Receivers, trust
 
@@ -18,8 +19,8 @@ MAX_DATAGRAM = 65_507
 _FACILITY = 13  # log audit
 _NOTICE, _WARNING, _INFORMATIONAL = 5, 4, 6
 _SEVERITY = {
-    EventKind.SESSION_KILLED: _WARNING,
-    EventKind.SESSION_REFUSED: _WARNING,
+    EventKind.SESSION_KILL: _WARNING,
+    EventKind.GUARDRAIL_VIOLATION: _WARNING,
     EventKind.AUDIT_ENTRY: _NOTICE,
 }
 _UNPRINTABLE = re.compile(r"[^\x21-\x7e]")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from postern.services.telling.follow_up import FollowUp
 from postern.services.telling.reports import Reports
 from postern.services.telling.sinks import Sinks
-from postern.store.ports import Clock, Stores
+from postern.store.ports import Clock, Stores, ViolationStore
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,13 @@ class TellingServices:
     follow_up: FollowUp
     reports: Reports
     sinks: Sinks
+    violations: ViolationStore
 
 
 def build_telling(stores: Stores, now: Clock) -> TellingServices:
     return TellingServices(
-        follow_up=FollowUp(stores.follow_up, stores.sinks, stores.leases, now),
+        follow_up=FollowUp(stores.follow_up, stores.reviews, stores.sinks, stores.leases, now),
         reports=Reports(stores.reports, now),
         sinks=Sinks(stores.sinks, stores.deliveries, now),
+        violations=stores.violations,
     )

@@ -1,4 +1,4 @@
-"""What sinks are told: sessions and audit entries as JSON, without secrets; scripts only where a sink is for them."""
+"""What sinks are told: what happened as JSON, without secrets; scripts and statements only where a sink is for them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,23 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4, uuid5
 
+from postern.domain.event import OF_REVIEWS, EventKind
 from postern.domain.question import Question
 from postern.domain.session import EndReason
-from postern.domain.sink import EventKind, NewDelivery, Sink, SinkOutline
+from postern.domain.sink import NewDelivery, Sink, SinkOutline
+from postern.domain.violation import Violation
+from postern.services.telling.payloads import (
+    AuditEntryData,
+    GuardrailViolation,
+    QuestionAsked,
+    QuestionClosed,
+    SessionClose,
+    SessionOpen,
+    SinkTest,
+)
+from postern.services.telling.review_events import as_then, review_data
 from postern.store.ports import AuditEntry
+from postern.store.ports.reviews import ReviewNews
 from postern.store.ports.telling import ENDED, OPENED, QUESTION_ASKED, QUESTION_DECIDED, Pending
 
 MAX_SCRIPT = 10_000  # characters that an event has of a script
@@ -25,28 +38,41 @@ def of_session(one: Pending, sinks: Iterable[SinkOutline]) -> Iterator[NewDelive
     session = one.session
     found: list[tuple[EventKind, datetime]] = []
     if one.bits & OPENED:
-        found.append((EventKind.SESSION_OPENED, session.start_date))
+        found.append((EventKind.SESSION_OPEN, session.start_date))
     if one.bits & ENDED:
         ended = session.end_date or session.start_date
-        found.append((EventKind.SESSION_ENDED, ended))
+        found.append((EventKind.SESSION_CLOSE, ended))
         if one.end_reason in KILLED:
-            found.append((EventKind.SESSION_KILLED, ended))
-        if session.metrics.get("refused"):
-            found.append((EventKind.SESSION_REFUSED, ended))
+            found.append((EventKind.SESSION_KILL, ended))
     for kind, at in found:
-        for sink in sinks:
-            if sink.org_id == session.org_id and kind in sink.events and sink.created_at <= at:
-                data = _session(one, kind, with_script=sink.with_script)
-                yield _delivery(sink, uuid5(_NAMESPACE, f"{session.id} {kind}"), kind, at, data)
+        told = _opened if kind is EventKind.SESSION_OPEN else _closed
+        for sink in _for(sinks, session.org_id, kind, at):
+            data = told(one, with_script=sink.with_script)
+            yield _delivery(sink, uuid5(_NAMESPACE, f"{session.id} {kind}"), kind, at, data)
+
+
+def of_violation(one: Violation, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+    kind = EventKind.GUARDRAIL_VIOLATION
+    for sink in _for(sinks, one.org_id, kind, one.at):
+        yield _delivery(sink, one.id, kind, one.at, _violation(one, with_script=sink.with_script))
+
+
+def of_review(news: ReviewNews, sinks: Iterable[SinkOutline], tags: Mapping[str, str]) -> Iterator[NewDelivery]:
+    """`tags` are those of its connection."""
+    kind, review = OF_REVIEWS[news.kind], as_then(news)
+    for sink in _for(sinks, review.org_id, kind, news.at):
+        if not sink.scope.covers(review, tags):
+            continue
+        yield _delivery(sink, news.id, kind, news.at, review_data(review, with_script=sink.with_script))
 
 
 def of_entry(entry: AuditEntry, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
-    for sink in sinks:
-        if sink.org_id == entry.org_id and EventKind.AUDIT_ENTRY in sink.events and sink.created_at <= entry.at:
-            data = _entry(entry)
-            if len(json.dumps(data)) > MAX_BODY:
-                data |= {"body": {}, "before": None, "after": None, "truncated": True}
-            yield _delivery(sink, entry.id, EventKind.AUDIT_ENTRY, entry.at, data)
+    kind = EventKind.AUDIT_ENTRY
+    for sink in _for(sinks, entry.org_id, kind, entry.at):
+        data = _entry(entry)
+        if len(json.dumps(data, default=_plain)) > MAX_BODY:
+            data |= {"body": {}, "before": None, "after": None, "truncated": True}
+        yield _delivery(sink, entry.id, kind, entry.at, data)
 
 
 def of_question(question: Question, bits: int, at: datetime, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
@@ -57,16 +83,22 @@ def of_question(question: Question, bits: int, at: datetime, sinks: Iterable[Sin
     if bits & QUESTION_DECIDED:
         found.append((EventKind.QUESTION_CLOSED, at))
     for kind, moment in found:
-        for sink in sinks:
-            if sink.org_id == question.org_id and kind in sink.events and sink.created_at <= moment:
-                data = _question(question, kind, with_script=sink.with_script)
-                yield _delivery(sink, uuid5(_NAMESPACE, f"{question.id} {kind}"), kind, moment, data)
+        for sink in _for(sinks, question.org_id, kind, moment):
+            data: QuestionAsked = _asked(question, with_script=sink.with_script)
+            if kind is EventKind.QUESTION_CLOSED:
+                data = _answered(question, data)
+            yield _delivery(sink, uuid5(_NAMESPACE, f"{question.id} {kind}"), kind, moment, data)
 
 
 def test_of(sink: Sink, at: datetime) -> NewDelivery:
     key = uuid4()
-    body = _body(key, EventKind.SINK_TEST, at, {"sink": sink.name, "message": "an administrator asked for this test"})
-    return NewDelivery(sink.id, sink.org_id, key, EventKind.SINK_TEST, at, body)
+    data: SinkTest = {"sink": sink.name, "message": "an administrator asked for this test"}
+    return NewDelivery(sink.id, sink.org_id, key, EventKind.SINK_TEST, at, _body(key, EventKind.SINK_TEST, at, data))
+
+
+def _for(sinks: Iterable[SinkOutline], org_id: UUID, kind: EventKind, at: datetime) -> Iterator[SinkOutline]:
+    """Those that are told of it. What was before a sink is not for it."""
+    return (one for one in sinks if one.org_id == org_id and kind in one.events and one.created_at <= at)
 
 
 def _delivery(sink: SinkOutline, event_id: UUID, kind: EventKind, at: datetime, data: Mapping[str, Any]) -> NewDelivery:
@@ -75,64 +107,98 @@ def _delivery(sink: SinkOutline, event_id: UUID, kind: EventKind, at: datetime, 
 
 def _body(event_id: UUID, kind: EventKind, at: datetime, data: Mapping[str, Any]) -> str:
     # In ASCII: control characters, and those that some readers take as the end of a line, are escapes.
-    told = {"id": str(event_id), "type": kind, "timestamp": at.isoformat(), "data": data}
-    return json.dumps(told, separators=(",", ":"))
+    told = {"id": event_id, "type": kind, "timestamp": at, "data": data}
+    return json.dumps(told, separators=(",", ":"), default=_plain)
 
 
-def _question(question: Question, kind: EventKind, *, with_script: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "question_id": str(question.id),
-        "session_id": str(question.session_id),
+def _plain(value: object) -> str:
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _opened(one: Pending, *, with_script: bool) -> SessionOpen:
+    session = one.session
+    found: SessionOpen = {
+        "session_id": session.id,
+        "user": session.user,
+        "user_id": session.user_id,
+        "user_name": session.user_name,
+        "connection": session.connection,
+        "connection_id": session.connection_id,
+        "connection_type": session.type,
+        "connection_subtype": session.connection_subtype,
+        "connection_tags": dict(session.connection_tags),
+        "verb": session.verb.value,
+        "review_id": session.review_id,
+        "start_date": session.start_date,
+    }
+    if with_script and session.script is not None:
+        found["script"] = session.script[:MAX_SCRIPT]
+        found["script_truncated"] = len(session.script) > MAX_SCRIPT
+    return found
+
+
+def _closed(one: Pending, *, with_script: bool) -> SessionClose:
+    session = one.session
+    return {
+        **_opened(one, with_script=with_script),
+        "end_date": session.end_date,
+        "end_reason": one.end_reason,
+        "end_detail": session.metadata.get("end_detail"),
+        "exit_code": session.exit_code,
+        "metrics": dict(session.metrics),
+    }
+
+
+def _violation(one: Violation, *, with_script: bool) -> GuardrailViolation:
+    found: GuardrailViolation = {
+        "session_id": one.session_id,
+        "number": one.number,
+        "rule": one.rule,
+        "action": one.action,
+        "message": one.message,
+        "user": one.user,
+        "user_id": one.user_id,
+        "connection": one.connection,
+        "connection_id": one.connection_id,
+        "left_out": one.left_out,
+    }
+    if with_script:
+        found["statement"] = one.statement
+    return found
+
+
+def _asked(question: Question, *, with_script: bool) -> QuestionAsked:
+    found: QuestionAsked = {
+        "question_id": question.id,
+        "session_id": question.session_id,
         "connection": question.connection,
         "asker": question.asker,
         "asker_email": question.asker_email,
         "rule": question.rule,
         "reason": question.reason,
         "reviewers": list(question.reviewers),
-        "asked_at": question.asked_at.isoformat(),
-        "until": question.until.isoformat(),
+        "asked_at": question.asked_at,
+        "until": question.until,
     }
     if with_script:
         found["statement"] = question.statement
-    if kind is EventKind.QUESTION_CLOSED:
-        found |= {"decision": question.decision, "decided_by": question.decided_by, "comment": question.comment}
     return found
 
 
-def _session(one: Pending, kind: EventKind, *, with_script: bool) -> dict[str, Any]:
-    session = one.session
-    found: dict[str, Any] = {
-        "session_id": str(session.id),
-        "user": session.user,
-        "user_id": session.user_id,
-        "user_name": session.user_name,
-        "connection": session.connection,
-        "connection_id": str(session.connection_id),
-        "connection_type": session.type,
-        "connection_subtype": session.connection_subtype,
-        "connection_tags": dict(session.connection_tags),
-        "verb": session.verb,
-        "start_date": session.start_date.isoformat(),
+def _answered(question: Question, asked: QuestionAsked) -> QuestionClosed:
+    return {
+        **asked,
+        "decision": question.decision,
+        "decided_by": question.decided_by,
+        "comment": question.comment,
     }
-    if with_script and session.script is not None:
-        found |= {"script": session.script[:MAX_SCRIPT], "script_truncated": len(session.script) > MAX_SCRIPT}
-    if kind is EventKind.SESSION_OPENED:
-        return found
-    ended = {
-        "end_date": session.end_date.isoformat() if session.end_date else None,
-        "end_reason": one.end_reason,
-        "end_detail": session.metadata.get("end_detail"),
-        "exit_code": session.exit_code,
-        "metrics": dict(session.metrics),
-    }
-    return found | ended
 
 
-def _entry(entry: AuditEntry) -> dict[str, Any]:
+def _entry(entry: AuditEntry) -> AuditEntryData:
     """As `GET /audit/logs/{id}` names it."""
     return {
-        "id": str(entry.id),
-        "actor_id": str(entry.actor_id) if entry.actor_id else None,
+        "id": entry.id,
+        "actor_id": entry.actor_id,
         "actor_subject": entry.actor_subject,
         "actor_email": entry.actor_email,
         "action": entry.action,

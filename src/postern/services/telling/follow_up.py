@@ -7,22 +7,25 @@ mark that it was done are one transaction.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from uuid import UUID, uuid5
 
+from postern.domain.event import OF_REVIEWS, EventKind
 from postern.domain.principal import Principal
 from postern.domain.question import Question
 from postern.domain.report import Counts, slot_of
 from postern.domain.session import EndReason
-from postern.domain.sink import EventKind, SinkOutline
+from postern.domain.sink import SinkOutline
+from postern.domain.violation import Violation
 from postern.errors import Conflict
 from postern.services.identity.users import require_admin
 from postern.services.leases import Lease
 from postern.services.server.trail import changed
-from postern.services.telling.events import KILLED, of_entry, of_question, of_session
+from postern.services.telling.events import KILLED, of_entry, of_question, of_review, of_session, of_violation
 from postern.store.ports import AuditEntry, Clock
 from postern.store.ports.recordings import LeaseStore
+from postern.store.ports.reviews import ReviewNews, ReviewStore
 from postern.store.ports.telling import (
     BY_CONNECTION,
     BY_USER,
@@ -42,6 +45,7 @@ LEASE = "follow-up"
 BATCH = 500  # sessions in one transaction
 REBUILD_TRIES = 30  # to have the lease, a tenth of a second apart
 MARKED = 3_000  # sessions that are marked in one step of a rebuild
+_IN_ORDER = list(OF_REVIEWS)  # of what has one moment
 MAX_INFO_TYPES = 64  # of one session; there are fewer detectors
 
 _FAILED = frozenset(
@@ -50,8 +54,14 @@ _FAILED = frozenset(
 
 
 class FollowUp:
-    def __init__(self, store: FollowUpStore, sinks: SinkStore, leases: LeaseStore, now: Clock) -> None:
+    """`observer` hears of everything that happened to a review, once, when it has been told."""
+
+    def __init__(
+        self, store: FollowUpStore, reviews: ReviewStore, sinks: SinkStore, leases: LeaseStore, now: Clock
+    ) -> None:
+        self.observer: Callable[[ReviewNews], None] | None = None
         self._store = store
+        self._reviews = reviews
         self._sinks = sinks
         self._turn = asyncio.Lock()
         self._lease = Lease(leases, LEASE, now)
@@ -61,21 +71,27 @@ class FollowUp:
         """A batch. How many were done; 0 also where another process does it. Raises Unavailable."""
         async with self._turn:
             sinks = await self._sinks.outlines()
-            opened = OPENED if any(EventKind.SESSION_OPENED in sink.events for sink in sinks) else 0
+            opened = OPENED if any(EventKind.SESSION_OPEN in sink.events for sink in sinks) else 0
             scripts = any(sink.with_script for sink in sinks)
             found = await self._store.pending(opened | ENDED | UNCOUNTED, BATCH, with_scripts=scripts)
             untold = await self._store.untold(BATCH)
             questions = await self._store.questions(BATCH)
-            if not (found or untold or questions) or not await self._lease.have():
+            news = await self._reviews.news(BATCH)
+            violations = await self._store.violations(BATCH)
+            if not (found or untold or questions or news or violations) or not await self._lease.have():
                 return 0
             await self._tell(untold, sinks)
             await self._tell_questions(questions, sinks)
+            await self._tell_reviews(news, sinks)
+            await self._tell_violations(violations, sinks)
+            if len(violations) == BATCH:  # a session's end is told behind all of its violations
+                return len(untold) + len(questions) + len(news) + len(violations)
             found.sort(key=lambda one: one.session.end_date or one.session.start_date)
             settled = [Settled(one, tuple(counted(one)), tuple(of_session(one, sinks))) for one in found]
             done = await self._store.settle(settled) if settled else 0
             if len(found) < BATCH:  # whoever waits for the lease has its turn now
                 await self._lease.release()
-            return done + len(untold) + len(questions)
+            return done + len(untold) + len(questions) + len(news) + len(violations)
 
     async def _tell(self, untold: list[AuditEntry], sinks: list[SinkOutline]) -> None:
         if untold:
@@ -86,6 +102,31 @@ class FollowUp:
             at = self._now()
             told = [delivery for one, bits in questions for delivery in of_question(one, bits, at, sinks)]
             await self._store.tell_questions([(one.id, bits) for one, bits in questions], told)
+
+    async def _tags(self, news: list[ReviewNews], sinks: list[SinkOutline]) -> Mapping[UUID, Mapping[str, str]]:
+        """Of the connections; not asked for where no sink is for some alone."""
+        if not any(sink.scope.connection_tags for sink in sinks):
+            return {}
+        return await self._sinks.tags_of(list({one.review.binding.connection_id for one in news}))
+
+    async def _tell_reviews(self, news: list[ReviewNews], sinks: list[SinkOutline]) -> None:
+        if news:
+            news.sort(key=lambda one: (one.at, _IN_ORDER.index(one.kind)))
+            tags = await self._tags(news, sinks)
+            told = [
+                delivery
+                for one in news
+                for delivery in of_review(one, sinks, tags.get(one.review.binding.connection_id, {}))
+            ]
+            await self._store.tell_reviews([one.id for one in news], told)
+            if self.observer is not None:
+                for one in news:
+                    self.observer(one)
+
+    async def _tell_violations(self, violations: list[Violation], sinks: list[SinkOutline]) -> None:
+        if violations:
+            told = [delivery for one in violations for delivery in of_violation(one, sinks)]
+            await self._store.tell_violations([one.id for one in violations], told)
 
     async def stop(self) -> None:
         """Another process may go on at once."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from postern.store.ports.chats import ChatStore
 from postern.store.ports.common import Clock, Signals, Topic
 from postern.store.ports.identity import (
     ApiKeyStore,
@@ -80,7 +81,7 @@ from postern.store.ports.targets import (
     Unread,
     WorkerStore,
 )
-from postern.store.ports.telling import DeliveryStore, FollowUpStore, ReportStore, SinkStore
+from postern.store.ports.telling import DeliveryStore, FollowUpStore, ReportStore, SinkStore, ViolationStore
 
 __all__ = [
     "AccessRuleStore",
@@ -93,6 +94,7 @@ __all__ = [
     "AuditFilter",
     "AuditStore",
     "Blobs",
+    "ChatStore",
     "CheckpointStore",
     "Clock",
     "ConnectionFilter",
@@ -158,6 +160,7 @@ __all__ = [
     "Stores",
     "Topic",
     "Unread",
+    "ViolationStore",
     "VoucherStore",
     "WholeLedgerStore",
     "WorkerStore",
@@ -177,6 +180,8 @@ class Stores(Protocol):
     def api_keys(self) -> ApiKeyStore: ...
     @property
     def audit(self) -> AuditStore: ...
+    @property
+    def chats(self) -> ChatStore: ...
     @property
     def checkpoints(self) -> CheckpointStore: ...
     @property
@@ -246,6 +251,8 @@ class Stores(Protocol):
     def signing_keys(self) -> SigningKeyStore: ...
     @property
     def sinks(self) -> SinkStore: ...
+    @property
+    def violations(self) -> ViolationStore: ...
     @property
     def vouchers(self) -> VoucherStore: ...
     @property

@@ -95,9 +95,7 @@ class ReviewStore(Protocol):
         """Who made the API keys of this principal, revoked or not, and this credential; not they themselves."""
 
     async def news(self, most: int) -> list[ReviewNews]:
-        """What is yet to be told, the oldest first."""
-
-    async def told(self, news: Sequence[UUID]) -> None: ...
+        """What is yet to be told, the oldest first; FollowUpStore.tell_reviews tells it."""
 
     async def prune(self, before: datetime) -> None:
         """Deletes those that ended before that."""

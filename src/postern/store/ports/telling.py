@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -13,6 +13,7 @@ from postern.domain.question import Question
 from postern.domain.report import Counts, GroupBy, Interval, Masked, ReportFilter, Span
 from postern.domain.session import Session
 from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkOutline, Trouble
+from postern.domain.violation import Violation
 from postern.store.ports.server import AuditEntry
 
 # What is yet to be done about a session: bits of `sessions.pending`. The statement that opens or ends a session sets
@@ -88,6 +89,15 @@ class FollowUpStore(Protocol):
     async def tell_questions(self, told: Sequence[tuple[UUID, int]], deliveries: Sequence[NewDelivery]) -> None:
         """Those bits of those questions are told from now on."""
 
+    async def tell_reviews(self, news: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+        """This news of reviews (ReviewStore.news) is told by these deliveries. All or nothing."""
+
+    async def violations(self, most: int) -> list[Violation]:
+        """Of which nobody was told, the oldest first, and of one session in their order."""
+
+    async def tell_violations(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+        """These are told by these deliveries, and forgotten. All or nothing."""
+
     async def tell(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
         """These entries are told by these deliveries. All or nothing."""
 
@@ -100,6 +110,11 @@ class FollowUpStore(Protocol):
         self, org_id: UUID, after: tuple[datetime, UUID] | None, most: int
     ) -> tuple[datetime, UUID] | None:
         """Marks the next ended sessions as not counted. Where to go on; None after the last."""
+
+
+class ViolationStore(Protocol):
+    async def add(self, violations: Sequence[Violation]) -> None:
+        """All or nothing; those that are there already are left as they are."""
 
 
 class ReportStore(Protocol):
@@ -145,6 +160,9 @@ class SinkStore(Protocol):
 
     async def outlines(self) -> list[SinkOutline]:
         """Of all organisations. One cheap statement."""
+
+    async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
+        """Of those connections that are there."""
 
 
 class DeliveryStore(Protocol):

@@ -28,12 +28,15 @@ from postern.store.schema.reviews import (
 )
 from postern.store.schema.server import (
     audit_log,
+    chat_links,
+    chat_messages,
     data_keys,
     deliveries,
     idempotency_keys,
     org_settings,
     sinks,
     untold_entries,
+    violations,
 )
 from postern.store.schema.sessions import (
     questions,
@@ -67,6 +70,8 @@ __all__ = [
     "agents",
     "api_keys",
     "audit_log",
+    "chat_links",
+    "chat_messages",
     "checkpoint_anchors",
     "checkpoints",
     "connection_guardrails",
@@ -114,5 +119,6 @@ __all__ = [
     "untold_entries",
     "user_groups",
     "users",
+    "violations",
     "vouchers",
 ]

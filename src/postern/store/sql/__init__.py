@@ -9,6 +9,7 @@ from postern.store.sql.access_rules import SqlAccessRules
 from postern.store.sql.agents import SqlAgents
 from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
+from postern.store.sql.chats import SqlChats
 from postern.store.sql.checkpoints import SqlCheckpoints, SqlLedgerKeys
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
@@ -42,6 +43,7 @@ from postern.store.sql.session_texts import SqlSessionTexts
 from postern.store.sql.sessions import SqlSessions
 from postern.store.sql.sinks import SqlSinks
 from postern.store.sql.token_keys import SqlSigningKeys
+from postern.store.sql.violations import SqlViolations
 from postern.store.sql.vouchers import SqlVouchers
 
 
@@ -54,6 +56,7 @@ class SqlStores:
         self.agents = SqlAgents(database)
         self.api_keys = SqlApiKeys(database)
         self.audit = SqlAudit(database)
+        self.chats = SqlChats(database, encryption)
         self.checkpoints = SqlCheckpoints(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
@@ -88,5 +91,6 @@ class SqlStores:
         self.settings = SqlSettings(database, encryption)
         self.signing_keys = SqlSigningKeys(database, encryption)
         self.sinks = SqlSinks(database, encryption)
+        self.violations = SqlViolations(database)
         self.vouchers = SqlVouchers(database, encryption)
         self.workers = SqlRelayWorkers(database)

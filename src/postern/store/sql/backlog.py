@@ -7,10 +7,11 @@ from typing import Any
 
 from sqlalchemy import Executable, func, select
 
+from postern.domain.review import ReviewStatus
 from postern.domain.sink import DeliveryState, SinkStatus
 from postern.store.database import Database
 from postern.store.ports.telling import TO_TELL
-from postern.store.schema import deliveries, sessions, sinks
+from postern.store.schema import deliveries, reviews, sessions, sinks
 from postern.store.sql.pending import waiting
 
 MOST = 10_000  # that are counted of anything
@@ -28,15 +29,22 @@ class SqlBacklog:
         longest = select(func.count(), func.min(sinks.c.failing_since)).where(*failing)
         pending = waiting([sessions.c.id], TO_TELL, MOST)
         undelivered = select(deliveries.c.number).where(deliveries.c.state == DeliveryState.WAITING).limit(MOST)
+        undecided = (
+            select(reviews.c.id)
+            .where(reviews.c.ended_at.is_(None), reviews.c.status == ReviewStatus.PENDING)
+            .limit(MOST)
+        )
         ((since,),) = await self._rows(oldest) or [(None,)]
         ((count, failing_since),) = await self._rows(longest)
         ((untold,),) = await self._rows(select(func.count()).select_from(pending.subquery()))
         ((events,),) = await self._rows(select(func.count()).select_from(undelivered.subquery()))
+        ((asked,),) = await self._rows(select(func.count()).select_from(undecided.subquery()))
         return {
             "postern_ledger_lag_seconds": _age(since, now),
             "postern_sinks_failing": float(count),
             "postern_sink_lag_seconds": _age(failing_since, now),
             "postern_follow_up_sessions": float(untold),
+            "postern_reviews_waiting": float(asked),
             "postern_sink_events_waiting": float(events),
         }
 

@@ -11,8 +11,9 @@ from uuid import UUID
 from sqlalchemy import Connection, delete, exists, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
+from postern.domain.event import EventKind
 from postern.domain.lists import Listed, Page
-from postern.domain.sink import Delivery, DeliveryState, EventKind, NewDelivery, Sink, SinkStatus, Trouble
+from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkStatus, Trouble
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.schema import deliveries, sinks

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Integer, delete, exists, insert, literal_column, select, tuple_, update
+from sqlalchemy import Column, Connection, Integer, delete, exists, insert, literal_column, select, tuple_, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.ledger import Kind
@@ -17,6 +17,7 @@ from postern.domain.question import Question
 from postern.domain.report import COUNTED, Counts
 from postern.domain.session import SessionStatus
 from postern.domain.sink import NewDelivery
+from postern.domain.violation import Violation
 from postern.store.database import Database
 from postern.store.ports import AuditEntry
 from postern.store.ports.telling import ALL, TO_TELL, UNCOUNTED, CountKey, Pending, Settled
@@ -24,10 +25,12 @@ from postern.store.schema import (
     audit_log,
     ledger,
     questions,
+    review_news,
     session_counts,
     session_maskings,
     sessions,
     untold_entries,
+    violations,
 )
 from postern.store.schema.retention import KEEPING
 from postern.store.sql.deliveries import add_deliveries
@@ -90,19 +93,35 @@ class SqlFollowUp:
             return [AuditEntry(**row) for row in rows]
 
     async def tell(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
-        ids = [entry.id for entry in entries]
-
-        def work(connection: Connection) -> None:
-            connection.execute(delete(untold_entries).where(untold_entries.c.entry_id.in_(ids)))
-            add_deliveries(connection, deliveries)
-
-        await self._database.together(work)
+        await self._told(untold_entries.c.entry_id, [entry.id for entry in entries], deliveries)
 
     async def questions(self, most: int) -> list[tuple[Question, int]]:
         wanted = select(*questions.c).where(questions.c.pending != 0).order_by(questions.c.asked_at).limit(most)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).mappings().all()
         return [(question_of({c.name: row[c.name] for c in COLUMNS}), row["pending"]) for row in rows]
+
+    async def tell_reviews(self, news: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+        await self._told(review_news.c.id, news, deliveries)
+
+    async def violations(self, most: int) -> list[Violation]:
+        order = (violations.c.at, violations.c.session_id, violations.c.number)
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(select(*violations.c).order_by(*order).limit(most))).mappings()
+            return [Violation(**row) for row in rows]
+
+    async def tell_violations(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+        await self._told(violations.c.id, told, deliveries)
+
+    async def _told(self, key: Column[UUID], ids: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+        """Of rows that are there until they are told."""
+
+        def work(connection: Connection) -> None:
+            for at in range(0, len(ids), _CHUNK):
+                connection.execute(delete(key.table).where(key.in_(ids[at : at + _CHUNK])))
+            add_deliveries(connection, deliveries)
+
+        await self._database.together(work)
 
     async def tell_questions(self, told: Sequence[tuple[UUID, int]], deliveries: Sequence[NewDelivery]) -> None:
         def work(connection: Connection) -> None:

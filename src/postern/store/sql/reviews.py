@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 
 from postern.domain.command import NOTHING_ADDED, Invocation
+from postern.domain.event import CREATED, VOICED
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import PrincipalKind, PrincipalStatus
 from postern.domain.review import (
@@ -85,7 +86,6 @@ _MOST_LAPSING = 500  # reviews that one round ends; the next one ends more
 _MOST_PRUNED = 1_000
 _CHUNK = 300  # identifiers in one statement
 _MOST_GRANTS = 20  # of one binding that are looked at
-CREATED, VOICED = "created", "voiced"
 
 _ENDINGS = {
     ReviewEvent.REJECTED: EndReason.REJECTED,
@@ -252,11 +252,6 @@ class SqlReviews:
 
         async with self._database.statement() as statement:
             return await statement.run_sync(work)
-
-    async def told(self, news: Sequence[UUID]) -> None:
-        for at in range(0, len(news), _CHUNK):
-            async with self._database.statement() as statement:
-                await statement.execute(delete(review_news).where(review_news.c.id.in_(news[at : at + _CHUNK])))
 
     async def prune(self, before: datetime) -> None:
         old = select(reviews.c.id).where(reviews.c.ended_at < before).order_by(reviews.c.ended_at).limit(_MOST_PRUNED)

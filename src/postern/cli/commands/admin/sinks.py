@@ -8,11 +8,12 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
-from postern.cli.output import emit, json_option, local_time
+from postern.cli.output import as_text, emit, json_option, local_time, table
 from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, told, yes_option
 from postern.client.resources import PAGE
 from postern.client.shapes import Row
-from postern.domain.sink import DeliveryState, EventKind, SinkKind
+from postern.domain.event import CHOSEN, EventKind
+from postern.domain.sink import DeliveryState, SinkKind
 
 _COLUMNS = [
     ("name", "name"),
@@ -31,7 +32,7 @@ _DELIVERIES = [
     ("attempts", "attempts"),
     ("last error", "last_error"),
 ]
-_EVENTS = [str(kind) for kind in EventKind if kind is not EventKind.SINK_TEST]
+_EVENTS = [str(kind) for kind in CHOSEN]
 _PATH = "sinks"
 _LOOK_AGAIN = 0.3  # seconds
 
@@ -50,7 +51,8 @@ def sinks() -> None:
     """Send what happens to a webhook, a syslog server or an OpenTelemetry collector. SINK is a name or id.
 
     \b
-    postern admin sinks create siem webhook https://siem.example.com/postern --event session.ended --event audit.entry
+    postern admin sinks events
+    postern admin sinks create siem webhook https://siem.example.com/postern --event session.close --event audit.entry
     postern admin sinks create logs syslog syslog+tls://logs.example.com:6514 --event audit.entry
     postern admin sinks test siem
     postern admin sinks deliveries siem --state given_up
@@ -64,6 +66,20 @@ def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
     with client() as api:
         page = page_of(api.collection(_PATH), limit=limit, offset=offset, every=every)
     show_page(page, _COLUMNS, as_json, "There are no sinks yet: postern admin sinks create --help")
+
+
+@sinks.command()
+@click.argument("event", required=False, type=click.Choice([str(kind) for kind in EventKind]))
+@json_option
+def events(event: str | None, as_json: bool) -> None:
+    """List the events that there are and when they happen, or print the JSON Schema of one EVENT."""
+    with client() as api:
+        schemas = api.collection("events").get("schemas")
+    if event is not None:
+        click.echo(as_text(schemas[event], indent=2))
+        return
+    rows = [[kind, schema["description"]] for kind, schema in schemas.items()]
+    emit(schemas, as_json, lambda _: table(["event", "when"], rows, "There are no events."))
 
 
 @sinks.command()

@@ -13,6 +13,16 @@ depends_on = None
 
 _MOMENT = sa.DateTime(timezone=True)
 
+# What sinks are for, by today's names; a refusal has an event of its own now.
+_EVENTS = {
+    "session.opened": ["session.open"],
+    "session.ended": ["session.close"],
+    "session.killed": ["session.kill"],
+    "session.refused": ["guardrail.violation"],
+    "question.asked": ["review.created"],
+    "question.closed": ["review.approved", "review.rejected", "review.expired", "review.withdrawn"],
+}
+
 
 def upgrade() -> None:
     op.add_column("connections", sa.Column("place", sa.Uuid(), nullable=True))
@@ -27,6 +37,9 @@ def upgrade() -> None:
     op.create_index("ix_sessions_review_id", "sessions", columns, sqlite_where=some, postgresql_where=some)
     _reviews()
     _rules()
+    _chats()
+    _violations()
+    _rename_events()
 
 
 def _reviews() -> None:
@@ -105,6 +118,38 @@ def _reviews() -> None:
     op.create_index("ix_review_news_at", "review_news", ["at"], unique=False)
 
 
+def _chats() -> None:
+    for name in ("options", "scope"):
+        op.add_column("sinks", sa.Column(name, sa.JSON(), nullable=False, server_default="{}"))
+    op.create_table(
+        "chat_messages",
+        sa.Column("sink_id", sa.Uuid(), nullable=False),
+        sa.Column("review_id", sa.Uuid(), nullable=False),
+        sa.Column("channel", sa.String(255), nullable=False),
+        sa.Column("reference", sa.String(255), nullable=False),
+        sa.Column("at", _MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["sink_id"], ["sinks.id"], name="fk_chat_messages_sink_id", ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["review_id"], ["reviews.id"], name="fk_chat_messages_review_id", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("sink_id", "review_id", name="pk_chat_messages"),
+    )
+    op.create_index("ix_chat_messages_review_id", "chat_messages", ["review_id"], unique=False)
+    op.create_table(
+        "chat_links",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("realm", sa.String(64), nullable=False),
+        sa.Column("chat_id", sa.String(128), nullable=False),
+        sa.Column("principal_id", sa.Uuid(), nullable=False),
+        sa.Column("made_by", sa.String(320), nullable=False),
+        sa.Column("created_at", _MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_chat_links_org_id"),
+        sa.ForeignKeyConstraint(["principal_id"], ["users.id"], name="fk_chat_links_principal_id", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name="pk_chat_links"),
+        sa.UniqueConstraint("org_id", "realm", "chat_id", name="uq_chat_links_org_id_realm_chat_id"),
+    )
+    op.create_index("ix_chat_links_principal_id", "chat_links", ["principal_id"], unique=False)
+
+
 def _rules() -> None:
     op.create_table(
         "review_rules",
@@ -140,3 +185,43 @@ def _rules() -> None:
         key = ["rule_id", *(["part"] if is_groups else []), column]
         op.create_table(table, *parts, sa.PrimaryKeyConstraint(*key, name=f"pk_{table}"))
     op.create_index("ix_review_rule_connections_connection_id", "review_rule_connections", ["connection_id"])
+
+
+def _violations() -> None:
+    op.create_table(
+        "violations",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("session_id", sa.Uuid(), nullable=False),
+        sa.Column("connection_id", sa.Uuid(), nullable=False),
+        sa.Column("connection", sa.String(128), nullable=False),
+        sa.Column("user", sa.String(320), nullable=False),
+        sa.Column("user_id", sa.String(255), nullable=False),
+        sa.Column("number", sa.Integer(), nullable=False),
+        sa.Column("left_out", sa.Integer(), nullable=False),
+        sa.Column("rule", sa.Text(), nullable=False),
+        sa.Column("action", sa.String(16), nullable=False),
+        sa.Column("message", sa.Text(), nullable=False),
+        sa.Column("statement", sa.Text(), nullable=True),
+        sa.Column("at", _MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_violations_org_id"),
+        sa.PrimaryKeyConstraint("id", name="pk_violations"),
+    )
+    op.create_index("ix_violations_at_session_id_number", "violations", ["at", "session_id", "number"], unique=False)
+
+
+def _rename_events() -> None:
+    """Of sinks, and of what waits for them. What has become something else is not told in its old shape: the session
+    and the audit log say it."""
+    connection = op.get_bind()
+    sinks = sa.table("sinks", sa.column("id", sa.Uuid()), sa.column("events", sa.JSON()))
+    for key, events in connection.execute(sa.select(sinks.c.id, sinks.c.events)).all():
+        named = list(dict.fromkeys(new for old in events for new in _EVENTS.get(old, [old])))
+        connection.execute(sa.update(sinks).where(sinks.c.id == key).values(events=named))
+    deliveries = sa.table("deliveries", sa.column("event", sa.String()), sa.column("body", sa.Text()))
+    for old in ("session.opened", "session.ended", "session.killed"):
+        (new,) = _EVENTS[old]
+        body = sa.func.replace(deliveries.c.body, f'"type":"{old}"', f'"type":"{new}"')
+        connection.execute(sa.update(deliveries).where(deliveries.c.event == old).values(event=new, body=body))
+    gone = ("session.refused", "question.asked", "question.closed")
+    connection.execute(sa.delete(deliveries).where(deliveries.c.event.in_(gone)))
