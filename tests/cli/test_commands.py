@@ -174,7 +174,8 @@ def test_exec_on_what_is_reviewed_runs_by_itself_when_it_is_approved(
     assert b"postern: approved; it runs now" in sitting.shown
 
     def is_over() -> bool:
-        return json.loads(gateway.run("reviews", "show", review["id"], "--json").stdout)["status"] == "EXECUTED"
+        shown = json.loads(gateway.run("reviews", "show", review["id"], "--json").stdout)
+        return bool(shown["status"] == "EXECUTED")
 
     wait_until(is_over)
     again = piped(gateway, "exec", "--resume", review["session"])

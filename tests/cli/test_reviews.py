@@ -142,7 +142,7 @@ def test_reviews_are_listed_and_shown_safely(ann: Served) -> None:
     shown = as_root(ann, "reviews", "show", key)
     assert "delete from orders\n-- \\x1b[2J\\u202e" in shown.stdout
     assert "needs: admin (the connection's reviewers) has 0 of 1; admin may approve alone by --force" in shown.stdout
-    assert f"{ann.url}/reviews/{key}" in shown.stdout
+    assert f"{ann.url}/api/reviews/page/{key}" in shown.stdout
     for text in (shown.output, as_root(ann, "reviews", "show", key, "--json").output):
         assert "\x1b" not in text
         assert "\u202e" not in text
