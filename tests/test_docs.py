@@ -9,6 +9,7 @@ import pytest
 from scripts import generate_docs
 
 from postern.cli.main import COMMANDS
+from postern.domain.review import TRANSITIONS, ReviewStatus
 from postern.settings import AgentSettings, Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +35,18 @@ def test_the_events_are_up_to_date() -> None:
 def test_the_table_of_settings_is_up_to_date() -> None:
     page = generate_docs.OPERATIONS.read_text()
     assert page == generate_docs.operations_page(page), "run `make docs`"
+
+
+def test_the_table_of_the_states_of_reviews_is_up_to_date() -> None:
+    page = generate_docs.REVIEWS.read_text()
+    assert page == generate_docs.reviews_page(page), "run `make docs`"
+
+
+def test_the_table_of_the_states_of_reviews_has_each_of_them_and_each_transition() -> None:
+    table = generate_docs.states_table()
+    assert all(f"`{status}`" in table for status in ReviewStatus)
+    rows = [line.split(" | ") for line in table.splitlines() if line.startswith("| `")]
+    assert sum(bool(cell.strip(" |")) for row in rows for cell in row[2:]) == len(TRANSITIONS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

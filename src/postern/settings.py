@@ -66,6 +66,9 @@ class Settings:
     dial_timeout: float = _setting(10.0, "seconds that a target has to answer")
     idle_timeout: float = _setting(0.0, "seconds without traffic or work that end a session; 0 for no limit")
     max_duration: float = _setting(48 * 3600.0, "seconds that a session may last")
+    review_wait: float = _setting(
+        300.0, "seconds that a client is held at login until its review is decided; 0 tells it at once how to come back"
+    )
     max_handshakes: int = _setting(
         1000, "connections not yet logged in (at the API: whose request is not whole), over all addresses"
     )

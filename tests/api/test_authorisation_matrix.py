@@ -42,15 +42,20 @@ SCIM_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
+REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["crew"], "connection_tags": {"stage": "prod"}}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.
-_IDS = {"/audit": "entry", "/datamasking-rules": "masking_rule"}
+_IDS = {"/audit": "entry", "/datamasking-rules": "masking_rule", "/reviews": "review"}
+# That need a session with a review, which ann's other one has not.
+_REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
 
 BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/agents"): {"name": "new"},
     ("POST", "/access-rules"): {"name": "new", "groups": ["crew"]},
     ("PUT", "/access-rules/{nameOrID}"): {"connection_names": ["shop"]},
+    ("POST", "/access-requests/rules"): {**REVIEW_RULE, "name": "new"},
+    ("PUT", "/access-requests/rules/{nameOrID}"): {"min_approvals": 2},
     ("POST", "/api-keys"): {"name": "new"},
     ("PUT", "/api-keys/{nameOrID}"): {"name": "renamed"},
     ("POST", "/connections"): {**CONNECTION, "name": "new"},
@@ -95,6 +100,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sessions/{session_id}/holds"): {"name": "another", "reason": "court order"},
     ("POST", "/sessions/{session_id}/purge"): {"what": "session", "reason": "asked to"},
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
+    ("PUT", "/reviews/{id}"): {"status": "REJECTED"},
+    ("PUT", "/sessions/{session_id}/review"): {"status": "rejected"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
@@ -118,6 +125,11 @@ QUERIES = {
 # fmt: off
 #                                                                            bob ann aud adm key auk adk els
 TABLE: Mapping[tuple[str, str], str] = {
+    ("GET", "/access-requests/rules"):                                      "403 403 200 200 403 200 200 200",
+    ("POST", "/access-requests/rules"):                                     "403 403 403 201 403 403 201 201",
+    ("DELETE", "/access-requests/rules/{nameOrID}"):                        "403 403 403 204 403 403 204 404",
+    ("GET", "/access-requests/rules/{nameOrID}"):                           "403 403 200 200 403 200 200 404",
+    ("PUT", "/access-requests/rules/{nameOrID}"):                           "403 403 403 200 403 403 200 404",
     ("GET", "/access-rules"):                                               "403 403 200 200 403 200 200 200",
     ("POST", "/access-rules"):                                              "403 403 403 201 403 403 201 201",
     ("DELETE", "/access-rules/{nameOrID}"):                                 "403 403 403 204 403 403 204 404",
@@ -169,6 +181,12 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/questions"):                                                  "200 200 200 200 200 200 200 200",
     ("GET", "/questions/{question_id}"):                                    "404 200 200 200 404 200 200 404",
     ("POST", "/questions/{question_id}/decision"):                          "404 403 403 200 404 403 403 404",
+    ("GET", "/reviews"):                                                    "200 200 200 200 200 200 200 200",
+    ("GET", "/reviews/{id}"):                                               "404 200 200 200 404 200 200 404",
+    # Who asked may give it up; an administrator may reject it; a program decides nothing.
+    ("PUT", "/reviews/{id}"):                                               "404 200 403 200 404 403 403 404",
+    ("PUT", "/sessions/{session_id}/review"):                               "404 200 403 200 404 403 403 404",
+    ("POST", "/reviews/{id}/withdraw"):                                     "404 200 403 403 404 403 403 404",
     ("GET", "/guardrails/presets"):                                         "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails/test"):                                           "403 403 200 200 403 200 200 200",
     ("POST", "/guardrails/simulate"):                                       "403 403 200 200 403 200 200 200",
@@ -251,6 +269,8 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/sessions"):                                                  "202 202 403 202 202 403 202 404",
     ("GET", "/sessions/{session_id}"):                                      "404 200 200 200 404 200 200 404",
     ("GET", "/sessions/{session_id}/exec"):                                 "404 202 202 202 404 202 202 404",
+    # It waits for its review; only who asked may run it, ever.
+    ("POST", "/sessions/{session_id}/exec"):                                "404 409 403 403 404 403 403 404",
     ("GET", "/sessions/{session_id}/results"):                              "404 409 409 409 404 409 409 404",
     ("GET", "/sessions/{session_id}/timeline"):                             "404 200 200 200 404 200 200 404",
     ("GET", "/sessions/{session_id}/export"):                               "404 200 200 200 404 200 200 404",
@@ -380,10 +400,13 @@ async def _things(api: Api) -> dict[str, str]:
         ("/api-keys", {"name": "ci"}),
         ("/sinks", {**SINK, "name": "siem"}),
         ("/access-rules", {"name": "for the crew", "groups": ["crew"], "connection_names": ["shop"]}),
+        ("/access-requests/rules", {**REVIEW_RULE, "name": "pairs"}),
         ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
     ):
         answer = await api.as_admin.post(path, json=body)
         assert answer.status_code == 201, answer.text
+    await api.make_connection("guarded", reviewers=["dba"])
+    waiting = (await api.as_ann.post("/sessions", json={"connection": "guarded", "script": "select 1"})).json()
     enrol = {"kind": "totp", "name": "phone", "current_password": PASSWORD}
     factor = (await api.as_ann.post("/users/self/second-factors", json=enrol)).json()
     login = (await api.as_ann.get("/logins")).json()["data"][0]
@@ -400,6 +423,8 @@ async def _things(api: Api) -> dict[str, str]:
         "entry": entry["id"],
         "group": groups["crew"],
         "user": str(api.users["bob"].id),
+        "review": waiting["review"]["id"],
+        "reviewed_session": waiting["session_id"],
         "question_id": await _question(api, UUID(session["session_id"])),
     }
 
@@ -460,8 +485,11 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         known = {**known, "id": known["group"] if "Groups" in path else known["user"]}
         if "ResourceTypes" in path or "Schemas" in path:
             known = {**known, "id": "User" if "ResourceTypes" in path else SCIM_USER}
+    if path in _REVIEWED:
+        known = {**known, "session_id": known["reviewed_session"]}
     names = {
         "/agents/": "edge",
+        "/access-requests/rules/": "pairs",
         "/access-rules/": "for the crew",
         "/api-keys/": "ci",
         "/connections/": "shop",

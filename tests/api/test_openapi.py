@@ -101,6 +101,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "Guard Rails",
         "Masking",
         "Proxy Manager",
+        "Reviews",
         "Sessions",
         "SCIM",
         "Organization Management",

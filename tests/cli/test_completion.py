@@ -58,6 +58,7 @@ def test_names_of_the_gateway(known: Served) -> None:
 def test_whatever_is_named_is_completed(known: Served, tmp_path: Path) -> None:
     known.ok("admin", "groups", "create", "crew")
     known.ok("admin", "access-rules", "create", "crew-rule", "--group", "crew", "--connection", "shop")
+    known.ok("admin", "reviewrules", "create", "crew-pairs", "--reviewers", "crew", "--connection", "shop")
     known.ok("admin", "apikeys", "create", "crew-key", "--group", "crew")
     known.ok("admin", "serviceaccounts", "create", "crew-bot")
     known.ok("admin", "machines", "create", "crew-batch", "--connection", "shop")
@@ -89,6 +90,8 @@ def test_whatever_is_named_is_completed(known: Served, tmp_path: Path) -> None:
         "admin users list --group cr": "crew",
         "admin access-rules show cr": "crew-rule",
         "admin access-rules update crew-rule --tag cr": "crew=blue",
+        "admin reviewrules get cr": "crew-pairs",
+        "admin reviewrules create x --force cr": "crew",
         "admin apikeys revoke cr": "crew-key",
         "admin apikeys create x --service-account cr": "crew-bot",
         "admin serviceaccounts get cr": "crew-bot",

@@ -127,8 +127,10 @@ async def test_a_change_replaces_what_was_declared_and_keeps_what_others_set(
     await services.agents.beat_for([agent.id])
     await declared(services, agent, Declaration("shop-db", ConnectionType.DATABASE, "postgres"))
     changed = await found(services, admin)
+    assert changed.place != one.place  # it leads to another database
     assert changed == replace(
         one,
+        place=changed.place,
         reviewers=(),
         redact_enabled=False,
         redact_types=(),

@@ -8,6 +8,7 @@ from fastapi import Depends, Query
 
 from postern.api.connection_filters import tag_conditions
 from postern.api.moments import Moment
+from postern.domain.review import ReviewStatus
 from postern.domain.session import EndReason, SessionStatus, Verb
 from postern.domain.words import MAX_SEARCH, parse_search
 from postern.errors import Invalid
@@ -35,7 +36,12 @@ async def filters(
     status: SessionStatus | None = None,
     end_reason: EndReason | None = None,
     review: Annotated[
-        str | None, Query(alias="review.status", max_length=_TEXT, description="No session has a review yet")
+        str | None,
+        Query(
+            alias="review.status",
+            max_length=_TEXT,
+            description="Of the review under which it runs, or for which it waits; in any case, such as PENDING",
+        ),
     ] = None,
     start_date: Annotated[Moment | None, Query(description="Started at or after")] = None,
     end_date: Annotated[Moment | None, Query(description="Started at or before")] = None,
@@ -67,7 +73,7 @@ async def filters(
         verb=verb,
         status=status,
         end_reason=end_reason,
-        review=review,
+        review=None if review is None else review_status(review, "review.status"),
         start=start_date,
         end=end_date,
         labels=_pairs("label", label),
@@ -84,6 +90,14 @@ async def filters(
 
 
 Filters = Annotated[SessionFilter, Depends(filters)]
+
+
+def review_status(given: str, field: str) -> ReviewStatus:
+    """Raises Invalid."""
+    try:
+        return ReviewStatus(given.upper())
+    except ValueError:
+        raise Invalid(f"{field}: must be one of {', '.join(ReviewStatus)}", field=field) from None
 
 
 def _pairs(field: str, given: list[str] | None) -> tuple[tuple[str, str], ...]:

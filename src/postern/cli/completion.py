@@ -36,7 +36,9 @@ _LISTS = {
     "guardrails": ("/guardrails", ("name",), False),
     "masking_rules": ("/datamasking-rules", ("name",), False),
     "machines": ("/machineidentities", ("name",), False),
+    "review_rules": ("/access-requests/rules", ("name",), False),
     "resources": ("/resources", ("name",), False),
+    "reviews": ("/reviews", ("id",), False),
     "second_factors": ("/users/self/second-factors", ("id",), False),
     "service_accounts": ("/serviceaccounts", ("subject",), False),
     "sessions": ("/sessions", ("id",), False),
@@ -68,7 +70,9 @@ guardrail_ids = _completion("guardrail_ids")
 guardrails = _completion("guardrails")
 masking_rules = _completion("masking_rules")
 machines = _completion("machines")
+review_rules = _completion("review_rules")
 resources = _completion("resources")
+reviews = _completion("reviews")
 second_factors = _completion("second_factors")
 service_accounts = _completion("service_accounts")
 sessions = _completion("sessions")

@@ -1,4 +1,5 @@
-"""Waiting for a script that the gateway runs: with progress, and Ctrl-C kills it there, as in psql."""
+"""Waiting for a script that the gateway runs: with progress, and Ctrl-C kills it there, as in psql. One that
+needs a review runs by itself when it is approved."""
 
 from __future__ import annotations
 
@@ -12,7 +13,9 @@ from types import FrameType
 
 import click
 
+from postern.cli import reviewed
 from postern.cli.progress import Progress
+from postern.cli.reviewed import Patience
 from postern.client.client import Client
 from postern.client.shapes import ExecResult
 from postern.domain.text import printable
@@ -24,9 +27,12 @@ _AWAY = 30.0  # seconds that the gateway may be away before it is given up
 _PAUSE = 1.0
 
 
-def wait(api: Client, begin: Callable[[int], ExecResult], progress: Progress) -> ExecResult:
-    """The answer, once the script has ended. `begin` puts it up, and waits so many seconds at most. Ctrl-C kills the
-    session and ends this program."""
+def wait(
+    api: Client, begin: Callable[[int], ExecResult], progress: Progress, patience: Patience | None = None
+) -> ExecResult:
+    """The answer, once the script has ended, or while it waits for a review for longer than `patience` has. `begin`
+    puts it up, and waits so many seconds at most. Ctrl-C kills the session and ends this program; one that waits for
+    its review is left to."""
     try:
         with _held() as is_wanted:
             result = begin(AT_FIRST)
@@ -36,14 +42,26 @@ def wait(api: Client, begin: Callable[[int], ExecResult], progress: Progress) ->
             "postern: the script may go on; `postern sessions list --verb exec --status open` shows it", err=True
         )
         sys.exit(INTERRUPTED)
+    if result["output_status"] == reviewed.WAITING:
+        result = _reviewed(api, result, progress, patience or Patience(), is_wanted())
+        if result["output_status"] != "running":
+            return result
+        with Progress("running; Ctrl-C kills it", quiet=patience is not None and patience.quiet) as again:
+            return _followed(api, result, again, is_wanted=False)
+    progress.say(
+        "running; Ctrl-C kills it",
+        note=f"postern: session {result['session_id']}; elsewhere `postern sessions show {result['session_id']}` "
+        "shows it so far",
+    )
+    return _followed(api, result, progress, is_wanted=is_wanted())
+
+
+def _followed(api: Client, result: ExecResult, progress: Progress, *, is_wanted: bool) -> ExecResult:
+    """To its end. `is_wanted`: somebody has pressed Ctrl-C already."""
     session_id = result["session_id"]
     try:
-        if is_wanted():
+        if is_wanted:
             raise KeyboardInterrupt
-        progress.say(
-            "running; Ctrl-C kills it",
-            note=f"postern: session {session_id}; elsewhere `postern sessions show {session_id}` shows it so far",
-        )
         while result["output_status"] == "running":
             result = _asked(api, session_id)
     except KeyboardInterrupt:
@@ -51,6 +69,21 @@ def wait(api: Client, begin: Callable[[int], ExecResult], progress: Progress) ->
         _kill(api, session_id)
         sys.exit(INTERRUPTED)
     return result
+
+
+def _reviewed(api: Client, result: ExecResult, progress: Progress, patience: Patience, is_wanted: bool) -> ExecResult:
+    session_id = result["session_id"]
+    try:
+        if is_wanted:
+            raise KeyboardInterrupt
+        return reviewed.run_when_approved(api, result, progress, patience, AT_FIRST)
+    except KeyboardInterrupt:
+        progress.end()
+        reviewed.say(
+            f"session {session_id} is left as it is: `postern exec --resume {session_id}` goes on once it is approved, "
+            f"`postern reviews withdraw {session_id}` gives it up"
+        )
+        sys.exit(INTERRUPTED)
 
 
 def _asked(api: Client, session_id: str) -> ExecResult:

@@ -20,12 +20,24 @@ LOOPBACK = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What is reached, and as whom. `authority` is PEM text; empty for the system's CAs."""
+    """What is reached, and as whom. `authority` is PEM text; empty for the system's CAs. `reason` and `duration`, in
+    seconds, are for those who have to agree, if anybody does."""
 
     url: str
     token: Secret
     connection: str
     authority: str
+    reason: str = ""
+    duration: int | None = None
+
+    def wish(self) -> dict[str, Any]:
+        """What a stream to it is opened with."""
+        wanted: dict[str, Any] = {"connect": self.connection, "token": self.token.reveal()}
+        if self.reason:
+            wanted["reason"] = self.reason
+        if self.duration is not None:
+            wanted["duration"] = self.duration
+        return wanted
 
 
 class Forward:
@@ -67,8 +79,7 @@ class Forward:
     async def open(self, far: asyncio.Protocol, more: Mapping[str, Any] | None = None) -> Stream:
         """A stream to the connection; `more` says what is wanted of a command. Raises PosternError."""
         tunnel = await self._dialled()
-        wanted = {"connect": self.reached.connection, "token": self.reached.token.reveal(), **(more or {})}
-        stream, _ = await tunnel.open(wanted, far)
+        stream, _ = await tunnel.open({**self.reached.wish(), **(more or {})}, far)
         return stream
 
     async def _dialled(self) -> Mux:

@@ -16,6 +16,7 @@ from postern.errors import Denied, NotFound, PosternError, TooMany, Unauthentica
 
 PROFILE = "profile_name"
 FAILED, USAGE, NOT_LOGGED_IN, DENIED, NOT_FOUND, UNAVAILABLE = 1, 2, 3, 4, 5, 6
+WAITS, REFUSED, WITHDRAWN = 7, 8, 9  # of what needs a review
 
 _CODES: Mapping[type[PosternError], int] = {
     Unauthenticated: NOT_LOGGED_IN,
@@ -37,6 +38,8 @@ _LISTED = {
     "masking rule": "masking",
     "machine identity": "admin machines list",
     "resource": "admin resources list",
+    "review rule": "admin reviewrules list",
+    "review": "reviews",
     "service account": "admin serviceaccounts list",
     "session": "sessions",
     "user": "admin users list",

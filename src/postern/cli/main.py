@@ -40,6 +40,7 @@ COMMANDS = {
     ),
     "recordings": Lazy("postern.cli.commands.recordings:recordings", "Prove that nobody changed the record."),
     "reports": Lazy("postern.cli.commands.reports:reports", "Show what was masked, and what happened over time."),
+    "reviews": Lazy("postern.cli.commands.reviews:reviews", "List reviews, and approve, reject or revoke them."),
     "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
     "masking": Lazy("postern.cli.commands.masking:masking", "List, manage and try masking rules."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),
@@ -78,12 +79,14 @@ def cli() -> None:
     Try it on this machine:        postern up
     Log in to a gateway:           postern login https://gateway.example.com:7480
     A psql line that works:        postern connect shop-demo --native
+    What waits for me:             postern reviews list --for-me
     What happened:                 postern sessions
                                    postern sessions show ID
     Who am I, and where:           postern whoami
     Manage users and the server:   postern admin
 
-    Exit codes: 0 it went well, 1 it failed, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 unavailable.
+    Exit codes: 0 it went well, 1 it failed, 2 wrong usage, 3 not logged in, 4 denied, 5 not found, 6 unavailable,
+    7 it waits for a review, 8 that was rejected, revoked or not given in time, 9 withdrawn or killed before it ran.
     """
 
 

@@ -1,4 +1,4 @@
-"""Moments as people type them."""
+"""Moments, and lengths of time, as people type them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ def moment(text: str, now: datetime) -> datetime:
         return day.replace(hour=0, minute=0, second=0, microsecond=0).astimezone(UTC)
     at = datetime.fromisoformat(text.strip())
     return (at.replace(tzinfo=now.tzinfo) if at.tzinfo is None else at).astimezone(UTC)
+
+
+def seconds(text: str) -> int:
+    """The type of an option: `45s`, `30m`, `2h`, `1d` or `1w`, in seconds."""
+    found = _AGO.fullmatch(text.strip().lower())
+    if found is None or not int(found[1]):
+        raise click.BadParameter(f"{text!r} is no length of time; write 45s, 30m, 2h or 1d") from None
+    return int(timedelta(**{_UNITS[found[2]]: int(found[1])}).total_seconds())
 
 
 def typed(text: str) -> str:

@@ -15,6 +15,7 @@ from postern.client.resources import (
     GuardRails,
     MaskingRules,
     Reports,
+    Reviews,
     SecondFactors,
     Sessions,
 )
@@ -35,6 +36,7 @@ class Client:
         self.guardrails = GuardRails(http)
         self.masking_rules = MaskingRules(http)
         self.reports = Reports(http)
+        self.reviews = Reviews(http)
         self.second_factors = SecondFactors(http)
         self.sessions = Sessions(http)
 

@@ -20,6 +20,7 @@ from postern.client.shapes import (
     IssuedCredential,
     MaskedSamples,
     MaskingRule,
+    Review,
     Row,
     RowPage,
     Session,
@@ -35,6 +36,10 @@ PAGE = 100  # rows; the most that the API gives at once
 def _path(*parts: str) -> str:
     """A part that holds a slash or a question mark stays one part."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
+
+
+def _prefer(wait: int | None) -> dict[str, str] | None:
+    return None if wait is None else {"Prefer": f"wait={wait}"}
 
 
 def _base64(text: str) -> str:
@@ -266,21 +271,65 @@ class Sessions:
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         *,
+        reason: str = "",
         wait: int | None = None,
     ) -> ExecResult:
         """Answers when the script has ended, or after `wait` seconds, at most and by default 50, with output_status
-        `running`. `arguments` and `environment` are for commands."""
+        `running`; at once with `waiting` where it needs a review, whose readers are told the `reason`. `arguments` and
+        `environment` are for commands."""
         body: dict[str, Any] = {"connection": connection, "script": script}
+        if reason:
+            body["reason"] = reason
         if arguments:
             body["client_args"] = [*arguments]
         if environment:
             body["env_vars"] = {f"envvar:{name}": _base64(value) for name, value in environment.items()}
-        headers = None if wait is None else {"Prefer": f"wait={wait}"}
-        return cast(ExecResult, self._http.call("POST", "/sessions", body=body, headers=headers))
+        return cast(ExecResult, self._http.call("POST", "/sessions", body=body, headers=_prefer(wait)))
 
-    def execution(self, session_id: str) -> ExecResult:
-        """What `execute` answers, of a script that runs already or has ended."""
-        return cast(ExecResult, self._http.call("GET", _path("sessions", session_id, "exec")))
+    def execution(self, session_id: str, *, wait: int | None = None) -> ExecResult:
+        """What `execute` answers, of a script that waits, runs already or has ended."""
+        path = _path("sessions", session_id, "exec")
+        return cast(ExecResult, self._http.call("GET", path, headers=_prefer(wait)))
+
+    def run_reviewed(self, session_id: str, *, wait: int | None = None) -> ExecResult:
+        """Runs a script whose review is approved, once, and answers as `execute` does."""
+        path = _path("sessions", session_id, "exec")
+        return cast(ExecResult, self._http.call("POST", path, headers=_prefer(wait)))
+
+
+class Reviews:
+    """An identifier is the review's, or that of the session that waits for it."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def all(self, **filters: str | None) -> list[Review]:
+        """Filters of the API: status, type, connection, session, owner, waiting_for_me."""
+        return cast("list[Review]", self._http.all("/reviews", query=filters))
+
+    def get(self, review_id: str) -> Review:
+        return cast(Review, self._http.call("GET", _path("reviews", review_id)))
+
+    def decide(
+        self,
+        review_id: str,
+        status: str,
+        *,
+        comment: str = "",
+        force: bool = False,
+        time_window: dict[str, Any] | None = None,
+    ) -> Review:
+        """`status` is APPROVED, REJECTED or REVOKED; `time_window` as the API has it. Raises Denied, Conflict."""
+        body: dict[str, Any] = {"status": status, "comment": comment}
+        if force:
+            body["force_review"] = True
+        if time_window is not None:
+            body["time_window"] = time_window
+        return cast(Review, self._http.call("PUT", _path("reviews", review_id), body=body))
+
+    def withdraw(self, review_id: str) -> Review:
+        """One's own. Raises Conflict."""
+        return cast(Review, self._http.call("POST", _path("reviews", review_id, "withdraw")))
 
 
 class SecondFactors:

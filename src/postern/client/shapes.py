@@ -85,6 +85,34 @@ class MaskedSamples(TypedDict):
 EventTriple = tuple[float, str, str]
 
 
+class Review(TypedDict):
+    """Spec 2.2; `access_duration` in seconds. What the client does not look into is passed on as it came."""
+
+    id: str
+    url: str
+    session: str | None
+    type: str
+    status: str
+    connection: str
+    owner: dict[str, str]
+    reason: str
+    created_at: str
+    expires_at: str
+    decided_at: str | None
+    access_duration: int
+    revoke_at: str
+    time_window: dict[str, Any] | None
+    review_groups_data: list[dict[str, Any]]
+    demands: list[dict[str, Any]]
+    voices: list[dict[str, Any]]
+    rejection_reason: str
+    self_approved: bool
+    forced: bool
+    script: str | None
+    input: str | None
+    estimate: dict[str, Any] | None
+
+
 class Session(TypedDict):
     """Spec 2.2. `event_stream` and `script` only where they were asked for."""
 
@@ -105,6 +133,7 @@ class Session(TypedDict):
     matches: NotRequired[list[dict[str, Any]] | None]
     recording_purged_at: NotRequired[str | None]
     held: NotRequired[bool | None]
+    review: NotRequired[Review | None]
 
 
 class SessionPage(TypedDict):
@@ -118,8 +147,8 @@ class SessionPage(TypedDict):
 
 
 class ExecResult(TypedDict):
-    """`output_status` is success, failed or running; `execution_time` in milliseconds. `stdout` and `stderr` only of
-    a command."""
+    """`output_status` is success, failed, running or waiting; `execution_time` in milliseconds. `stdout` and `stderr`
+    only of a command."""
 
     session_id: str
     output: str | None
@@ -130,6 +159,7 @@ class ExecResult(TypedDict):
     error: dict[str, Any] | None
     truncated: bool
     execution_time: int
+    review: NotRequired[Review | None]
 
 
 class User(TypedDict):

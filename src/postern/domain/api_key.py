@@ -12,7 +12,8 @@ PREFIX = "pst_"  # tells secret scanners, and our own door, what this is
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """Acts as the principal `principal_id`. `shown` is the key's beginning, to recognise it by.
+    """Acts as the principal `principal_id`. `shown` is the key's beginning, to recognise it by. `created_by` is the
+    e-mail address of who made it, and `maker_id` their principal, unless it was made before that was kept.
 
     `allowed_networks` are CIDR texts; none at all allows every address.
     """
@@ -29,6 +30,7 @@ class ApiKey:
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
     revoked_by: str | None = None
+    maker_id: UUID | None = None
 
     def is_live(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

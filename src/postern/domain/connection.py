@@ -187,6 +187,13 @@ class Connection:
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
+    def leads_where(self, other: Connection) -> bool:
+        """Whether whoever opens it comes to the same target, by the same way, as the same user there."""
+        mine, theirs = (
+            (one.type, one.subtype, one.agent_id, tuple(one.command), dict(one.secret)) for one in (self, other)
+        )
+        return mine == theirs
+
     @property
     def protocol(self) -> str:
         return protocol_of(self.subtype, self.command)

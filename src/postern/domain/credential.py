@@ -25,6 +25,8 @@ class Verifier:
 
 @dataclass(frozen=True, slots=True)
 class Credential:
+    """`maker_id` is the principal who issued it, where that was another than its user."""
+
     id: UUID
     org_id: UUID
     user_id: UUID
@@ -33,6 +35,7 @@ class Credential:
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None = None
+    maker_id: UUID | None = None
 
     def is_active(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -2,7 +2,8 @@
 
     bearer xagt-…        an agent: the gateway opens streams on it, it opens none
     any other bearer     somebody's command line: OPEN {"connect": connection, "token": …} for each local connection,
-                         and with "terminal" for each run of a command (gateway/command.py)
+                         and with "terminal" for each run of a command (gateway/command.py); with "reason" and
+                         "duration", in seconds, for those who have to agree (gateway/held_logins.py)
 
 Each stream of a command line is authenticated and admitted anew: what its owner may do can change while it is open.
 """
@@ -17,13 +18,13 @@ from typing import Protocol
 from uuid import UUID
 
 from postern.domain.agent import SECRET_PREFIX, Agent
-from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.errors import PosternError, ProtocolViolation, TooMany
 from postern.gateway.command import start_of
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.tunnels import Tunnels
+from postern.gateway.wanted import Wanted, asked_for
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.identity.authentication import Authentication
@@ -43,19 +44,15 @@ class Enrolment(Protocol):
 
 
 class Carry(Protocol):
-    """Takes a client to a connection by its name. `since`: `LiveLinks.changes` before the principal was known."""
+    """Takes a client to a connection by its name."""
 
-    def __call__(
-        self, stream: StreamHandshake, principal: Principal, connection: str, *, since: int
-    ) -> Awaitable[Awaitable[None] | None]: ...
+    def __call__(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[Awaitable[None] | None]: ...
 
 
 class Run(Protocol):
     """Takes a client to a connection's command."""
 
-    def __call__(
-        self, stream: StreamHandshake, principal: Principal, connection: str, start: Start, *, since: int
-    ) -> Awaitable[Awaitable[None] | None]: ...
+    def __call__(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[Awaitable[None] | None]: ...
 
 
 class TunnelDoor:
@@ -152,16 +149,17 @@ class TunnelDoor:
 
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
         connection, bearer = _wish(incoming.request, token)
-        start = start_of(incoming.request)
+        start, (reason, duration) = start_of(incoming.request), asked_for(incoming.request)
         since = self._links.changes
         caller = await self._authentication.caller(bearer, address=address)
+        wanted = Wanted(caller.principal, caller.means, connection, since, reason, duration)
         client = StreamHandshake()
         incoming.accept({}, client)
 
         async def login(client: StreamHandshake) -> Awaitable[None] | None:
             if start is not None:
-                return await self._run(client, caller.principal, connection, start, since=since)
-            return await self._carry(client, caller.principal, connection, since=since)
+                return await self._run(client, wanted, start)
+            return await self._carry(client, wanted)
 
         self._logins.start(client, login)
 

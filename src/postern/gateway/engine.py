@@ -151,22 +151,35 @@ class Engine:
         *,
         since: int,
     ) -> tuple[Opened, Target]:
-        """A new session and its target: the row is written while the target is dialled.
+        """A session and its target: the row is written while the target is dialled. The session that waited for the
+        review which gave the permit goes on, in one of those whom it lets in; the others begin new ones.
 
         `since` as for `run`, which must follow without a wait in between. Raises what dialling raises, EndedEarly
         and Unavailable; a session whose target could not be had is closed as failed.
         """
+        sessions = self._sessions
+        if permit.session_id is not None:
+            with self.links.opening(permit.session_id) as opening:
+                found = await sessions.resume(permit, worker=self._worker, metadata=metadata)
+                if found is not None:
+                    return await self._reach(opening, _there(found), permit, start, since)
         session_id = uuid4()
-        about(current(), session_id, permit)
         row = asyncio.ensure_future(
-            self._sessions.open(permit, session_id=session_id, worker=self._worker, metadata=metadata)
+            sessions.open(permit, session_id=session_id, worker=self._worker, metadata=metadata)
         )
+        with self.links.opening(session_id) as opening:
+            return await self._reach(opening, row, permit, start, since)
+
+    async def _reach(
+        self, opening: Opening, row: asyncio.Future[Session], permit: Permit, start: Start, since: int
+    ) -> tuple[Opened, Target]:
+        session_id = opening.session_id
+        about(current(), session_id, permit)
         target: Target | None = None
         try:
-            with self.links.opening(session_id) as opening:
-                target = await self.dial(opening, permit, start, since=since)
-                session = await row
-                opening.check()
+            target = await self.dial(opening, permit, start, since=since)
+            session = await row
+            opening.check()
             return self.prepare(session_id, permit, start, session.start_date), target
         except BaseException as error:
             if target is not None:
@@ -303,6 +316,13 @@ class Engine:
         count("postern_answers_not_inspected", by=metrics.not_inspected)
         if reason is EndReason.RECORDING_FAILED:
             count("postern_recordings_failed")
+
+
+def _there(session: Session) -> asyncio.Future[Session]:
+    """A row that is written already."""
+    found: asyncio.Future[Session] = asyncio.get_running_loop().create_future()
+    found.set_result(session)
+    return found
 
 
 def _reason(error: BaseException) -> EndReason:

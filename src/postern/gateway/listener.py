@@ -21,7 +21,8 @@ class Logins:
     """Runs logins. `serve(stream)` logs a client in; what it answers is awaited without the deadline. That is lifted
     before by `stream.on_known`, since a client must not pay for a target that is slow.
 
-    Clients that are not logged in yet, or wait for their target, are bounded, over all and for each address.
+    Clients that are not logged in yet, or wait for their target, are bounded, over all and for each address. One that
+    waits for people, which it tells by `stream.on_held`, is not of them any more: who holds it has bounds of its own.
     """
 
     def __init__(self, *, timeout: float, most: int, most_per_address: int) -> None:
@@ -48,9 +49,18 @@ class Logins:
 
     async def _run(self, stream: StreamHandshake, serve: Serve, address: str) -> None:
         rest: Awaitable[None] | None = None
+        counted = True
+
+        def leave() -> None:
+            nonlocal counted
+            if counted:
+                counted = False
+                self._leave(address)
+
         try:
             async with asyncio.timeout(self._timeout) as deadline:
                 stream.on_known = partial(deadline.reschedule, None)
+                stream.on_held = leave
                 rest = await serve(stream)
         except TimeoutError:
             log.info("client %s did not finish its login within %g seconds", address, self._timeout)
@@ -61,14 +71,17 @@ class Logins:
         except Exception:
             log.exception("the login of client %s failed", address)
         finally:
-            self._waiting[address] -= 1
-            if not self._waiting[address]:
-                del self._waiting[address]
+            leave()
             if rest is None:
                 stream.close()
         if rest is not None:
             self.succeeded += 1
             await self._stay(rest, address)
+
+    def _leave(self, address: str) -> None:
+        self._waiting[address] -= 1
+        if not self._waiting[address]:
+            del self._waiting[address]
 
     async def _stay(self, session: Awaitable[None], address: str) -> None:
         task = asyncio.current_task()

@@ -32,6 +32,14 @@ _REASONS = {
     EndReason.REVOKED: "the connection of this session was deleted",
     EndReason.GATEWAY_STOPPED: "the gateway is stopping",
 }
+_EXPIRED = "this session's access has expired; issue a new credential"
+_GRANT_OVER = "the access that was approved has ended"
+
+
+def _cause(permit: Permit) -> EndReason:
+    """Of an end for which a reason was found: whether the time was over, or somebody ended it before."""
+    expires = permit.expires_at
+    return EndReason.EXPIRED if expires is not None and expires <= datetime.now(UTC) else EndReason.REVOKED
 
 
 def _read(driver: Driver, side: Side) -> int:
@@ -93,6 +101,7 @@ class LiveLinks:
         signals.subscribe(Topic.CREDENTIAL_REVOKED, self._on_revoked)
         signals.subscribe(Topic.PRINCIPAL_CHANGED, self._on_principal)
         signals.subscribe(Topic.POLICY_CHANGED, self._on_policy)
+        signals.subscribe(Topic.REVIEW_CHANGED, self._on_review)
         signals.subscribe(Topic.RESUMED, self._on_resumed)
         signals.subscribe(Topic.CANCEL, self._on_cancel)
 
@@ -162,7 +171,7 @@ class LiveLinks:
                 if now >= link.deadline:
                     link.driver.end(EndReason.EXPIRED, "this session reached its maximum duration")
                 elif expires is not None and wall >= expires:
-                    link.driver.end(EndReason.EXPIRED, "this session's access has expired; issue a new credential")
+                    link.driver.end(EndReason.EXPIRED, _EXPIRED if link.permit.review_id is None else _GRANT_OVER)
                 elif now >= link.schema_until:
                     self._start(link.read_schema())
                 elif self._is_idle(link):
@@ -213,6 +222,9 @@ class LiveLinks:
 
         self._recheck(concerned, renew=True)
 
+    def _on_review(self, payload: Mapping[str, str]) -> None:
+        self._recheck(lambda permit: str(permit.review_id) == payload.get("review_id"))
+
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
         self._recheck(lambda permit: True, renew=True)
 
@@ -240,14 +252,14 @@ class LiveLinks:
             log.exception("the permit of session %s could not be checked, so it ends", opening.session_id)
             reason = "this session's permit could not be checked"
         if reason is not None:
-            opening.end(EndReason.REVOKED, reason)
+            opening.end(_cause(permit), reason)
 
     async def _check(self, link: LiveLink, renew: bool) -> None:
         """Ends the link if its permit no longer holds; gives it the policy that holds now."""
         try:
             reason = await self._access.still_allowed(link.permit)
             if reason is not None:
-                link.driver.end(EndReason.REVOKED, reason)
+                link.driver.end(_cause(link.permit), reason)
             elif renew:
                 link.permit = await self._access.renewed(link.permit)
                 link.driver.renew(self._pipeline(link.permit, link.view))

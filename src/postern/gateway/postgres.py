@@ -1,7 +1,7 @@
 """PostgreSQL clients: from their first byte to a running link.
 
 greet ─▶ who? SCRAM against a credential, or a bearer token that the tunnel checked
-      ─▶ may they? services.access → Permit
+      ─▶ may they? services.access → Permit, at once or once colleagues agreed: gateway/held_logins.py
       ─▶ the agent dials the target and logs in
       ─▶ session row, recording ─▶ the client is welcomed ─▶ link
 """
@@ -10,20 +10,23 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
+from postern.domain.connection import Connection
 from postern.domain.permit import Permit
-from postern.domain.principal import Principal
 from postern.domain.session import Verb
-from postern.errors import Denied, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
+from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway.engine import Engine
+from postern.gateway.held_logins import Asked, HeldLogins
 from postern.gateway.opening import EndedEarly
 from postern.gateway.traces import decided, session_span
+from postern.gateway.wanted import Wanted
 from postern.protocols.postgres import login
 from postern.protocols.postgres.messages import PROTOCOL_3_2
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.access import REFUSED_LOGIN, Access
+from postern.services.reviews.asking import ReviewRequired
 from postern.store.ports import Signals, Topic
 
 log = logging.getLogger(__name__)
@@ -34,9 +37,12 @@ SUBTYPE = "postgres"
 class PostgresGate:
     """`decoy_secret` makes unknown user names look like wrong passwords, the same after a restart."""
 
-    def __init__(self, access: Access, engine: Engine, signals: Signals, *, decoy_secret: bytes) -> None:
+    def __init__(
+        self, access: Access, engine: Engine, held: HeldLogins, signals: Signals, *, decoy_secret: bytes
+    ) -> None:
         self._access = access
         self._engine = engine
+        self._held = held
         self._signals = signals
         self._decoy_secret = decoy_secret
 
@@ -53,25 +59,38 @@ class PostgresGate:
             if grant is None:
                 raise Unauthenticated(REFUSED_LOGIN)
             with session_span(self._engine.tracer, Verb.CONNECT):
-                permit = await decided(self._access.admit(grant, source=stream.peer))
-                return await self._open(stream, startup, permit, own_name=grant.username, since=since)
+
+                async def admit() -> Permit:
+                    """Each time by the credential as it is then."""
+                    now = await self._access.find_grant(startup.user)
+                    if now is None or now.credential_id != grant.credential_id:
+                        raise Unauthenticated(REFUSED_LOGIN)
+                    return await self._access.admit(now, source=stream.peer)
+
+                first = self._access.admit(grant, source=stream.peer)
+                client = _Client(stream, startup, grant.username, since)
+                return await self._let_in(client, first, admit)
         except PosternError as error:
             self._engine.turned_away(error)
             _turn_away(stream, error)
             return None
 
-    async def carried(
-        self, stream: StreamHandshake, principal: Principal, connection: str, *, since: int
-    ) -> Awaitable[None] | None:
-        """A client behind the tunnel, whose principal is known: no password is asked for. `since` is how many changes
-        there had been before the principal was read: a client may take its time with its first message."""
+    async def carried(self, stream: StreamHandshake, wanted: Wanted) -> Awaitable[None] | None:
+        """A client behind the tunnel, whose principal is known: no password is asked for. It may take its time with its
+        first message."""
         try:
             startup = await self._greet(stream, False)
             if startup is None:
                 return None
             with session_span(self._engine.tracer, Verb.CONNECT):
-                asking = self._access.admit_principal(principal, connection, verb=Verb.CONNECT, source=stream.peer)
-                return await self._open(stream, startup, await decided(asking), own_name=startup.user, since=since)
+
+                def admit() -> Awaitable[Permit]:
+                    return self._access.admit_principal(
+                        wanted.principal, wanted.connection, verb=Verb.CONNECT, source=stream.peer, means=wanted.means
+                    )
+
+                client = _Client(stream, startup, startup.user, wanted.since, wanted.reason, wanted.duration)
+                return await self._let_in(client, admit(), admit)
         except PosternError as error:
             self._engine.turned_away(error)
             _turn_away(stream, error)
@@ -87,23 +106,69 @@ class PostgresGate:
             await self._signals.publish(Topic.CANCEL, key=key.hex(), address=stream.peer)
         return None
 
-    async def _open(
-        self, stream: StreamHandshake, startup: login.Startup, permit: Permit, *, own_name: str, since: int
+    async def _let_in(
+        self, client: _Client, admission: Awaitable[Permit], again: Callable[[], Awaitable[Permit]]
     ) -> Awaitable[None]:
-        connection = permit.connection
-        if connection.subtype != SUBTYPE:
-            raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
-        # libpq sends the user name as the database when none was given.
-        database = None if startup.database == own_name else startup.database
+        try:
+            permit = await decided(admission)
+        except ReviewRequired as required:
+            asked = Asked(client.metadata, client.reason, client.duration)
+            permit = await self._held.wait(required, client, asked, again, _check)
+        return await self._open(client, permit)
+
+    async def _open(self, client: _Client, permit: Permit) -> Awaitable[None]:
+        _check(permit.connection)
+        stream, startup = client.stream, client.startup
         parameters = {"application_name": f"postern {permit.principal.email}", **startup.parameters}
-        metadata = _metadata(startup, stream.peer, database)
         stream.on_known()
-        session, target = await self._engine.open(permit, Start(database, parameters), metadata, since=since)
+        start = Start(client.database, parameters)
+        session, target = await self._engine.open(permit, start, client.metadata, since=client.since)
         key = secrets.token_bytes(36 if startup.protocol >= PROTOCOL_3_2 else 8)
         # The process id of a cancel key is a signed number for some drivers: keep it positive.
         key = bytes((key[0] & 0x7F,)) + key[1:]
-        login.welcome(stream, target.parameters, int.from_bytes(key[:4], "big"), key[4:])
-        return self._engine.run(session, stream, target, since=since, cancel_key=key)
+        pid = int.from_bytes(key[:4], "big")
+        login.welcome(stream, target.parameters, pid, key[4:], kept_waiting=client.was_told)
+        return self._engine.run(session, stream, target, since=client.since, cancel_key=key)
+
+
+class _Client:
+    """One client that has said what it wants. `since` is `LiveLinks.changes` before it was known who it is."""
+
+    def __init__(
+        self,
+        stream: StreamHandshake,
+        startup: login.Startup,
+        own_name: str,
+        since: int,
+        reason: str = "",
+        duration: int | None = None,
+    ) -> None:
+        self.stream = stream
+        self.startup = startup
+        self.since = since
+        self.reason = reason
+        self.duration = duration
+        # libpq sends the user name as the database when none was given.
+        self.database = None if startup.database == own_name else startup.database
+        self.metadata = _metadata(startup, stream.peer, self.database)
+        self.was_told = False
+
+    # gateway.held_logins.HeldClient
+
+    def tell(self, text: str, hint: str) -> None:
+        login.keep_waiting(self.stream, text, hint, first=not self.was_told)
+        self.was_told = True
+
+    def check(self) -> None:
+        if self.stream.unread()[:1] == b"X":
+            raise ConnectionResetError("the client gave it up")
+        if self.stream.is_full:
+            raise ProtocolViolation("the client sends requests before it was let in")
+
+
+def _check(connection: Connection) -> None:
+    if connection.subtype != SUBTYPE:
+        raise Denied(f"connection {connection.name!r} is of subtype {connection.subtype!r}, not {SUBTYPE!r}")
 
 
 def _metadata(startup: login.Startup, peer: str, database: str | None) -> Mapping[str, str]:
@@ -131,6 +196,8 @@ def _turn_away(stream: StreamHandshake, error: PosternError) -> None:
         code = "28P01"
     elif isinstance(error, Denied):
         code = "28000"
+    elif isinstance(error, Invalid):
+        code = "22023"
     elif isinstance(error, Unavailable):
         code = "08006"
     elif isinstance(error, TooMany):

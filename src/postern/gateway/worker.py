@@ -13,6 +13,7 @@ from postern.domain.server import Endpoint, Listener
 from postern.gateway.door import TunnelDoor
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
+from postern.gateway.held_logins import HeldLogins
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.native import NativeListener
@@ -44,6 +45,7 @@ class Worker:
         material: Material,
         gate: PostgresGate,
         links: LiveLinks,
+        waiting: HeldLogins,
         unclosed: Unclosed,
         violations: Violations,
         executions: Executions,
@@ -59,6 +61,7 @@ class Worker:
         self._settings = settings
         self._gate = gate
         self._links = links
+        self._waiting = waiting
         self._unclosed = unclosed
         self._violations = violations
         self._executions = executions
@@ -99,6 +102,7 @@ class Worker:
             tunnel.close()
             self._tunnels.drain()
             await self._presence.stop()
+            await self._waiting.stop(STOP_GRACE)
             await self._links.stop(STOP_GRACE)
             self._door.close("the gateway is stopping")
             ends = (self._logins, self._executions, self._errands)

@@ -29,7 +29,8 @@ class StreamHandshake(asyncio.Protocol):
     """One side of a login. `context` makes TLS possible; `server_name` makes this the TLS client.
 
     `on_known` is to be called once this peer has done its part: from then on it waits for others, which have deadlines
-    of their own.
+    of their own. `on_held` is to be called when it begins to wait for people: from then on it is no login any more.
+    `on_heard` is called when bytes have come, and when the peer has gone: for whoever waits without reading.
     """
 
     def __init__(
@@ -51,6 +52,8 @@ class StreamHandshake(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.peer = ""
         self.on_known: Callable[[], None] = _nothing
+        self.on_held: Callable[[], None] = _nothing
+        self.on_heard: Callable[[], None] = _nothing
 
     # asyncio.Protocol
 
@@ -65,6 +68,7 @@ class StreamHandshake(asyncio.Protocol):
             self._paused = True
             self._stream().pause_reading()
         self._wake()
+        self.on_heard()
 
     def eof_received(self) -> bool:
         self._fail(ConnectionResetError("the peer closed the connection during login"))
@@ -135,6 +139,18 @@ class StreamHandshake(asyncio.Protocol):
 
     # For whoever drives the login
 
+    def unread(self, start: int = 0) -> bytes:
+        """What was received and not read, from there on; `read` gives it all the same. Raises ConnectionError when the
+        peer has gone."""
+        if self._lost is not None:
+            raise self._lost
+        return bytes(self._buffer[start:])
+
+    @property
+    def is_full(self) -> bool:
+        """The peer has sent so much that nothing more is taken of it, so that not even its end would be heard."""
+        return self._paused
+
     def hand_over(self, successor: asyncio.Protocol) -> bytes:
         """Gives the transport to `successor`; answers the bytes that were received and not read."""
         if self._lost is not None:
@@ -146,6 +162,7 @@ class StreamHandshake(asyncio.Protocol):
         if self._paused:
             self._paused = False
             transport.resume_reading()
+        self.on_heard = _nothing
         return rest
 
     def close(self) -> None:
@@ -166,6 +183,7 @@ class StreamHandshake(asyncio.Protocol):
         self._lost = self._lost or error
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_exception(error)
+        self.on_heard()
 
 
 def end_point(certificate: bytes) -> bytes:

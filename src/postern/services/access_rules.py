@@ -12,9 +12,11 @@ from postern.domain.access_rule import AccessRule
 from postern.domain.connection import Connection, check_tags
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Account, Principal, PrincipalKind
+from postern.domain.session import Verb
 from postern.errors import Denied, Invalid, NotFound
 from postern.services.access_control import AccessControl
 from postern.services.identity.users import checked_groups, require_admin, require_reader
+from postern.services.review_needed import Needed, ReviewNeeded
 from postern.services.rule_fields import MAX_GROUPS, check_description, check_room, checked_connections
 from postern.services.server.trail import changed
 from postern.store.ports import AccessRuleStore, Clock, ConnectionStore, NamedRule, PrincipalStore, Signals, Topic
@@ -38,7 +40,7 @@ class AccessRuleFields:
 @dataclass(frozen=True, slots=True)
 class Explained:
     """Why `account` may or may not use the connection. `others` are rules that would let them, if they were in one of
-    their groups; only for administrators and auditors."""
+    their groups; only for administrators and auditors. `reviews`: who must agree first, for each way in."""
 
     connection: Connection
     account: Account
@@ -46,6 +48,7 @@ class Explained:
     allowed: bool
     reason: str
     others: tuple[AccessRule, ...]
+    reviews: tuple[Needed, ...]
 
 
 class AccessRules:
@@ -55,6 +58,7 @@ class AccessRules:
         connections: ConnectionStore,
         principals: PrincipalStore,
         control: AccessControl,
+        needed: ReviewNeeded,
         signals: Signals,
         now: Clock,
     ) -> None:
@@ -62,6 +66,7 @@ class AccessRules:
         self._connections = connections
         self._principals = principals
         self._control = control
+        self._needed = needed
         self._signals = signals
         self._now = now
 
@@ -119,7 +124,8 @@ class AccessRules:
         if not subject.is_active:
             allowed, reason = False, f"this user is {subject.status}, and only active ones may use anything"
         others = decision.would if principal.sees_all else ()
-        return Explained(found, account, decision, allowed, reason, others)
+        reviews = [await self._needed.explained(subject, found, verb) for verb in (Verb.CONNECT, Verb.EXEC)]
+        return Explained(found, account, decision, allowed, reason, others, tuple(reviews))
 
     async def _account(self, principal: Principal, whose: str | None) -> Account:
         own = await self._principals.get(principal.org_id, principal.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from postern.domain.connection import (
     SUBTYPES,
@@ -21,6 +21,7 @@ from postern.domain.guardrail import unenforceable
 from postern.domain.masking import check_redact_types
 from postern.domain.secret import Secret
 from postern.errors import Invalid
+from postern.services.rule_fields import printable_groups
 from postern.store.ports import ConnectionStore, GuardRailStore, Signals, Topic
 
 MAX_DURATION = 10 * 366 * 24 * 3600  # seconds
@@ -88,9 +89,13 @@ class FieldChecks:
             if values[kept] is None:
                 values[kept] = getattr(current, kept)
         values["secret"] = _kept_values(current.secret, values["secret"])
+        for groups in ("reviewers", "force_approve_groups"):
+            values[groups] = printable_groups(values[groups], groups)
         values["resource_name"] = given.resource_name or given.name
         values["guardrail_rules"] = await self._known_guardrails(current.org_id, values["guardrail_rules"])
         merged = replace(current, **values)
+        if current.place is None or not merged.leads_where(current):
+            merged = replace(merged, place=uuid4())
         self._check_enforceable(merged)
         if set(merged.guardrail_rules) - set(current.guardrail_rules) or merged.protocol != current.protocol:
             await self._check_rules(merged)
@@ -139,7 +144,7 @@ def _check_values(given: ConnectionFields) -> None:
         raise Invalid(f"access_max_duration: must be 1 to {MAX_DURATION} seconds", field="access_max_duration")
     if given.resource_name:
         check_name(given.resource_name, "resource_name")
-    for listed in ("command", "force_approve_groups", "guardrail_rules", "redact_types", "reviewers", "tags"):
+    for listed in ("command", "guardrail_rules", "redact_types", "tags"):
         check_list(getattr(given, listed) or (), listed)
     if not all(1 <= len(label) <= MAX_LABEL for label in given.tags):
         raise Invalid(f"tags: each must be 1 to {MAX_LABEL} characters", field="tags")

@@ -65,9 +65,11 @@ class Credentials:
         self._now = now
         self._enforceable = enforceable
 
-    async def issue(self, principal: Principal, connection: str, seconds: int | None) -> Issued:
+    async def issue(
+        self, principal: Principal, connection: str, seconds: int | None, *, maker: Principal | None = None
+    ) -> Issued:
         """A credential for that principal alone. `connection` is a name or id; `seconds` is its life, 30 days
-        when None, and never more than the connection's access_max_duration.
+        when None, and never more than the connection's access_max_duration. `maker` is who issues it for another.
 
         Raises NotFound, Invalid, Denied.
         """
@@ -85,6 +87,7 @@ class Credentials:
                 username=_username(principal, target),
                 created_at=created_at,
                 expires_at=created_at + life,
+                maker_id=None if maker is None else maker.id,
             )
             try:
                 await self._store.add(credential, verifier)

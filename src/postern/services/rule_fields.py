@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
+from collections.abc import Sequence
 from uuid import UUID
 
 from postern.errors import Invalid
+from postern.services.identity.users import checked_groups
 from postern.store.ports import ConnectionStore
 
 MAX_RULES = 500  # of an organisation: each is looked at for every decision
@@ -32,3 +35,15 @@ async def checked_connections(store: ConnectionStore, org_id: UUID, given: tuple
         if text not in found:
             raise Invalid(f"connection_names: there is no connection {text!r}", field="connection_names")
     return frozenset(found.values())
+
+
+def printable_groups(given: Sequence[str], field: str) -> tuple[str, ...]:
+    """Each once, in Unicode's form C, in the order in which they are given. Names of who reviews are read by people who
+    decide: nothing in them may turn around or hide what stands beside them. Raises Invalid."""
+    if len(given) > MAX_GROUPS:
+        raise Invalid(f"{field}: at most {MAX_GROUPS}", field=field)
+    known = checked_groups(given, field)
+    for name in sorted(known):
+        if not name.isprintable():
+            raise Invalid(f"{field}: {name!r} must have printable characters only", field=field)
+    return tuple(dict.fromkeys(unicodedata.normalize("NFC", name) for name in given))

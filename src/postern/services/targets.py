@@ -22,6 +22,7 @@ from postern.services.questions import Questions
 from postern.services.relay_workers import RelayWorkers
 from postern.services.resources import Resources
 from postern.services.review_needed import ReviewNeeded
+from postern.services.review_rules import ReviewRules
 from postern.services.reviews.asking import Asking
 from postern.services.reviews.reviews import Reviews
 from postern.services.reviews.scripts import ReviewedScripts
@@ -49,6 +50,7 @@ class TargetServices:
     relay_workers: RelayWorkers
     resources: Resources
     review_needed: ReviewNeeded
+    review_rules: ReviewRules
     reviews: Reviews
     sessions: Sessions
 
@@ -72,14 +74,14 @@ def build_targets(
     connections, guardrails = stores.connections, stores.guardrails
     checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed, models=models)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
-    needed = ReviewNeeded(stores.review_rules, signals, now)
+    needed = ReviewNeeded(stores.review_rules, features, signals, now)
     asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
     access = Access(stores.access, connections, control, asking, features, signals, now, parsed=parsed)
     reviews = Reviews(stores.reviews, stores.sessions, features, signals, now)
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
         access=access,
-        access_rules=AccessRules(stores.access_rules, connections, stores.principals, control, signals, now),
+        access_rules=AccessRules(stores.access_rules, connections, stores.principals, control, needed, signals, now),
         asking=asking,
         agents=Agents(stores.agents, stores.organisations, signals, now),
         connections=Connections(connections, control, stores.agents, checks, signals, now),
@@ -104,6 +106,7 @@ def build_targets(
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),
         review_needed=needed,
+        review_rules=ReviewRules(stores.review_rules, connections, signals, now),
         reviews=reviews,
         sessions=Sessions(
             stores.sessions,

@@ -28,6 +28,7 @@ from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
 from postern.gateway.held import HeldRequests
+from postern.gateway.held_logins import HeldLogins
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
@@ -192,20 +193,26 @@ def build_worker(
     )
     held = HeldRequests(made.questions, made.signals)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
-    gate = PostgresGate(made.access, engine, made.signals, decoy_secret=decoy_secret)
-    commands = CommandGate(made.access, engine)
+
+    async def address(review_id: UUID) -> str:
+        return f"{(await made.server_configs.current()).api_url}/api/reviews/page/{review_id}"
+
+    waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
+    gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)
+    commands = CommandGate(made.access, engine, waiting)
     logins = _logins(settings)
     worker = RelayWorker(uuid4(), name, now(), now())
     door = TunnelDoor(
         str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
     )
-    _sample(meters, links, tunnels, logins, door)
+    _sample(meters, links, waiting, tunnels, logins, door)
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,
         tls.material(settings),
         gate,
         links,
+        waiting,
         engine.unclosed,
         violations,
         executions,
@@ -228,11 +235,14 @@ def _logins(settings: Settings) -> Logins:
     )
 
 
-def _sample(meters: Meters, links: LiveLinks, tunnels: Tunnels, logins: Logins, door: TunnelDoor) -> None:
+def _sample(
+    meters: Meters, links: LiveLinks, waiting: HeldLogins, tunnels: Tunnels, logins: Logins, door: TunnelDoor
+) -> None:
     """What is known anyway, and looked at when somebody asks."""
     meters.sample("postern_sessions_open", lambda: links.running)
     meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.CLIENT), "client")
     meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.TARGET), "target")
+    meters.sample("postern_clients_waiting", lambda: waiting.held)
     meters.sample("postern_logins_begun", lambda: logins.begun)
     meters.sample("postern_logins_succeeded", lambda: logins.succeeded)
     meters.sample("postern_agents_connected", lambda: len(tunnels.agents))

@@ -13,14 +13,18 @@ from fastapi import APIRouter, Depends, Header, Request, Response
 
 from postern.api import streams
 from postern.api.audited import AuditedRoute
-from postern.api.auth import Address, Caller, Use
+from postern.api.auth import Address, Caller, CallerInFull, Use
+from postern.api.info import Info
 from postern.api.responses import errors
 from postern.api.results import Format, Writer
+from postern.api.routes.sessions import reviews_of
+from postern.api.schemas.reviews import ReviewAnswer
 from postern.api.schemas.sessions import ExecAnswer, ExecError, ExecRequest
 from postern.domain.command import Invocation, check_arguments, decoded_variables
 from postern.domain.connection import SPOKEN
 from postern.domain.principal import Principal
 from postern.domain.results import Result
+from postern.domain.review import ReviewStatus
 from postern.domain.session import Session, SessionStatus
 from postern.errors import NotFound
 from postern.services.bundle import Services
@@ -30,7 +34,8 @@ router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 
 OUTPUT_LIMIT = 1024 * 1024  # bytes of each text in the answer; the session has all of it
 _LOOK_AGAIN = 2.0  # seconds; should a signal be lost
-_RUNNING = {"model": ExecAnswer, "description": "Still running; ask again"}
+_RUNNING = {"model": ExecAnswer, "description": "Still running, or it waits for its review; ask again"}
+_WAITS = (ReviewStatus.PENDING, ReviewStatus.APPROVED)
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
 
 
@@ -52,17 +57,20 @@ async def run_script(
     body: ExecRequest,
     request: Request,
     response: Response,
-    caller: Caller,
+    caller: CallerInFull,
     services: Use,
+    info: Info,
     address: Address,
     patience: Patience,
 ) -> ExecAnswer:
-    """Waits up to 50 s for the end. 403 when the connection cannot be used, 200 when the script ran, well or not."""
+    """Waits up to 50 s for the end. 403 when the connection cannot be used, 200 when the script ran, well or not. 202
+    at once when it needs a review: `review` says whose. Once that is approved, `POST /sessions/{session_id}/exec` runs
+    it."""
     done: DoneSignals = request.app.state.done
     session_id = uuid4()
     async with done.listen(session_id) as event:
         session = await services.sessions.submit(
-            caller,
+            caller.principal,
             body.connection,
             body.script,
             source=address,
@@ -71,9 +79,32 @@ async def run_script(
             correlation_id=body.correlation_id,
             session_id=session_id,
             invocation=Invocation(check_arguments(body.client_args or []), decoded_variables(body.env_vars or {})),
+            reason=body.reason,
+            means=caller.means,
         )
+        if session.status is SessionStatus.READY:
+            session = await _wait_for_end(services, caller.principal, session, event, patience)
+    return await _told(services, caller.principal, session, body.format, response, info.api_url)
+
+
+@router.post("/sessions/{session_id}/exec", responses={**errors(403, 404, 409), 202: _RUNNING})
+async def run_reviewed_script(
+    session_id: str,
+    request: Request,
+    response: Response,
+    caller: Caller,
+    services: Use,
+    info: Info,
+    patience: Patience,
+    format: Format = Format.TEXT,  # noqa: A002 - the API's name
+) -> ExecAnswer:
+    """Runs a script whose review is approved: as it was reviewed, once, by who asked. Answers as `POST /sessions`."""
+    done: DoneSignals = request.app.state.done
+    session = await services.sessions.script(caller, session_id)
+    async with done.listen(session.id) as event:
+        session = await services.sessions.execute(caller, session_id)
         session = await _wait_for_end(services, caller, session, event, patience)
-    return await _told(services, session, body.format, response)
+    return await _told(services, caller, session, format, response, info.api_url)
 
 
 @router.get("/sessions/{session_id}/exec", responses={**errors(403, 404), 202: _RUNNING})
@@ -83,31 +114,39 @@ async def script_end(
     response: Response,
     caller: Caller,
     services: Use,
+    info: Info,
     patience: Patience,
     format: Format = Format.TEXT,  # noqa: A002 - the API's name
 ) -> ExecAnswer:
-    """What `POST /sessions` answers, for a script that runs already or has ended. Waits up to 50 s for the end."""
+    """What `POST /sessions` answers, for a script that waits, runs already or has ended. Waits up to 50 s for the
+    end."""
     done: DoneSignals = request.app.state.done
     session = await services.sessions.script(caller, session_id)
     async with done.listen(session.id) as event:
         session = await services.sessions.script(caller, session_id)  # it may have ended before anybody listened
         if session.status is not SessionStatus.DONE:
             session = await _wait_for_end(services, caller, session, event, patience)
-    return await _told(services, session, format, response)
+    return await _told(services, caller, session, format, response, info.api_url)
 
 
-async def _told(services: Services, session: Session, form: Format, response: Response) -> ExecAnswer:
+async def _told(
+    services: Services, caller: Principal, session: Session, form: Format, response: Response, api_url: str
+) -> ExecAnswer:
+    review = (await reviews_of(services, caller, [session], api_url)).get(session.id)
     if session.status is SessionStatus.DONE:
-        return await asyncio.to_thread(_answer, services, session, form)
+        return await asyncio.to_thread(_answer, services, session, form, review)
     response.status_code = 202
+    waits = review is not None and review.status in _WAITS
     return ExecAnswer(
         session_id=session.id,
         output="",
-        output_status="running",
+        output_status="waiting" if waits else "running",
         exit_code=None,
         error=None,
         truncated=False,
-        execution_time=_milliseconds(session.start_date, services.now()),
+        execution_time=0 if waits else _milliseconds(session.start_date, services.now()),
+        has_review=waits,
+        review=review,
     )
 
 
@@ -121,7 +160,7 @@ async def _wait_for_end(
     return session
 
 
-def _answer(services: Services, session: Session, form: Format) -> ExecAnswer:
+def _answer(services: Services, session: Session, form: Format, review: ReviewAnswer | None) -> ExecAnswer:
     writer = Writer(_results(services, session), OUTPUT_LIMIT)
     is_command = session.connection_subtype not in SPOKEN
     came = streams.output(_events(services, session), OUTPUT_LIMIT) if is_command or form is Format.TEXT else None
@@ -143,6 +182,8 @@ def _answer(services: Services, session: Session, form: Format) -> ExecAnswer:
         error=ExecError.of(writer.error, session.script or "") if writer.error else None,
         truncated=truncated or bool(session.metrics.get("truncated")),
         execution_time=_milliseconds(session.start_date, session.end_date or session.start_date),
+        has_review=False,
+        review=review,
     )
 
 

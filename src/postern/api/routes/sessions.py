@@ -14,13 +14,16 @@ from fastapi.responses import StreamingResponse
 from postern.api import downloads, files, streams, windows
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
+from postern.api.info import Info
 from postern.api.paging import LongListAnswer, LongPaging, long_listed
 from postern.api.responses import errors
 from postern.api.results import MEDIA, Format, Writer
+from postern.api.schemas.reviews import ReviewAnswer
 from postern.api.schemas.sessions import FoundAnswer, SessionAnswer, StreamFormat
 from postern.api.session_filters import Filters
 from postern.api.windows import words
 from postern.domain.matches import Match
+from postern.domain.principal import Principal
 from postern.domain.session import Session
 from postern.services.bundle import Services
 
@@ -46,6 +49,7 @@ _RESULTS = {
 async def list_sessions(
     caller: Caller,
     services: Use,
+    info: Info,
     page: LongPaging,
     wanted: Filters,
     expand: Annotated[list[str] | None, Query(description="matches: where a search found its words")] = None,
@@ -57,13 +61,26 @@ async def list_sessions(
     matches: Mapping[UUID, Sequence[Match]] | None = None
     if "matches" in expanded and wanted.search is not None:
         matches = await services.session_texts.matches(found.items, wanted.search)
+    reviews = await reviews_of(services, caller, found.items, info.api_url)
     shown = [
         FoundAnswer.with_matches(
-            session, None if matches is None else matches.get(session.id, ()), sees_all=caller.sees_all
+            session,
+            None if matches is None else matches.get(session.id, ()),
+            sees_all=caller.sees_all,
+            review=reviews.get(session.id),
         )
         for session in found.items
     ]
     return long_listed(shown, found)
+
+
+async def reviews_of(
+    services: Services, caller: Principal, sessions: Sequence[Session], api_url: str
+) -> Mapping[UUID, ReviewAnswer]:
+    """Those under which they run, or for which they wait: by the session's identifier. At most one statement."""
+    reviewed = [session.id for session in sessions if session.review_id is not None]
+    found = await services.reviews.of_sessions(caller, reviewed) if reviewed else {}
+    return {session_id: ReviewAnswer.of(review, api_url, caller) for session_id, review in found.items()}
 
 
 @router.get("/{session_id}", response_model=SessionAnswer, responses={**errors(403, 404, 410), 200: _FILE})
@@ -72,6 +89,7 @@ async def get_session(
     response: Response,
     caller: Caller,
     services: Use,
+    info: Info,
     event_time: Annotated[Literal["0", "1"], Query(alias="event-time")] = "0",
     event_stream: StreamFormat | None = None,
     events: Annotated[
@@ -105,14 +123,17 @@ async def get_session(
         await services.sessions.require_download(caller)
         return await downloads.answer(services, session, wanted)
     session = await services.sessions.get(caller, session_id)
+    review = (await reviews_of(services, caller, [session], info.api_url)).get(session.id)
     if "event_stream" not in expanded and event_stream is None:
-        return SessionAnswer.of(session, sees_all=caller.sees_all)
+        return SessionAnswer.of(session, sees_all=caller.sees_all, review=review)
     found = await asyncio.to_thread(
         streams.event_stream, services.sessions, session, event_stream, kinds or frozenset(streams.KINDS), window
     )
     if found.next is not None:
         response.headers[windows.NEXT] = str(found.next)
-    return SessionAnswer.of(session, sees_all=caller.sees_all, events=found.events, event_size=found.size)
+    return SessionAnswer.of(
+        session, sees_all=caller.sees_all, events=found.events, event_size=found.size, review=review
+    )
 
 
 @router.get(
@@ -145,5 +166,5 @@ def _result_chunks(services: Services, session: Session, form: Format) -> Iterat
 
 @router.post("/{session_id}/kill", status_code=204, responses=errors(403, 404))
 async def kill_session(session_id: str, caller: Caller, services: Use) -> None:
-    """Ends it within a moment; also fine when it is done already."""
+    """Ends it within a moment; also fine when it is done already. The review that it waits for is withdrawn."""
     await services.sessions.kill(caller, session_id)

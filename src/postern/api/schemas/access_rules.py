@@ -11,7 +11,10 @@ from pydantic import Field
 from postern.api.schemas.common import Answer, Body
 from postern.domain.access import Ground
 from postern.domain.access_rule import AccessRule
+from postern.domain.review import Demand
+from postern.domain.session import Verb
 from postern.services.access_rules import AccessRuleFields, Explained, NamedRule
+from postern.services.review_needed import Needed
 
 
 class AccessRuleChange(Body):
@@ -76,6 +79,46 @@ class OtherRuleAnswer(Answer):
         return cls(rule=rule.name, groups=sorted(rule.groups))
 
 
+class DemandAnswer(Answer):
+    """One that must be met."""
+
+    rule: str | None = Field(description="The review rule; null for the connection's own reviewers")
+    groups: list[str] = Field(description="Who may agree")
+    min_approvals: int = Field(description="So many people")
+    all_groups_must_approve: bool = Field(description="A person for each of the groups")
+    force_approval_groups: list[str] = Field(description="Whose members may approve alone, marked")
+
+    @classmethod
+    def of(cls, demand: Demand) -> DemandAnswer:
+        return cls(
+            rule=demand.rule or None,
+            groups=list(demand.groups),
+            min_approvals=demand.min_approvals,
+            all_groups_must_approve=demand.all_groups,
+            force_approval_groups=list(demand.force_groups),
+        )
+
+
+class ReviewNeededAnswer(Answer):
+    verb: Verb
+    needed: bool = Field(description="Whether others must agree first")
+    demands: list[DemandAnswer] = Field(description="Each must be met")
+    access_max_duration: int | None = Field(
+        description="To connect: the seconds of access that may be given at most; null where no review is needed"
+    )
+    reason: str
+
+    @classmethod
+    def of(cls, found: Needed) -> ReviewNeededAnswer:
+        return cls(
+            verb=found.verb,
+            needed=bool(found.demands),
+            demands=[DemandAnswer.of(demand) for demand in found.demands],
+            access_max_duration=found.longest,
+            reason=found.reason,
+        )
+
+
 class ConnectionAccessAnswer(Answer):
     connection: str
     user: str = Field(description="The e-mail address; the name of one that has none")
@@ -88,6 +131,7 @@ class ConnectionAccessAnswer(Answer):
     would_allow: list[OtherRuleAnswer] = Field(
         description="When refused: the rules that allow it to other groups; for administrators and auditors only"
     )
+    reviews: list[ReviewNeededAnswer] = Field(description="Who must agree first, to connect and to run scripts")
 
     @classmethod
     def of(cls, found: Explained) -> ConnectionAccessAnswer:
@@ -102,4 +146,5 @@ class ConnectionAccessAnswer(Answer):
             rule=decision.rule.name if decision.rule else None,
             group=decision.group,
             would_allow=[OtherRuleAnswer.of(rule) for rule in found.others],
+            reviews=[ReviewNeededAnswer.of(needed) for needed in found.reviews],
         )

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from postern.api.results import Format
 from postern.api.schemas.common import Answer, Body
+from postern.api.schemas.reviews import ReviewAnswer
 from postern.domain.matches import Match
 from postern.domain.results import Problem
 from postern.domain.session import Session, SessionStatus, Verb
@@ -51,7 +52,7 @@ class SessionAnswer(Answer):
     event_stream: list[Triple] | list[str] | None = Field(
         description="Triples of milliseconds, kind and base64 content; for utf8 and base64 one text"
     )
-    review: dict[str, Any] | None
+    review: ReviewAnswer | None = Field(description="Under which it runs, or for which it waits")
     integrations_metadata: dict[str, Any]
     labels: dict[str, str]
     metadata: dict[str, Any]
@@ -72,6 +73,7 @@ class SessionAnswer(Answer):
         sees_all: bool = False,
         events: list[Triple] | list[str] | None = None,
         event_size: int | None = None,
+        review: ReviewAnswer | None = None,
     ) -> Self:
         """`sees_all`: for somebody who may know of holds."""
         special = {"script", "event_size", "event_stream", "review", "matches", "held"}
@@ -81,7 +83,7 @@ class SessionAnswer(Answer):
             script=None if session.script is None else ScriptAnswer(data=session.script),
             event_size=session.event_size if event_size is None else event_size,
             event_stream=events,
-            review=None,
+            review=review,
             held=session.holds > 0 if sees_all else None,
         )
 
@@ -99,8 +101,15 @@ class FoundAnswer(SessionAnswer):
     )
 
     @classmethod
-    def with_matches(cls, session: Session, matches: Sequence[Match] | None, *, sees_all: bool = False) -> FoundAnswer:
-        found = cls.of(session, sees_all=sees_all)
+    def with_matches(
+        cls,
+        session: Session,
+        matches: Sequence[Match] | None,
+        *,
+        sees_all: bool = False,
+        review: ReviewAnswer | None = None,
+    ) -> FoundAnswer:
+        found = cls.of(session, sees_all=sees_all, review=review)
         if matches is not None:
             found.matches = [MatchAnswer(time=match.milliseconds, text=match.text) for match in matches]
         return found
@@ -138,6 +147,7 @@ class ExecRequest(Body):
     env_vars: dict[str, str] | None = Field(
         default=None, description="`envvar:NAME` to base64; those that the connection's secrets have too are dropped"
     )
+    reason: str = Field("", description="Why, for those who must agree where the script needs a review")
 
 
 class ExecAnswer(Answer):
@@ -145,9 +155,12 @@ class ExecAnswer(Answer):
     output: str = Field(description="Of a command: standard output and standard error, in the order in which they came")
     stdout: str | None = Field(default=None, description="Of a command: its standard output alone")
     stderr: str | None = Field(default=None, description="Of a command: its standard error alone")
-    output_status: Literal["success", "failed", "running"]
-    exit_code: int | None = Field(description="None while it runs, and when it never began")
+    output_status: Literal["success", "failed", "running", "waiting"] = Field(
+        description="waiting: for its review, or, where that is approved, for `POST /sessions/{session_id}/exec`"
+    )
+    exit_code: int | None = Field(description="None while it waits or runs, and when it never began")
     error: ExecError | None = Field(description="Why it failed, where the target or a rule said so")
     truncated: bool = Field(description="There is more than 1 MiB of one of these texts; the session's results have it")
     execution_time: int = Field(description="Milliseconds")
-    has_review: bool = False
+    has_review: bool = Field(description="Whether it waits for a review; `review` says of whom, and where to decide")
+    review: ReviewAnswer | None = Field(description="Also where it is decided; null where nobody had to agree")

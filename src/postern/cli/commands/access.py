@@ -38,6 +38,7 @@ def _show(found: Row) -> None:
             ("why", found["reason"]),
             ("rule", found["rule"]),
             ("group", found["group"]),
+            *((f"to {review['verb']}", review["reason"]) for review in found["reviews"]),
         ]
     )
     for other in found["would_allow"]:

@@ -15,6 +15,7 @@ import click
 from postern.cli import completion, profile, renewal, terminal
 from postern.cli.api import client, in_force
 from postern.cli.forward import LOOPBACK, Forward, Reached
+from postern.cli.moments import seconds
 from postern.cli.output import emit, json_option, local_time
 from postern.cli.profile import Profile
 from postern.client.psql import psql_line
@@ -33,8 +34,21 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 @click.option("--native", is_flag=True, help="Issue a credential and print the psql line that uses it.")
 @click.option("--hours", type=click.FloatRange(min=0, min_open=True), help="With --native: how long it is valid.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="The local port; a free one when missing.")
+@click.option("--reason", default="", help="Why, for colleagues who have to agree, if any do.")
+@click.option(
+    "--duration", type=seconds, metavar="TIME", help="How long you need it if they have to: 30m, 2h. Less ends sooner."
+)
 @json_option
-def connect(name: str, arguments: tuple[str, ...], native: bool, hours: float | None, port: int, as_json: bool) -> None:
+def connect(
+    name: str,
+    arguments: tuple[str, ...],
+    native: bool,
+    hours: float | None,
+    port: int,
+    reason: str,
+    duration: int | None,
+    as_json: bool,
+) -> None:
     """Reach a connection: a database with a native client, a command at this terminal.
 
     Opens a port on this machine that needs no password: what connects to it is carried to the gateway as you, until
@@ -47,16 +61,22 @@ def connect(name: str, arguments: tuple[str, ...], native: bool, hours: float | 
     and exit code are its own. What stands behind -- are further arguments. Without a terminal, standard input, output
     and error are carried byte for byte.
 
+    Where colleagues have to agree first, your client or command waits, says for whom, and goes on by itself once they
+    have. --reason is what they read.
+
     \b
     postern connect shop-demo
     postern connect shop-demo --port 5433
     postern connect shop-demo --native
     eval "$(postern connect shop-demo --native --hours 8)"
     postern connect shop-console
+    postern connect shop-demo --reason "ticket 4711" --duration 2h
     tar c . | postern connect backup -- --name monday
     """
     if hours is not None and not native:
         raise click.UsageError("--hours belongs to --native")
+    if native and (reason or duration is not None):
+        raise click.UsageError("--reason and --duration are for connections that this command carries, not --native")
     with client() as api:
         info = api.serverinfo()
         connection = api.connections.get(name)
@@ -69,16 +89,16 @@ def connect(name: str, arguments: tuple[str, ...], native: bool, hours: float | 
             raise Invalid(f"connection {name!r} is of subtype {connection['subtype']!r}, which cannot be reached yet")
         made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
     if is_command:
-        sys.exit(terminal.run(_reached(info, connection), arguments))
+        sys.exit(terminal.run(_reached(info, connection, reason, duration), arguments))
     if made is None:
-        asyncio.run(_carry(info, connection, port, as_json))
+        asyncio.run(_carry(_reached(info, connection, reason, duration), connection, port, as_json))
     else:
         _show_native(info, made, as_json)
 
 
-async def _carry(info: ServerInfo, connection: Connection, port: int, as_json: bool) -> None:
+async def _carry(reached: Reached, connection: Connection, port: int, as_json: bool) -> None:
     environ, used = profile.environ(), in_force()
-    forward = Forward(_reached(info, connection), lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
+    forward = Forward(reached, lambda reason: click.echo(f"postern: {one_line(reason)}", err=True))
     try:
         opened = await forward.start(port)
     except OSError as error:
@@ -100,10 +120,11 @@ async def _carry(info: ServerInfo, connection: Connection, port: int, as_json: b
     await forward.stop()
 
 
-def _reached(info: ServerInfo, connection: Connection) -> Reached:
+def _reached(info: ServerInfo, connection: Connection, reason: str, duration: int | None) -> Reached:
     used = in_force()
     assert used.token is not None
-    return Reached(info["tunnel_url"], used.token, connection["name"], info["ca_certificate"] or "")
+    authority = info["ca_certificate"] or ""
+    return Reached(info["tunnel_url"], used.token, connection["name"], authority, reason, duration)
 
 
 async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile, every: float = RENEW_EVERY) -> None:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import base64
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import IO
 
 import click
 
-from postern.cli import completion, execution
+from postern.cli import completion, execution, reviewed
 from postern.cli.api import client
 from postern.cli.lazy import FAILED
 from postern.cli.output import emit, json_option
@@ -20,7 +20,7 @@ from postern.errors import NotFound
 
 
 @click.command("exec")
-@click.argument("name", shell_complete=completion.connections)
+@click.argument("name", required=False, shell_complete=completion.connections)
 @click.argument("arguments", nargs=-1)
 @click.option("-i", "--input", "script", help="The script itself.")
 @click.option("-f", "--file", "file", type=click.File(), help="A file with the script.")
@@ -31,14 +31,33 @@ from postern.errors import NotFound
     type=click.Choice(["text", "json", "csv"]),
     help="Of the results: text with tabs between columns, JSON, or CSV (RFC 4180).  [default: text]",
 )
+@click.option("--reason", default="", help="Why; for those who must agree, where the script needs a review.")
+@click.option(
+    "--wait-review",
+    "patience",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="How long to wait for a review.  [default: as long as the review itself waits]",
+)
+@click.option("--no-wait-review", "at_once", is_flag=True, help="Do not wait for a review: exit code 7.")
+@click.option(
+    "--resume",
+    metavar="SESSION",
+    help="Go on with a script that was put up before: run it if its review is approved, else wait.",
+    shell_complete=completion.sessions,
+)
 @json_option
 def execute(
-    name: str,
+    name: str | None,
     arguments: tuple[str, ...],
     script: str | None,
     file: IO[str] | None,
     environment: tuple[str, ...],
     form: str | None,
+    reason: str,
+    patience: float | None,
+    at_once: bool,
+    resume: str | None,
     as_json: bool,
 ) -> None:
     """Run a script on a connection and print its output.
@@ -56,12 +75,28 @@ def execute(
     Ctrl-C kills the script at the gateway; the exit code is 130 then. When this program ends otherwise, the script goes
     on, and `postern sessions kill` ends it.
 
+    Where colleagues must agree, who and where is said, and the script runs by itself once they have. Exit codes: 7 it
+    waits still, 8 it was rejected, revoked or not decided in time, 9 it was withdrawn or killed before it ran. Ctrl-C
+    leaves what waits; --resume goes on with it, also elsewhere.
+
     \b
     postern exec shop-demo -i 'select count(*) from orders'
     postern exec shop-demo -f report.sql --format csv > report.csv
     echo 'select now()' | postern exec shop-demo
     postern exec shop-console -f clean-up.rb -e MODE=dry -- --quiet
+    postern exec orders -f fix.sql --reason "ticket 4711" --no-wait-review
+    postern exec --resume SESSION
     """
+    if patience is not None and at_once:
+        raise click.UsageError("give --wait-review or --no-wait-review, not both")
+    waits = reviewed.Patience(0 if at_once else patience, quiet=as_json)
+    if resume is not None:
+        if name is not None or script is not None or file is not None or environment or reason:
+            raise click.UsageError("--resume goes on with the script as it was put up: give nothing else of it")
+        _resume(resume, form, waits, as_json=as_json)
+        return
+    if name is None:
+        raise click.UsageError("say on which connection: `postern exec NAME`")
     if script is not None and file is not None:
         raise click.UsageError("give -i or -f, not both")
     if form is not None and as_json:
@@ -72,24 +107,48 @@ def execute(
         script = "" if file is None and sys.stdin.isatty() else (file or sys.stdin).read()
     if not script.strip() and not arguments:
         raise click.UsageError("the script is empty")
+    variables = _variables(environment)
     with client() as api:
-        result = _run(api, name, script, arguments, _variables(environment), quiet=as_json)
-        if as_json:
-            emit(result, True, lambda _: None)
-        else:
-            _show(api, script, result, form)
+
+        def begin(seconds: int) -> ExecResult:
+            return api.sessions.execute(name, script, arguments, variables, reason=reason, wait=seconds)
+
+        _carry_out(api, begin, waits, script, form, as_json=as_json)
+
+
+def _resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_json: bool) -> None:
+    with client() as api:
+        script = (api.sessions.get(session_id).get("script") or {}).get("data", "")
+
+        def begin(seconds: int) -> ExecResult:
+            return api.sessions.execution(session_id, wait=0)
+
+        _carry_out(api, begin, waits, script, form, as_json=as_json)
+
+
+def _carry_out(
+    api: Client,
+    begin: Callable[[int], ExecResult],
+    waits: reviewed.Patience,
+    script: str,
+    form: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Waits for the end, prints what came of it, and ends the program with the exit code."""
+    with Progress("starting", quiet=as_json) as progress:
+        result = execution.wait(api, begin, progress, waits)
+    code = reviewed.exit_code(result)
+    if as_json:
+        emit(result, True, lambda _: None)
+    elif code is not None:
+        reviewed.tell(result)
+    else:
+        _show(api, script, result, form)
+    if code is not None:
+        sys.exit(code)
     if result["output_status"] != "success":
         sys.exit(result["exit_code"] or FAILED)
-
-
-def _run(
-    api: Client, name: str, script: str, arguments: tuple[str, ...], variables: dict[str, str], *, quiet: bool
-) -> ExecResult:
-    def begin(seconds: int) -> ExecResult:
-        return api.sessions.execute(name, script, arguments, variables, wait=seconds)
-
-    with Progress("starting", quiet=quiet) as progress:
-        return execution.wait(api, begin, progress)
 
 
 def _show(api: Client, script: str, result: ExecResult, form: str | None) -> None:

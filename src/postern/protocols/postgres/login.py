@@ -164,11 +164,20 @@ def decoy(user: str, secret: bytes) -> Verifier:
     return Verifier(4096, digest[:16], digest[16:48], digest[32:64])
 
 
-def welcome(stream: Handshake, parameters: Mapping[str, str], pid: int, key: bytes) -> bytes:
+def keep_waiting(stream: Handshake, text: str, hint: str, *, first: bool) -> None:
+    """A notice to a client that is not welcomed yet. `first`: before it AuthenticationOk, in front of which clients
+    take none."""
+    before = m.authentication(m.AUTH_OK) if first else b""
+    stream.write(before + m.report(b"N", "NOTICE", "00000", text, hint=hint))
+
+
+def welcome(
+    stream: Handshake, parameters: Mapping[str, str], pid: int, key: bytes, *, kept_waiting: bool = False
+) -> bytes:
     """Ends the client's login; answers what was written."""
     data = b"".join(
         [
-            m.authentication(m.AUTH_OK),
+            b"" if kept_waiting else m.authentication(m.AUTH_OK),
             *(m.parameter_status(name, value) for name, value in parameters.items()),
             m.backend_key_data(pid, key),
             m.ready_for_query(b"I"),

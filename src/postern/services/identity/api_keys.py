@@ -134,6 +134,7 @@ class ApiKeys:
             created_by=principal.email,
             created_at=now,
             expires_at=_expiry(fields, now),
+            maker_id=principal.id,
         )
         await self._store.add(key, digest_of(secret), own)
         view = await self._get(principal, str(key.id))

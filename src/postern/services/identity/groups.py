@@ -45,7 +45,8 @@ class Groups:
         return SizedGroup(group, 0)
 
     async def rename(self, principal: Principal, key: str, name: str) -> SizedGroup:
-        """With all memberships; access rules for it stay for it. Raises Denied, NotFound, Invalid, Conflict."""
+        """With all memberships; rules and connections that name it follow. Raises Denied, NotFound, Invalid,
+        Conflict."""
         require_admin(principal, "change groups")
         group = await self._changeable(principal, key)
         renamed = checked_group(name)
@@ -57,8 +58,9 @@ class Groups:
         return SizedGroup(found, len(members))
 
     async def remove(self, principal: Principal, key: str) -> None:
-        """With all memberships, and what access rules gave them. Raises Denied, NotFound, and Invalid for a group that
-        gives a role."""
+        """With all memberships, and what access rules gave them. Raises Denied, NotFound, Invalid for a group that
+        gives a role, and Conflict, naming the review rule or the connection, where less would be asked for without it:
+        its members must agree, or are asked for a review."""
         require_admin(principal, "delete groups")
         group = await self._changeable(principal, key)
         members = await self._store.members(group)

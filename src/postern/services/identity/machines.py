@@ -84,7 +84,7 @@ class Machines:
         except Conflict:
             raise Conflict(f"name: a principal is called {name!r} already", field="name") from None
         try:
-            issued = await self._issue(acting, wanted, fields.seconds)
+            issued = await self._issue(principal, acting, wanted, fields.seconds)
         except BaseException:  # one without its credentials, which nobody has seen, is of no use
             await self._principals.remove(key)
             raise
@@ -109,7 +109,7 @@ class Machines:
         kept = held if fields.connection_names is None else set(fields.connection_names)
         added = await self._checked(machine.principal, sorted(kept - held), fields.seconds)
         await self._store.update(changed)
-        issued = await self._issue(machine.principal, added, fields.seconds)
+        issued = await self._issue(principal, machine.principal, added, fields.seconds)
         for credential, connection in await self._live(machine):
             if connection not in kept | set(added):
                 await self._credentials.retire(credential, timedelta(0))
@@ -149,7 +149,7 @@ class Machines:
                 "add the connection to its connection_names"
             )
         before = [one for one, name in await self._live(machine) if name == target.name]
-        issued = await self._credentials.issue(machine.principal, target.name, seconds)
+        issued = await self._credentials.issue(machine.principal, target.name, seconds, maker=principal)
         for credential in before:
             await self._credentials.retire(credential, timedelta(seconds=overlap))
         note(None, issued.credential)
@@ -178,8 +178,10 @@ class Machines:
             raise Invalid(f"connection_names: {error.message}", field="connection_names") from None
         return list(dict.fromkeys(found))
 
-    async def _issue(self, machine: Principal, connections: list[str], seconds: int | None) -> list[Issued]:
-        return [await self._credentials.issue(machine, one, seconds) for one in connections]
+    async def _issue(
+        self, maker: Principal, machine: Principal, connections: list[str], seconds: int | None
+    ) -> list[Issued]:
+        return [await self._credentials.issue(machine, one, seconds, maker=maker) for one in connections]
 
 
 def _text(description: str) -> str:

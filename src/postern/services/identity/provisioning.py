@@ -7,6 +7,7 @@ provider, matched by external identifier or by a verified e-mail address, makes 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from uuid import UUID, uuid4
 
@@ -132,7 +133,8 @@ class Provisioning:
         try:
             await self._change_members(group, members, frozenset())
         except Invalid:
-            await self._groups.remove(group)
+            with suppress(Conflict):  # a connection has reviewers of that name: then it is there, and empty
+                await self._groups.remove(group)
             raise
         made = await self.get_group(principal, group.id)
         note(None, made)
@@ -167,7 +169,8 @@ class Provisioning:
         return after
 
     async def remove_group(self, principal: Principal, group_id: UUID) -> None:
-        """With all memberships. Raises Denied, NotFound, and Invalid for a group that gives a role."""
+        """With all memberships. Raises Denied, NotFound, Invalid for a group that gives a role, and Conflict for one
+        whose members must agree, or are asked for a review."""
         require_admin(principal, _DEED)
         before = await self.get_group(principal, group_id)
         check_roleless(principal, before.group)

@@ -114,10 +114,11 @@ class GroupStore(Protocol):
         """Raises Conflict when the name is taken."""
 
     async def rename(self, group: Group, name: str, external_id: str | None) -> None:
-        """With all memberships, and in access rules. Raises Conflict when the name is taken."""
+        """With all memberships, in rules, and where connections name it. Raises Conflict when the name is taken."""
 
     async def remove(self, group: Group) -> None:
-        """With all memberships, and from access rules: a later group of this name is another one."""
+        """With all memberships, and from access rules and review rules: a later group of this name is another one.
+        Raises Conflict where a review rule or a connection would ask for less without it."""
 
     async def members(self, group: Group, source: GroupSource | None = None) -> list[Principal]:
         """By e-mail; those that `source` put there when it is given."""

@@ -25,6 +25,7 @@ from postern.domain.principal import DEFAULT_ROLE_GROUPS, RoleGroups
 from postern.domain.recorded import Exchange, Moment, Tail
 from postern.domain.resource import Resource, TagUse
 from postern.domain.results import Result
+from postern.domain.review import ReviewStatus
 from postern.domain.rule_filter import ALL_RULES, RuleFilter
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
@@ -136,7 +137,8 @@ class SessionFilter:
     `user` is a subject or an e-mail address, `owner` a subject; `connection` is a name or an identifier; `start` and
     `end` bound start_date, both included. `labels` and `metadata` are pairs that must be there, `tags` as in
     ConnectionFilter. Durations are in seconds; a session that runs has none. `refused` and `masked`: whether anything
-    was; `held`: whether a hold keeps it. `review` is the status of a review.
+    was; `held`: whether a hold keeps it. `review` is the status of
+    the review under which it runs, or for which it waits.
     """
 
     user: str | None = None
@@ -149,7 +151,7 @@ class SessionFilter:
     end: datetime | None = None
     subtype: str | None = None
     end_reason: EndReason | None = None
-    review: str | None = None
+    review: ReviewStatus | None = None
     correlation_id: str | None = None
     labels: Sequence[tuple[str, str]] = ()
     metadata: Sequence[tuple[str, str]] = ()
@@ -194,9 +196,11 @@ class SessionStore(Protocol):
         *,
         metadata: Mapping[str, str] | None = None,
         credential_id: UUID | None = None,
+        verb: Verb | None = None,
     ) -> tuple[Session, UUID, str] | None:
         """ready → open for exactly one caller: (session, principal id, source); None for all others, and as long as its
-        review does not let it run. What is given of `metadata` and `credential_id` takes the place of what is there."""
+        review does not let it run. What is given of `metadata` and `credential_id` takes the place of what is there;
+        with `verb` one of another verb is left alone."""
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
         """Whether it waited, for its review or for a worker, and has now ended."""

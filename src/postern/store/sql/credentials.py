@@ -15,7 +15,10 @@ from postern.store.database import Database
 from postern.store.schema import connections, credentials
 from postern.store.sql.rows import count_of
 
-_FIELDS = ("id", "org_id", "user_id", "connection_id", "username", "created_at", "expires_at", "revoked_at")
+_FIELDS = (
+    *("id", "org_id", "user_id", "connection_id", "username"),
+    *("created_at", "expires_at", "revoked_at", "maker_id"),
+)
 _SHOWN = select(*(credentials.c[name] for name in _FIELDS))
 
 

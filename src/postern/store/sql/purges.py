@@ -26,13 +26,14 @@ from sqlalchemy.exc import IntegrityError
 from postern.domain.ledger import Entry, Kind
 from postern.domain.lists import Listed, Page, Position
 from postern.domain.retention import Kept, Purge, What
+from postern.domain.review import ReviewKind
 from postern.domain.segment import Segment
 from postern.domain.session import SessionStatus
 from postern.store.database import Database
 from postern.store.ports.retention import Doomed
 from postern.store.ports.server import AuditEntry
 from postern.store.ports.telling import UNREAD
-from postern.store.schema import ledger, purge_rounds, purges, questions, segments, sessions
+from postern.store.schema import ledger, purge_rounds, purges, questions, reviews, segments, sessions
 from postern.store.schema.retention import KEEPING
 from postern.store.sql.audit import add_entry
 from postern.store.sql.ledger import append
@@ -157,6 +158,8 @@ def _done(connection: Connection, done: Sequence[Purge]) -> None:
     ids = [one.session_id for one in done]
     connection.execute(delete(segments).where(segments.c.session_id.in_(ids)))
     connection.execute(delete(questions).where(questions.c.session_id.in_(ids)))  # they quote the recording
+    quoting = update(reviews).where(reviews.c.session_id.in_(ids), reviews.c.kind == ReviewKind.STATEMENT)
+    connection.execute(quoting.values(input="", estimate=None))
     whole = [one.session_id for one in done if one.what is What.SESSION]
     lock_sessions(connection, whole)
     connection.execute(delete(sessions).where(sessions.c.id.in_(whole)))

@@ -11,7 +11,21 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, case, delete, exists, func, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    case,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.event import CREATED, VOICED
@@ -208,9 +222,8 @@ class SqlReviews:
         keys = select(api_keys.c.maker_id, api_keys.c.created_by.label("named"))
         pairs: list[Select[Any]] = [keys.where(api_keys.c.principal_id == principal_id)]
         if credential_id is not None:
-            issued = select(credentials.c.maker_id, users.c.email.label("named"))
-            issued = issued.join(users, users.c.id == credentials.c.user_id).where(credentials.c.id == credential_id)
-            pairs.append(issued.where(credentials.c.maker_id.is_not(None)))
+            issued = select(credentials.c.maker_id, literal("").label("named"))
+            pairs.append(issued.where(credentials.c.id == credential_id, credentials.c.maker_id.is_not(None)))
 
         def work(connection: Connection) -> tuple[Person, ...]:
             made = {(row.maker_id, row.named) for pair in pairs for row in connection.execute(pair)}

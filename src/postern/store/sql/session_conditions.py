@@ -30,7 +30,7 @@ from sqlalchemy.sql.functions import FunctionElement
 
 from postern.domain.session import SessionStatus
 from postern.store.ports import SessionFilter
-from postern.store.schema import sessions
+from postern.store.schema import reviews, sessions
 from postern.store.sql.connection_conditions import tag_fits
 from postern.store.sql.rows import as_uuid
 
@@ -54,8 +54,6 @@ class Plan:
 
 def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | None:
     """None when nothing can fit."""
-    if wanted.review is not None:  # there are no reviews yet, so no session has one in any state
-        return None
     equal, either = _plain(wanted), []
     for columns in _names(wanted):
         known = _known(connection, org_id, columns)
@@ -76,7 +74,7 @@ def plan(connection: Connection, org_id: UUID, wanted: SessionFilter) -> Plan | 
     ):
         if is_there is not None:
             tests.append((name, name > 0, _Hidden(name) > 0) if is_there else (None, false(), _Hidden(name) == 0))
-    others = [*either, *_in_json(wanted, connection), *_durations(wanted)]
+    others = [*either, *_in_json(wanted, connection), *_durations(wanted), *_reviewed(wanted)]
     hidden = [_Hidden(sessions.c.org_id) == org_id, *(test for _, _, test in tests), *others]
     first = _leading([name for name, _, _ in tests], wanted.status)
     lead = [sessions.c.org_id == org_id]
@@ -163,6 +161,13 @@ def _durations(wanted: SessionFilter) -> list[ColumnElement[bool]]:
     if wanted.max_duration is not None:
         found.append(lasted <= wanted.max_duration)
     return found
+
+
+def _reviewed(wanted: SessionFilter) -> list[ColumnElement[bool]]:
+    if wanted.review is None:
+        return []
+    is_so = exists().where(reviews.c.id == sessions.c.review_id, reviews.c.status == wanted.review)
+    return [sessions.c.review_id.is_not(None), is_so.correlate(sessions)]
 
 
 class _Hidden(FunctionElement[Any]):

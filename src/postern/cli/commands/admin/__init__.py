@@ -1,4 +1,5 @@
-"""`postern admin`: users, groups, access rules, programs, logins, organisations, the server. Needs an administrator."""
+"""`postern admin`: users, groups, rules of access and reviews, programs, logins, organisations, the server. Needs an
+administrator."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ GROUPS = {
     "users": Lazy(f"{_AT}.users:users", "List and manage users."),
     "groups": Lazy(f"{_AT}.groups:groups", "List and manage groups."),
     "access-rules": Lazy(f"{_AT}.access_rules:access_rules", "Choose which groups see and use which connections."),
+    "reviewrules": Lazy(f"{_AT}.review_rules:review_rules", "Choose who must agree before somebody is let in."),
     "resources": Lazy(f"{_AT}.resources:resources", "List what connections belong to, and delete what is empty."),
     "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
     "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),
@@ -37,6 +39,7 @@ def admin() -> None:
     postern admin users setup-link ann@example.com
     postern admin agents create edge
     postern admin access-rules create shop --group dba --connection shop
+    postern admin reviewrules create shop-in-pairs --connection shop --reviewers leads
     postern admin apikeys create nightly --service-account reports
     postern admin auth set-oidc https://id.example.com --client-id postern --client-secret-stdin
     postern admin retention show

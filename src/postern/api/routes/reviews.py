@@ -1,0 +1,127 @@
+"""Reviews: what waits for somebody to agree, and what they decide (spec 2.2, 3)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Path, Query
+
+from postern.api.audited import AuditedRoute
+from postern.api.auth import Caller, Use
+from postern.api.info import Info
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.schemas.reviews import DecisionRequest, ReviewAnswer
+from postern.api.session_filters import review_status
+from postern.domain.principal import Principal
+from postern.domain.review import Review, ReviewKind, ReviewStatus
+from postern.errors import Invalid
+from postern.services.bundle import Services
+from postern.services.reviews.reviews import ReviewFilter
+
+router = APIRouter(tags=["Reviews"], route_class=AuditedRoute)
+
+_TEXT = 512
+
+Key = Annotated[str, Path(alias="id", description="Identifier of the review, or of the session that waits for it")]
+
+
+async def _filters(
+    caller: Caller,
+    status: Annotated[str | None, Query(max_length=_TEXT, description="In any case, such as PENDING")] = None,
+    type: Annotated[str | None, Query(max_length=_TEXT, description="onetime, jit or statement")] = None,  # noqa: A002 - the API's name
+    connection: Annotated[str | None, Query(max_length=_TEXT, description="Its name")] = None,
+    session: Annotated[UUID | None, Query(description="Of this session, its statements too")] = None,
+    owner: Annotated[str | None, Query(max_length=_TEXT, description="`self`, or the identifier of who asked")] = None,
+    waiting_for_me: Annotated[
+        bool, Query(description="Only those that wait, and that a group of mine reviews")
+    ] = False,
+) -> ReviewFilter:
+    """Raises Invalid."""
+    wanted = None if status is None else review_status(status, "status")
+    if waiting_for_me and wanted not in (None, ReviewStatus.PENDING):
+        raise Invalid("waiting_for_me: what waits is PENDING; leave out `status`", field="waiting_for_me")
+    return ReviewFilter(
+        status=ReviewStatus.PENDING if waiting_for_me else wanted,
+        kind=_kind(type),
+        connection=connection,
+        session_id=session,
+        owner=_owner(caller, owner),
+        groups=caller.groups if waiting_for_me else None,
+    )
+
+
+def _kind(given: str | None) -> ReviewKind | None:
+    try:
+        return None if given is None else ReviewKind(given.lower())
+    except ValueError:
+        raise Invalid(f"type: must be one of {', '.join(ReviewKind)}", field="type") from None
+
+
+def _owner(caller: Principal, given: str | None) -> UUID | None:
+    if given is None or given == "self":
+        return None if given is None else caller.id
+    try:
+        return UUID(given)
+    except ValueError:
+        raise Invalid("owner: must be `self` or an identifier of a user", field="owner") from None
+
+
+Filters = Annotated[ReviewFilter, Depends(_filters)]
+
+
+@router.get("/reviews", responses=errors())
+async def list_reviews(
+    caller: Caller, services: Use, info: Info, page: Paging, wanted: Filters
+) -> ListAnswer[ReviewAnswer]:
+    """Those that wait first, then the newest. Who is neither administrator nor auditor finds their own, and those that
+    a group of theirs reviews."""
+    found = await services.reviews.find(caller, wanted, page)
+    return listed([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found, page)
+
+
+@router.get("/reviews/{id}", responses=errors(404))
+async def get_review(key: Key, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
+    """With the script or statement that it is about."""
+    return await _shown(services, info.api_url, caller, await services.reviews.get(caller, key))
+
+
+@router.put("/reviews/{id}", responses=errors(403, 404, 409))
+async def decide_review(key: Key, body: DecisionRequest, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
+    """Approves, rejects or revokes. One person counts once, and nobody approves what they have asked for themselves,
+    unless the feature `self-review` is on. Conflict when it is too late for that, or was said before."""
+    return await _decided(key, body, caller, services, info.api_url)
+
+
+@router.put("/sessions/{session_id}/review", responses=errors(403, 404, 409))
+async def decide_review_of_session(
+    session_id: str, body: DecisionRequest, caller: Caller, services: Use, info: Info
+) -> ReviewAnswer:
+    """The same, for the review that this session waits for."""
+    return await _decided(session_id, body, caller, services, info.api_url)
+
+
+@router.post("/reviews/{id}/withdraw", responses=errors(403, 404, 409))
+async def withdraw_review(key: Key, caller: Caller, services: Use, info: Info) -> ReviewAnswer:
+    """By who asked: they need it no more. What it has given ends."""
+    review = await services.reviews.withdraw(caller, key)
+    return await _shown(services, info.api_url, caller, review)
+
+
+async def _decided(
+    key: str, body: DecisionRequest, caller: Principal, services: Services, api_url: str
+) -> ReviewAnswer:
+    review = await services.reviews.decide(
+        caller,
+        key,
+        body.choice(),
+        force=body.force_review,
+        comment=body.said(),
+        time_window=body.time_window.window() if body.time_window else None,
+    )
+    return await _shown(services, api_url, caller, review)
+
+
+async def _shown(services: Services, api_url: str, caller: Principal, review: Review) -> ReviewAnswer:
+    return ReviewAnswer.in_full(review, api_url, caller, await services.reviews.script(review))

@@ -1,0 +1,280 @@
+"""`postern reviews`: what waits for somebody to agree, and what they decide."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import click
+
+from postern.cli import completion
+from postern.cli.api import client
+from postern.cli.output import as_text, emit, fields, json_option, local_time, span, table
+from postern.cli.reviewed import PAUSE, person
+from postern.cli.rows import page_of, paging_options, told
+from postern.client.client import Client
+from postern.client.shapes import Review, Row, RowPage
+from postern.domain.review import Choice, ReviewKind, ReviewStatus
+from postern.domain.text import one_line, printable
+
+_REASON = 40  # characters of it in a list
+_PATH = ("reviews",)
+
+_key = click.argument("review_id", metavar="ID", shell_complete=completion.reviews)
+
+
+@click.group(invoke_without_command=True)
+@json_option
+@click.pass_context
+def reviews(ctx: click.Context, as_json: bool) -> None:
+    """List reviews, show, approve, reject, revoke or withdraw one. ID is the review's, or that of the session that
+    waits for it.
+
+    \b
+    postern reviews list --for-me
+    postern reviews show ID
+    postern reviews approve ID
+    postern reviews approve ID --time-window 22:00-06:00 --time-zone Europe/Vienna
+    postern reviews reject ID --comment "use the clean-up job"
+    postern reviews revoke ID
+    postern reviews watch
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_, as_json=as_json, limit=20)
+
+
+@reviews.command("list")
+@click.option("--for-me", is_flag=True, help="Only those that wait, and that a group of mine reviews.")
+@click.option("--mine", is_flag=True, help="Only those that I have asked for.")
+@click.option(
+    "--status", type=click.Choice([*map(str, ReviewStatus)], case_sensitive=False), help="Only those in this state."
+)
+@click.option("--type", "kind", type=click.Choice([*map(str, ReviewKind)]), help="Only of this kind.")
+@click.option("--connection", help="Only those on this connection.", shell_complete=completion.connections)
+@click.option("--session", help="Only those of this session.", shell_complete=completion.sessions)
+@paging_options
+def list_(
+    as_json: bool,
+    limit: int,
+    for_me: bool = False,
+    mine: bool = False,
+    status: str | None = None,
+    kind: str | None = None,
+    connection: str | None = None,
+    session: str | None = None,
+    offset: int = 0,
+    every: bool = False,
+) -> None:
+    """List reviews: those that wait first, then the newest."""
+    filters = {
+        "waiting_for_me": "true" if for_me else None,
+        "owner": "self" if mine else None,
+        "status": status,
+        "type": kind,
+        "connection": connection,
+        "session": session,
+    }
+    with client() as api:
+        page = page_of(api.collection(*_PATH), limit=limit, offset=offset, every=every, **filters)
+    emit(page, as_json, _show_page)
+
+
+def _show_page(page: RowPage) -> None:
+    rows = [
+        [
+            one["id"],
+            local_time(one["created_at"]),
+            one["type"],
+            one["status"],
+            one["connection"],
+            person(one["owner"]),
+            ", ".join(entry["group"] for entry in one["review_groups_data"] if entry["status"] == "PENDING"),
+            one_line(one["reason"])[:_REASON],
+        ]
+        for one in page["data"]
+    ]
+    table(["id", "asked", "type", "status", "connection", "by", "waits for", "reason"], rows, "No reviews.")
+    if page["has_next_page"]:
+        click.echo(f"{page['total']} in all; go on with --offset, or take --all", err=True)
+
+
+@reviews.command()
+@_key
+@json_option
+def show(review_id: str, as_json: bool) -> None:
+    """Show who asks for what and why, who has to agree, and who has."""
+    with client() as api:
+        emit(api.reviews.get(review_id), as_json, _show)
+
+
+def _show(one: Review) -> None:
+    fields(
+        [
+            ("review", one["id"]),
+            ("type", one["type"]),
+            ("status", one["status"]),
+            ("connection", one["connection"]),
+            ("asked by", person(one["owner"])),
+            ("reason", one["reason"]),
+            ("asked", local_time(one["created_at"])),
+            ("until", local_time(one["expires_at"]) if one["status"] in ("PENDING", "APPROVED") else None),
+            ("decided", local_time(one["decided_at"]) if one["decided_at"] else None),
+            ("access", span(one["access_duration"]) if one["access_duration"] else None),
+            ("access ends", local_time(one["revoke_at"]) if one["revoke_at"] else None),
+            ("time window", _window(one["time_window"])),
+            ("forced", one["forced"] or None),
+            ("self-approved", one["self_approved"] or None),
+            ("session", one["session"]),
+            ("page", one["url"]),
+        ]
+    )
+    for demand in one["demands"]:
+        click.echo(_demand(demand))
+    for voice in one["voices"]:
+        click.echo(_voice(voice))
+    for line in (one["estimate"] or {}).get("said") or ():
+        click.echo(one_line(f"rows: {line}"))
+    for text in (one["script"], one["input"]):
+        if text:
+            click.echo()
+            click.echo(printable(text))
+
+
+def _window(given: Row | None) -> str | None:
+    if given is None:
+        return None
+    at = given["configuration"]
+    return f"{at['start_time']} to {at['end_time']} {at.get('time_zone', 'UTC')}"
+
+
+def _demand(demand: Row) -> str:
+    rule = f"rule {demand['rule']}" if demand["rule"] else "the connection's reviewers"
+    each = ", each of them" if demand["all_groups_must_approve"] and len(demand["groups"]) > 1 else ""
+    met = "is met" if demand["is_met"] else f"has {demand['approvals']} of {demand['min_approvals']}"
+    forced = demand["force_approval_groups"]
+    alone = f"; {', '.join(forced)} may approve alone by --force" if forced else ""
+    return one_line(f"needs: {', '.join(demand['groups'])}{each} ({rule}) {met}{alone}")
+
+
+def _voice(voice: Row) -> str:
+    how = [mark for mark, is_so in (("forced", voice["forced_review"]), ("own", voice["self_approved"])) if is_so]
+    marked = f" ({', '.join(how)})" if how else ""
+    said = f": {voice['comment']}" if voice["comment"] else ""
+    at = local_time(voice["review_date"])
+    return one_line(f"{voice['status'].lower()} by {person(voice['reviewed_by'])}{marked} at {at}{said}")
+
+
+@reviews.command()
+@_key
+@click.option("--force", is_flag=True, help="Alone, without the others; by members of groups that may.")
+@click.option("--time-window", metavar="HH:MM-HH:MM", help="Only then, each day; 22:00-06:00 is the night.")
+@click.option("--time-zone", metavar="ZONE", help="Of --time-window, such as Europe/Vienna.  [default: UTC]")
+@click.option("--comment", default="", help="Shown to who asked.")
+@json_option
+def approve(
+    review_id: str, force: bool, time_window: str | None, time_zone: str | None, comment: str, as_json: bool
+) -> None:
+    """Agree. One person counts once; nobody approves their own, unless the feature self-review is on.
+
+    \b
+    postern reviews approve ID
+    postern reviews approve ID --force --comment "outage, ticket 4711"
+    postern reviews approve ID --time-window 22:00-06:00 --time-zone Europe/Vienna
+    """
+    window = _typed_window(time_window, time_zone)
+    _decide(review_id, Choice.APPROVED, as_json, comment=comment, force=force, time_window=window)
+
+
+@reviews.command()
+@_key
+@click.option("--comment", default="", help="Why; shown to who asked.")
+@json_option
+def reject(review_id: str, comment: str, as_json: bool) -> None:
+    """Refuse it, for good."""
+    _decide(review_id, Choice.REJECTED, as_json, comment=comment)
+
+
+@reviews.command()
+@_key
+@click.option("--comment", default="", help="Why; shown to who asked.")
+@json_option
+def revoke(review_id: str, comment: str, as_json: bool) -> None:
+    """Take back what was approved: sessions that run under it end at once."""
+    _decide(review_id, Choice.REVOKED, as_json, comment=comment)
+
+
+@reviews.command()
+@_key
+@json_option
+def withdraw(review_id: str, as_json: bool) -> None:
+    """Give up what you have asked for yourself; access that it gave ends."""
+    with client() as api:
+        review = api.reviews.withdraw(review_id)
+    told(review, as_json, _became(review))
+
+
+def _decide(review_id: str, choice: Choice, as_json: bool, **how: Any) -> None:
+    with client() as api:
+        review = api.reviews.decide(review_id, choice, **how)
+    told(review, as_json, _became(review))
+
+
+def _became(review: Review) -> str:
+    what = f"{review['type']} of {person(review['owner'])} on {review['connection']}"
+    if review["status"] == ReviewStatus.PENDING:
+        missing = [entry["group"] for entry in review["review_groups_data"] if entry["status"] == "PENDING"]
+        return one_line(f"Said: {what} still waits for {', '.join(missing) or 'another person'}.")
+    until = f" until {local_time(review['revoke_at'])}" if review["revoke_at"] and _is_approved(review) else ""
+    return one_line(f"{review['status'].capitalize()}: {what}{until}.")
+
+
+def _is_approved(review: Review) -> bool:
+    return review["status"] == ReviewStatus.APPROVED
+
+
+def _typed_window(window: str | None, zone: str | None) -> Row | None:
+    """As the API has it, which checks it."""
+    if window is None:
+        if zone is not None:
+            raise click.UsageError("--time-zone goes with --time-window")
+        return None
+    start, dash, end = window.partition("-")
+    if not dash:
+        raise click.UsageError("--time-window: give it as 22:00-06:00")
+    configuration = {"start_time": start.strip(), "end_time": end.strip(), "time_zone": zone or "UTC"}
+    return {"type": "time_range", "configuration": configuration}
+
+
+@reviews.command()
+@click.option("--all", "every", is_flag=True, help="Also those that others review.")
+@click.option("--json", "as_json", is_flag=True, help="Each as one line of JSON.")
+def watch(every: bool, as_json: bool) -> None:
+    """Show each review that waits for you as soon as somebody asks, and what became of it. Ctrl-C ends it.
+
+    \b
+    postern reviews watch
+    postern reviews watch --json | jq -r .url
+    """
+    with client() as api:
+        for review in changes(api, every=every):
+            click.echo(as_text(review) if as_json else _line(review))
+
+
+def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.sleep) -> Iterator[Review]:
+    """What waits, once for each; and each again when it waits no more. A request every two seconds."""
+    known: set[str] = set()
+    filters: dict[str, str | None] = {"status": "PENDING"} if every else {"waiting_for_me": "true"}
+    while True:
+        waiting = {one["id"]: one for one in api.reviews.all(**filters)}
+        for gone in sorted(known - waiting.keys()):
+            yield api.reviews.get(gone)
+        yield from (one for key, one in waiting.items() if key not in known)
+        known = set(waiting)
+        sleep(PAUSE)
+
+
+def _line(one: Review) -> str:
+    what = f"{local_time(one['created_at'])}  {one['status']}  {one['id']}  {one['type']} on {one['connection']}"
+    why = f": {one['reason']}" if one["reason"] else ""
+    return one_line(f"{what} by {person(one['owner'])}{why}")

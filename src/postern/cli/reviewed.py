@@ -1,0 +1,145 @@
+"""Waiting until colleagues have agreed: what a script that needs a review says, how it goes on, and how it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from postern.cli.lazy import REFUSED, WAITS, WITHDRAWN
+from postern.cli.output import local_time
+from postern.cli.progress import Progress
+from postern.client.client import Client
+from postern.client.shapes import ExecResult, Review
+from postern.domain.review import ReviewStatus
+from postern.domain.text import one_line
+from postern.errors import Conflict, Unavailable
+
+WAITING = "waiting"  # an output_status
+PAUSE = 2.0  # seconds between two looks: somebody decides, which takes them longer
+_CODES = {
+    ReviewStatus.REJECTED: REFUSED,
+    ReviewStatus.REVOKED: REFUSED,
+    ReviewStatus.EXPIRED: REFUSED,
+    ReviewStatus.WITHDRAWN: WITHDRAWN,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """`seconds` to wait for the decision; None is as long as the review does. `quiet`: nothing is said of it."""
+
+    seconds: float | None = None
+    quiet: bool = False
+
+
+def run_when_approved(
+    api: Client, result: ExecResult, progress: Progress, patience: Patience, begin_wait: int
+) -> ExecResult:
+    """Waits for the decision on a script that waits for one, and runs it when it is approved: `begin_wait` seconds are
+    waited for its end then. Still `waiting` when patience has ended; otherwise as the script, or its review, ended."""
+    review, session_id = result.get("review"), result["session_id"]
+    if review is None:
+        return result
+    if patience.seconds != 0 and review["status"] == ReviewStatus.PENDING:
+        if not patience.quiet:
+            progress.end()
+            ask(review, session_id)
+        with Progress(f"waiting for {wanted(review)}", quiet=patience.quiet, after=0):
+            review = _decided(api, review, patience.seconds)
+    if review["status"] == ReviewStatus.PENDING:
+        return {**result, "review": review}
+    if review["status"] == ReviewStatus.APPROVED:
+        if not patience.quiet:
+            click.echo("postern: approved; it runs now", err=True)
+        return _run(api, session_id, begin_wait)
+    return api.sessions.execution(session_id, wait=begin_wait)
+
+
+def _run(api: Client, session_id: str, begin_wait: int) -> ExecResult:
+    try:
+        return api.sessions.run_reviewed(session_id, wait=begin_wait)
+    except Conflict:
+        result = api.sessions.execution(session_id, wait=begin_wait)
+        if result["output_status"] == WAITING:
+            raise
+        return result  # another `--resume` was faster
+
+
+def exit_code(result: ExecResult) -> int | None:
+    """What the review made of it; None where that is for the script to say."""
+    review = result.get("review")
+    if review is None:
+        return None
+    if result["output_status"] == WAITING:
+        return WAITS
+    return _CODES.get(ReviewStatus(review["status"]))
+
+
+def ask(review: Review, session_id: str) -> None:
+    """Who has to agree, and where; for people."""
+    say(
+        f"this needs a review: {wanted(review)}",
+        f"they decide at {review['url']} or by `postern reviews approve {review['id']}`",
+        f"it waits until {local_time(review['expires_at'])}; Ctrl-C leaves it so, and "
+        f"`postern exec --resume {session_id}` goes on",
+    )
+
+
+def tell(result: ExecResult) -> None:
+    """How the review ended, or that it waits still; for people."""
+    review = result.get("review")
+    if review is None:
+        return
+    session_id = result["session_id"]
+    if result["output_status"] == WAITING:
+        if review["status"] == ReviewStatus.PENDING:
+            ask(review, session_id)
+        else:
+            say(f"approved, and not run yet; `postern exec --resume {session_id}` runs it")
+        return
+    refused = [voice for voice in review["voices"] if voice["status"] != ReviewStatus.APPROVED]
+    by = "".join(f" by {person(voice['reviewed_by'])}" for voice in refused)
+    why = f": {review['rejection_reason']}" if review["rejection_reason"] else ""
+    say(f"review {review['id']} is {review['status']}{by}{why}")
+
+
+def say(*lines: str) -> None:
+    """On standard error. What others typed cannot steer the terminal."""
+    for line in lines:
+        click.echo(f"postern: {one_line(line)}", err=True)
+
+
+def wanted(review: Review) -> str:
+    """Who has to agree yet, such as `2 of dba, security; each of audit, legal`."""
+    return "; ".join(_wanted(demand) for demand in review["demands"] if not demand["is_met"]) or "nobody any more"
+
+
+def person(given: dict[str, Any]) -> str:
+    """As people are called: by address, or by name where there is none."""
+    return str(given["email"] or given["name"] or given["id"])
+
+
+def _wanted(demand: dict[str, Any]) -> str:
+    groups: Sequence[str] = demand["groups"]
+    missing = max(demand["min_approvals"] - demand["approvals"], 1)
+    if demand["all_groups_must_approve"] and len(groups) > 1:
+        return f"each of {', '.join(groups)}"
+    return f"{missing} of {', '.join(groups)}"
+
+
+def _decided(api: Client, review: Review, seconds: float | None) -> Review:
+    """Also a gateway that is away for a while is worth asking again: the review waits in its store."""
+    end = None if seconds is None else time.monotonic() + seconds
+    while review["status"] == ReviewStatus.PENDING:
+        left = PAUSE if end is None else end - time.monotonic()
+        if left <= 0:
+            break
+        time.sleep(min(PAUSE, left))
+        with suppress(Unavailable):
+            review = api.reviews.get(review["id"])
+    return review

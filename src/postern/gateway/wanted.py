@@ -1,0 +1,35 @@
+"""What somebody's command line asks for at a tunnel, for one connection."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.domain.principal import Principal
+from postern.domain.review import MAX_REASON
+from postern.errors import Invalid, ProtocolViolation
+from postern.transport.mux import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """`connection` is a name or id. `means` is what the principal logged in with. `since`: `LiveLinks.changes` before
+    the principal was known. `reason` and `duration`, in seconds, are told to those who have to agree."""
+
+    principal: Principal
+    means: str
+    connection: str
+    since: int
+    reason: str = ""
+    duration: int | None = None
+
+
+def asked_for(request: Message) -> tuple[str, int | None]:
+    """The reason and the duration in an OPEN. Raises ProtocolViolation, Invalid."""
+    reason, duration = request.get("reason", ""), request.get("duration")
+    if not isinstance(reason, str):
+        raise ProtocolViolation("the reason of a stream is a text")
+    if duration is not None and (isinstance(duration, bool) or not isinstance(duration, int) or duration <= 0):
+        raise ProtocolViolation("the duration of a stream is a number of seconds")
+    if len(reason) > MAX_REASON:
+        raise Invalid(f"reason: at most {MAX_REASON} characters", field="reason")
+    return reason, duration

@@ -1,0 +1,406 @@
+"""Clients that wait at login for their colleagues: told at once, let in by themselves, and never in others' way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.support.waiting import Line, Place, now, somebody
+
+from postern.domain.principal import Principal
+from postern.domain.review import ReviewStatus
+from postern.errors import Denied, ProtocolViolation, TooMany, Unavailable
+from postern.gateway import held_logins
+from postern.gateway.listener import Logins
+from postern.protocols.postgres import messages as m
+from postern.protocols.terminal import messages as frames
+from postern.relay.handshake import StreamHandshake
+from postern.store.ports import Topic
+
+SIZES = [1, 2, 7, 100_000]  # bytes that come at once
+STARTUP = m.startup({"user": "me", "database": "shop"})
+AUTH_OK = m.authentication(m.AUTH_OK)
+
+
+class Client:
+    """One that logs in, or was turned away, by the task `login`."""
+
+    def __init__(self) -> None:
+        self.stream = StreamHandshake()
+        self.line = Line(self.stream)
+        self.login: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def send(self, data: bytes, size: int = 100_000) -> None:
+        for at in range(0, len(data), size):
+            self.stream.data_received(data[at : at + size])
+
+    async def ended(self) -> bytes:
+        """What it was told since."""
+        await asyncio.wait_for(asyncio.shield(self.login), 60)
+        return self.line.take()
+
+
+def enter(place: Place, who: Principal, size: int = 100_000) -> Client:
+    client = Client()
+    client.login = asyncio.ensure_future(place.database(client.stream, who))
+    client.send(STARTUP, size)
+    return client
+
+
+async def enter_held(place: Place, who: Principal, size: int = 100_000) -> Client:
+    client = enter(place, who, size)
+    before = len(client.line.written)
+    await until(lambda: len(client.line.written) > before)
+    return client
+
+
+async def until(true: Callable[[], bool]) -> None:
+    for _ in range(30_000):
+        if true():
+            return
+        await asyncio.sleep(0.002)
+    raise AssertionError("still not so")
+
+
+def tags(data: bytes) -> bytes:
+    found = b""
+    while data:
+        found += data[:1]
+        data = data[1 + int.from_bytes(data[1:5], "big") :]
+    return found
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_client_is_told_at_once_and_let_in_by_itself(size: int) -> None:
+    place = Place()
+    client = await enter_held(place, somebody(), size)
+    told = client.line.take()
+    # AuthenticationOk comes first: before it libpq takes no notice.
+    assert told.startswith(AUTH_OK)
+    assert tags(told) == b"RN"
+    review = place.table.only
+    for part in (
+        "approved by a member of dba",
+        str(review.id),
+        f"postern reviews approve {review.id}",
+        "UTC",
+        f"https://gateway/{review.id}",
+    ):
+        assert part.encode() in told
+    assert not place.opened
+    await place.table.becomes(ReviewStatus.APPROVED)
+    assert tags(await client.ended()) == b"SKZ"  # no second AuthenticationOk
+    assert len(place.opened) == 1
+    assert place.sessions == [{"client_address": "10.0.0.1", "client_tls": "no", "database": "shop"}]
+    assert place.held.held == 0
+
+
+async def test_nobody_waits_where_nobody_has_to_agree() -> None:
+    place = Place()
+    place.table.needed = False
+    client = enter(place, somebody())
+    assert tags(await client.ended()) == b"RSKZ"
+    assert not place.table.kept
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (ReviewStatus.REJECTED, "rejected by chief@example.com: not today"),
+        (ReviewStatus.EXPIRED, "expired"),
+        (ReviewStatus.WITHDRAWN, "withdrawn"),
+        (ReviewStatus.REVOKED, "revoked by chief@example.com: not today"),
+    ],
+)
+async def test_a_refusal_says_why(status: ReviewStatus, words: str) -> None:
+    place = Place()
+    client = await enter_held(place, somebody())
+    client.line.take()
+    await place.table.becomes(status, "not today")
+    said = await client.ended()
+    assert tags(said) == b"E"
+    assert words.encode() in said
+    assert not place.opened
+    assert place.held.held == 0
+
+
+async def test_a_signal_that_is_lost_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_logins, "_LOOK_EVERY", 0.01)
+    place = Place()
+    client = await enter_held(place, somebody())
+    await place.table.becomes(ReviewStatus.APPROVED, told=False)
+    await client.ended()
+    assert place.opened
+
+
+async def test_signals_that_came_back_are_a_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_logins, "_LOOK_EVERY", 3600.0)
+    place = Place()
+    client = await enter_held(place, somebody())
+    await until(lambda: place.table.looks == 1)
+    await place.table.becomes(ReviewStatus.APPROVED, told=False)
+    await place.signals.publish(Topic.RESUMED)
+    await client.ended()
+    assert place.opened
+
+
+async def test_a_store_that_is_away_ends_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_logins, "_LOOK_EVERY", 0.01)
+    place = Place()
+    place.table.away = True
+    client = await enter_held(place, somebody())
+    await until(lambda: place.table.looks > 2)
+    await place.table.becomes(ReviewStatus.APPROVED, told=False)
+    place.table.away = False
+    await client.ended()
+    assert place.opened
+
+
+async def test_without_waiting_it_is_told_how_to_come_back() -> None:
+    place = Place(longest=0)
+    said = await enter(place, somebody()).ended()
+    assert tags(said) == b"E"
+    assert f"connect again once review {place.table.only.id} is approved".encode() in said
+
+
+async def test_who_waited_as_long_as_may_be_is_told_how_to_come_back() -> None:
+    place, who = Place(longest=0.05), somebody()
+    client = await enter_held(place, who)
+    assert b"connect again once review" in await client.ended()
+    assert place.table.only.status is ReviewStatus.PENDING
+    again = await enter_held(place, who)
+    assert str(place.table.only.id).encode() in again.line.take()
+    await place.table.becomes(ReviewStatus.APPROVED)
+    await again.ended()
+    assert len(place.opened) == 1
+
+
+async def test_a_review_whose_deadline_comes_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_logins, "_LOOK_EVERY", 0.01)
+    place = Place()
+    client = await enter_held(place, somebody())
+    review = place.table.only
+    place.table.kept[review.id] = replace(review, expires_at=now() - timedelta(seconds=1))
+    assert b"it has expired" in await client.ended()
+    assert place.table.only.status is ReviewStatus.EXPIRED
+
+
+@pytest.mark.parametrize("goes", ["eof", "lost", "terminate"])
+async def test_a_client_that_goes_frees_everything_and_finds_its_review_again(goes: str) -> None:
+    place, who = Place(), somebody()
+    client = await enter_held(place, who)
+    if goes == "eof":
+        assert client.stream.eof_received() is False
+    elif goes == "lost":
+        client.stream.connection_lost(None)
+    else:
+        client.send(m.TERMINATE_MESSAGE)
+    with pytest.raises(ConnectionError):
+        await asyncio.wait_for(client.login, 60)
+    assert place.held.held == 0
+    assert not place.held._watches
+    review = place.table.only
+    assert review.status is ReviewStatus.PENDING
+    again = await enter_held(place, who)
+    assert place.table.only is review
+    await place.table.becomes(ReviewStatus.APPROVED)
+    await again.ended()
+    assert len(place.opened) == 1
+
+
+async def test_attack_a_client_that_sends_without_end_while_it_waits() -> None:
+    place = Place()
+    client = await enter_held(place, somebody())
+    client.send(m.query(b"x" * 100_000), 10_000)
+    await client.ended()
+    assert isinstance(place.turned_away[0], ProtocolViolation)
+    assert client.line.paused
+
+
+async def test_a_burst_waits_for_one_review_and_is_looked_after_by_one() -> None:
+    place, who = Place(), somebody()
+    clients = [await enter_held(place, who) for _ in range(10)]
+    assert place.held.held == 10
+    assert len(place.table.kept) == 1
+    await until(lambda: place.table.looks == 1)
+    await place.table.becomes(ReviewStatus.APPROVED)
+    for client in clients:
+        await client.ended()
+    assert len(place.opened) == 10
+    assert place.table.looks == 2
+
+
+async def test_attack_others_are_not_let_in_by_what_was_given_to_one() -> None:
+    place, ann, eve = Place(), somebody(), somebody("eve")
+    first = await enter_held(place, ann)
+    await place.table.becomes(ReviewStatus.APPROVED)
+    await first.ended()
+    other = await enter_held(place, eve)
+    assert len(place.table.kept) == 2
+    await place.table.becomes(ReviewStatus.REJECTED)
+    await other.ended()
+    assert [permit.principal for permit in place.opened] == [ann]
+
+
+async def test_stopping_ends_them_with_words() -> None:
+    place = Place()
+    client = await enter_held(place, somebody())
+    await place.held.stop(60)
+    assert b"the gateway is stopping; connect again to wait on" in await client.ended()
+    assert isinstance(place.turned_away[0], Unavailable)
+    late = enter(place, somebody())
+    assert b"the gateway is stopping" in await late.ended()
+    assert place.table.only.status is ReviewStatus.PENDING
+
+
+async def test_attack_one_person_takes_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_logins, "MOST_OF_ONE", 2)
+    place, ann = Place(), somebody()
+    for _ in range(2):
+        await enter_held(place, ann)
+    await enter(place, ann).ended()
+    assert isinstance(place.turned_away[0], TooMany)
+    await enter_held(place, somebody("bob"))
+    assert place.held.held == 3
+    monkeypatch.setattr(held_logins, "MOST", 3)
+    await enter(place, somebody("carl")).ended()
+    assert isinstance(place.turned_away[1], TooMany)
+    await place.held.stop(60)
+
+
+async def test_nobody_is_asked_about_a_connection_that_this_client_cannot_use() -> None:
+    place = Place(subtype="mysql")
+    assert b"is of subtype 'mysql'" in await enter(place, somebody()).ended()
+    assert not place.table.kept
+
+
+async def test_a_rule_that_is_dropped_lets_them_in_and_a_right_that_is_taken_keeps_them_out() -> None:
+    place, ann, bob = Place(), somebody(), somebody("bob")
+    first, second = await enter_held(place, ann), await enter_held(place, bob)
+    place.table.refusal = Denied("this user is inactive; ask an administrator")
+    await place.signals.publish(Topic.PRINCIPAL_CHANGED, principal_id=str(ann.id))
+    assert b"this user is inactive" in await first.ended()
+    place.table.refusal, place.table.needed = None, False
+    for other in (str(ann.id), str(place.connection.org_id)):
+        await place.signals.publish(Topic.POLICY_CHANGED, connection_id=other)
+    await place.signals.publish(Topic.CREDENTIAL_REVOKED, credential_id=str(ann.id))
+    assert not place.opened
+    await place.signals.publish(Topic.POLICY_CHANGED, org_id=str(place.connection.org_id))
+    await second.ended()
+    assert [permit.principal for permit in place.opened] == [bob]
+
+
+async def test_what_asks_for_somebody_else_now_is_asked_for_anew() -> None:
+    """The connection leads elsewhere since: nobody is let in by what was agreed before."""
+    place = Place()
+    client = await enter_held(place, somebody())
+    first = place.table.only
+    place.table.kept[first.id] = replace(first, binding=replace(first.binding, source="10.9.9.9"))
+    await place.signals.publish(Topic.POLICY_CHANGED, connection_id=str(place.connection.id))
+    await until(lambda: len(place.table.kept) == 2)
+    second = next(one for one in place.table.kept.values() if one.id != first.id)
+    await until(lambda: str(second.id).encode() in client.line.written)
+    assert tags(client.line.take()) == b"RNN"
+    del place.table.kept[first.id]
+    await place.table.becomes(ReviewStatus.APPROVED)
+    await client.ended()
+    assert len(place.opened) == 1
+
+
+async def test_those_that_wait_are_no_logins() -> None:
+    """They are neither cut by the deadline of logins, nor in the way of others that log in."""
+    place, who = Place(), somebody()
+    logins = Logins(timeout=0.05, most=1, most_per_address=1)
+
+    def serve(stream: StreamHandshake) -> Awaitable[Awaitable[None] | None]:
+        return place.database(stream, who)
+
+    clients = []
+    for number in range(1, 4):
+        client = Client()
+        logins.start(client.stream, serve)
+        client.send(STARTUP)
+        await until(lambda number=number: place.held.held == number)  # type: ignore[misc]
+        clients.append(client)
+    await asyncio.sleep(0.2)
+    assert place.held.held == 3
+    await place.table.becomes(ReviewStatus.APPROVED)
+    await until(lambda: len(place.opened) == 3)
+    assert all(tags(client.line.take()).endswith(b"Z") for client in clients)
+    await until(lambda: logins.succeeded == 3)
+    late = Client()
+    logins.start(late.stream, lambda stream: asyncio.sleep(3600, None))
+    turned_away = Client()
+    logins.start(turned_away.stream, serve)
+    assert turned_away.line.is_closing()  # the count is right: one is at login
+    await logins.stop(1)
+
+
+def run(place: Place, *, at_terminal: bool) -> Client:
+    client = Client()
+    client.login = asyncio.ensure_future(place.command(client.stream, somebody(), at_terminal=at_terminal))
+    return client
+
+
+def words_of(data: bytes) -> tuple[str, list[int]]:
+    found = frames.FrameReader().feed(data)
+    text = b"".join(payload for kind, payload in found if kind == frames.STDERR).decode()
+    return text, [kind for kind, _ in found]
+
+
+@pytest.mark.parametrize("at_terminal", [True, False])
+@pytest.mark.parametrize("size", SIZES)
+async def test_a_command_waits_and_keeps_what_was_typed(size: int, at_terminal: bool) -> None:
+    place = Place(subtype="bash")
+    client = run(place, at_terminal=at_terminal)
+    await until(lambda: bool(client.line.written))
+    text, kinds = words_of(client.line.take())
+    assert kinds == [frames.STDERR]
+    assert "approved by a member of dba" in text
+    assert text.endswith("\r\n" if at_terminal else "\n")
+    typed = frames.START_FRAME + frames.frame(frames.STDIN, b"ls\n") + frames.resize(80, 24) + frames.signal("USR1")
+    client.send(typed, size)
+    await asyncio.sleep(0)
+    await place.table.becomes(ReviewStatus.APPROVED)
+    assert await client.ended() == b""
+    assert len(place.opened) == 1
+    assert client.stream.unread() == typed
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(
+    ("at_terminal", "sent"),
+    [
+        (True, frames.frame(frames.STDIN, b"\x03")),
+        (True, frames.frame(frames.STDIN, b"abc\x04")),
+        (False, frames.signal("INT")),
+        (False, frames.frame(frames.STDIN, b"\x03 is data here") + frames.signal("TERM")),
+    ],
+)
+async def test_who_stops_a_command_that_waits_waits_no_more(size: int, at_terminal: bool, sent: bytes) -> None:
+    place = Place(subtype="bash")
+    client = run(place, at_terminal=at_terminal)
+    await until(lambda: bool(client.line.written))
+    client.line.take()
+    client.send(frames.START_FRAME + sent, size)
+    text, kinds = words_of(await client.ended())
+    assert kinds == [frames.STDERR, frames.EXIT]
+    assert "you no longer wait" in text
+    assert not place.opened
+    assert place.held.held == 0
+    assert place.table.only.status is ReviewStatus.PENDING
+
+
+async def test_a_command_whose_review_is_rejected_says_why() -> None:
+    place = Place(subtype="bash")
+    client = run(place, at_terminal=True)
+    await until(lambda: bool(client.line.written))
+    client.line.take()
+    await place.table.becomes(ReviewStatus.REJECTED, "use the replica")
+    text, kinds = words_of(await client.ended())
+    assert kinds == [frames.STDERR, frames.EXIT]
+    assert "use the replica" in text

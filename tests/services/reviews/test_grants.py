@@ -1,0 +1,284 @@
+"""Access that was given: to whom, for what, for how long, and what ends it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import time, timedelta
+from uuid import uuid4
+
+import pytest
+from tests.services.reviews.desk import SOURCE, Desk
+
+from postern.domain.connection import Toggle
+from postern.domain.credential import Grant
+from postern.domain.features import Feature
+from postern.domain.principal import Principal
+from postern.domain.review import Choice, ReviewEvent, ReviewStatus
+from postern.domain.review_rule import AccessType
+from postern.domain.session import Verb
+from postern.domain.time_window import TimeWindow
+from postern.errors import Conflict, Denied, Invalid
+from postern.services.reviews.asking import ReviewRequired
+from postern.store.ports import Topic
+
+# Tests begin at 03:04:05 UTC.
+NIGHT = TimeWindow(time(22), time(3, 15))
+DAY = TimeWindow(time(9), time(17))
+
+
+async def grant_of(desk: Desk, principal: Principal, connection: str = "shop") -> Grant:
+    """By a new connection credential."""
+    issued = await desk.services.credentials.issue(principal, connection, 3_600)
+    grant = await desk.services.access.find_grant(issued.credential.username)
+    assert grant is not None
+    return grant
+
+
+async def test_who_needs_nobody_is_let_in_for_three_statements(desk: Desk) -> None:
+    other = await desk.world.add_connection("other")
+    third = await desk.world.add_connection("third")
+    await desk.add_rule(third)
+    await desk.add_rule(other, name="juniors", required_groups=frozenset({"junior"}))
+    username = (await grant_of(desk, desk.ann, "other")).username
+    await desk.services.asking.grant(desk.ann, other, Verb.CONNECT, source=SOURCE, means="", credential_id=None)
+    async with desk.counted() as statements:
+        grant = await desk.services.access.find_grant(username)
+        assert grant is not None
+        permit = await desk.services.access.admit(grant, source=SOURCE)
+        await desk.services.sessions.open(permit, session_id=uuid4(), worker="w1", metadata={})
+    assert len(statements) == 3
+    assert (permit.review_id, permit.session_id, permit.means) == (None, None, f"credential:{grant.credential_id}")
+
+
+async def test_somebody_asks_is_let_in_and_it_ends(desk: Desk) -> None:
+    wish = await desk.wish()
+    assert (wish.principal, wish.connection.name, wish.verb, wish.waiting) == (desk.ann, "shop", Verb.CONNECT, None)
+    review = await desk.ask(600, "ticket 7")
+    assert (review.status, review.reason, review.access_duration) == (ReviewStatus.PENDING, "ticket 7", 600)
+    assert review.owner.email == desk.ann.email
+    desk.world.clock.forward(seconds=60)
+    decided = await desk.approve(review)
+    assert decided.revoke_at == desk.world.clock() + timedelta(seconds=600)
+    permit = await desk.connect()
+    assert (permit.review_id, permit.session_id) == (review.id, review.session_id)
+    assert permit.expires_at == decided.revoke_at
+    assert await desk.services.access.still_allowed(permit) is None
+    assert (await desk.services.access.renewed(permit)).expires_at == decided.revoke_at
+    desk.world.clock.forward(seconds=600)
+    reason = await desk.services.access.still_allowed(permit)
+    assert reason is not None
+    assert "ended at" in reason
+    await desk.wish()
+
+
+async def test_who_asks_twice_has_one_review(desk: Desk) -> None:
+    first = await desk.ask()
+    wish = await desk.wish()
+    assert wish.waiting is not None
+    assert wish.waiting.id == first.id
+    session = desk.services.sessions.to_wait(wish, metadata={})
+    second = await desk.services.asking.ask(wish, session=session)
+    assert (second.id, second.session_id) == (first.id, first.session_id)
+    assert [one["review_id"] for one in desk.world.signals.of(Topic.REVIEW_CHANGED)] == [str(first.id)]
+
+
+@pytest.mark.parametrize("other", ["means", "address", "user", "connection", "verb"])
+async def test_what_was_given_is_good_for_nothing_else(desk: Desk, other: str) -> None:
+    await desk.world.add_connection("stock", reviewers=("dba",))
+    bob = await desk.world.add_user("bob", "dev")
+    await desk.granted()
+    if other == "means":
+        await desk.wish(means="key:1")
+    elif other == "address":
+        await desk.wish(source="192.0.2.2")
+    elif other == "user":
+        await desk.wish(bob)
+    elif other == "connection":
+        await desk.wish(connection="stock")
+    else:
+        await desk.wish(verb=Verb.EXEC)
+    assert (await desk.connect()).review_id is not None
+
+
+async def test_each_credential_of_a_user_asks_for_itself(desk: Desk) -> None:
+    access = desk.services.access
+    one, another = await grant_of(desk, desk.ann), await grant_of(desk, desk.ann)
+    with pytest.raises(ReviewRequired) as required:
+        await access.admit(one, source=SOURCE)
+    review = await desk.services.asking.ask(required.value.wish)
+    await desk.approve(review)
+    permit = await access.admit(one, source=SOURCE)
+    assert permit.review_id == review.id
+    assert permit.credential_id == one.credential_id
+    with pytest.raises(ReviewRequired):
+        await access.admit(another, source=SOURCE)
+    with pytest.raises(ReviewRequired):
+        await desk.connect()  # by a login
+
+
+@pytest.mark.parametrize("change", ["place", "rule", "reviewers"])
+async def test_what_was_approved_does_not_cover_what_it_has_become(desk: Desk, change: str) -> None:
+    permit = await desk.granted()
+    if change == "place":
+        await desk.moves()
+    elif change == "rule":
+        await desk.add_rule()
+    else:
+        shop = await desk.world.stores.connections.get(desk.world.org_id, "shop")
+        assert shop is not None
+        await desk.world.stores.connections.update(replace(shop, reviewers=("security",)))
+    await desk.wish()
+    with pytest.raises(Denied, match=r"leads elsewhere|has changed since"):
+        await desk.services.access.renewed(permit)
+
+
+async def test_a_rule_that_is_added_ends_what_runs_without_a_review(desk: Desk) -> None:
+    other = await desk.world.add_connection("other")
+    permit = await desk.connect(connection="other")
+    assert await desk.services.access.still_allowed(permit) is None
+    await desk.add_rule(other)
+    reason = await desk.services.access.still_allowed(permit)
+    assert reason is not None
+    assert "asks for a review by security" in reason
+    with pytest.raises(Denied, match="asks for a review by security"):
+        await desk.services.access.renewed(permit)
+
+
+async def test_what_nobody_asks_for_any_more_goes_on(desk: Desk) -> None:
+    permit = await desk.granted()
+    shop = await desk.world.stores.connections.get(desk.world.org_id, "shop")
+    assert shop is not None
+    await desk.world.stores.connections.update(replace(shop, reviewers=()))
+    assert (await desk.services.access.renewed(permit)).expires_at == permit.expires_at
+
+
+async def test_rules_and_reviewers_ask_together(desk: Desk) -> None:
+    await desk.add_rule(access_type=AccessType.JIT, max_duration=900)
+    review = await desk.ask()
+    assert [demand.rule for demand in review.demands] == ["", "production"]
+    assert review.access_duration == 900
+    assert (await desk.approve(review)).status is ReviewStatus.PENDING
+    sam = await desk.world.add_user("sam", "security")
+    assert (await desk.approve(review, sam)).status is ReviewStatus.APPROVED
+    with pytest.raises(Invalid, match="from 1 to 900 seconds"):
+        await desk.services.asking.ask(await desk.wish(means="login:2"), duration=901)
+
+
+@pytest.mark.parametrize("end", ["revoked", "withdrawn", "off"])
+async def test_what_was_given_is_taken_back(desk: Desk, end: str) -> None:
+    permit = await desk.granted()
+    reviews = desk.services.reviews
+    if end == "revoked":
+        await reviews.decide(desk.rita, str(permit.review_id), Choice.REVOKED, comment="too late")
+    elif end == "withdrawn":
+        await reviews.withdraw(desk.ann, str(permit.review_id))
+    else:
+        await desk.switch(Feature.REVIEWS, on=False)
+    reason = await desk.services.access.still_allowed(permit)
+    said = {"revoked": "revoked by rita@example.com: too late", "withdrawn": "withdrawn", "off": "switched off"}
+    assert reason is not None
+    assert said[end] in reason
+    with pytest.raises(Denied, match=said[end]):
+        await desk.services.access.renewed(permit)
+    with pytest.raises(Denied):
+        await desk.connect()
+
+
+async def test_approving_again_extends_nothing(desk: Desk) -> None:
+    review = await desk.approve(await desk.ask())
+    desk.world.clock.forward(seconds=60)
+    for reviewer in (desk.rita, desk.rolf):
+        with pytest.raises(Conflict, match="cannot be approved any more"):
+            await desk.approve(review, reviewer)
+    now = await desk.services.reviews.look(review.id)
+    assert now is not None
+    assert now.revoke_at == review.revoke_at
+
+
+async def test_access_ends_with_the_first_of_its_ends(desk: Desk) -> None:
+    grant = await grant_of(desk, desk.ann)
+    access, clock = desk.services.access, desk.world.clock
+    with pytest.raises(ReviewRequired) as required:
+        await access.admit(grant, source=SOURCE)
+    review = await desk.services.asking.ask(required.value.wish, duration=7_200)
+    await desk.approve(review)
+    permit = await access.admit(grant, source=SOURCE)
+    assert permit.expires_at == grant.expires_at == clock() + timedelta(hours=1)
+    rotated = replace(grant, expires_at=None)
+    assert (await access.admit(rotated, source=SOURCE)).expires_at == clock() + timedelta(hours=2)
+    assert (await access.renewed(permit)).expires_at == grant.expires_at
+
+
+async def test_a_window_that_closes_ends_access(desk: Desk) -> None:
+    permit = await desk.granted(window=NIGHT)
+    closes = desk.world.clock().replace(minute=15, second=0)
+    assert permit.expires_at == closes
+    assert (await desk.services.access.renewed(permit)).expires_at == closes
+    desk.world.clock.now = closes
+    reason = await desk.services.access.still_allowed(permit)
+    assert reason is not None
+    assert "22:00 to 03:15 UTC" in reason
+
+
+async def test_before_its_window_opens_nobody_is_let_in(desk: Desk) -> None:
+    await desk.approve(await desk.ask(), window=DAY)
+    with pytest.raises(Denied, match="next at 2026-01-02 09:00:00 UTC") as refused:
+        await desk.connect()
+    assert not isinstance(refused.value, ReviewRequired)
+    desk.world.clock.now = desk.world.clock().replace(hour=9, minute=0, second=0)
+    permit = await desk.connect()
+    assert permit.expires_at == desk.world.clock() + timedelta(minutes=30)
+
+
+async def test_switched_off_means_nobody_is_let_in(desk: Desk) -> None:
+    await desk.granted()
+    waiting = await desk.services.asking.ask(await desk.wish(means="login:2"))
+    await desk.switch(Feature.REVIEWS, on=False)
+    for means in ("login:1", "login:2", "login:3"):
+        with pytest.raises(Denied, match="switched off") as refused:
+            await desk.connect(means=means)
+        assert not isinstance(refused.value, ReviewRequired)
+    with pytest.raises(Denied, match="reviews is switched off"):
+        await desk.approve(waiting)
+    rejected = await desk.services.reviews.decide(desk.rita, str(waiting.id), Choice.REJECTED)
+    assert rejected.status is ReviewStatus.REJECTED
+
+
+async def test_access_is_bound_to_something_or_not_given(desk: Desk) -> None:
+    with pytest.raises(Denied, match="log in to ask") as refused:
+        await desk.connect(means="")
+    assert not isinstance(refused.value, ReviewRequired)
+
+
+async def test_no_access_mode_comes_before_reviewers(desk: Desk) -> None:
+    await desk.world.add_connection("closed", reviewers=("dba",), access_mode_connect=Toggle.DISABLED)
+    with pytest.raises(Denied, match="disabled") as refused:
+        await desk.connect(connection="closed")
+    assert not isinstance(refused.value, ReviewRequired)
+    with pytest.raises(Denied, match="auditors"):
+        await desk.connect(desk.otto)
+
+
+async def test_administrators_are_asked_to_ask(desk: Desk) -> None:
+    await desk.wish(desk.root)
+    await desk.wish(desk.rita)
+
+
+async def test_a_review_that_lapsed_is_asked_for_again(desk: Desk) -> None:
+    first = await desk.ask()
+    desk.world.clock.forward(hours=1)
+    second = await desk.ask()
+    assert second.id != first.id
+    await desk.services.reviews.settle()
+    lapsed = await desk.services.reviews.look(first.id)
+    assert lapsed is not None
+    assert lapsed.status is ReviewStatus.EXPIRED
+    assert desk.world.signals.of(Topic.SESSION_DONE) == [{"session_id": str(first.session_id)}]
+    assert await desk.services.reviews.close(first.id, ReviewEvent.WITHDRAWN) == lapsed
+
+
+async def test_a_reason_is_one_plain_line(desk: Desk) -> None:
+    for reason in ("two\nlines", "\x1b[31mred", "\u202egnirts", "x" * 1_001):
+        with pytest.raises(Invalid, match=r"^reason: "):
+            await desk.ask(reason=reason)
+    assert (await desk.ask(reason="Störung \u2014 ticket 7")).reason == "Störung \u2014 ticket 7"

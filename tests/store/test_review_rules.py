@@ -1,0 +1,192 @@
+"""Review rules in the store: what is kept, and groups that are renamed and removed while rules are made. On both
+engines."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from tests.services.test_access import counted
+from tests.support.world import World
+
+from postern.domain.lists import Page
+from postern.domain.organisation import Organisation
+from postern.domain.principal import Group
+from postern.domain.review_rule import AccessType, ReviewRule
+from postern.errors import Conflict, NotFound
+
+
+def rule_of(world: World, name: str = "pairs", **fields: Any) -> ReviewRule:
+    empty = ReviewRule(uuid4(), world.org_id, name, AccessType.BOTH, ("leads", "sre"))
+    return replace(empty, **{"created_at": world.clock(), "updated_at": world.clock(), **fields})
+
+
+async def group_of(world: World, name: str) -> Group:
+    found = await world.stores.groups.get(world.org_id, name)
+    assert found is not None
+    return found
+
+
+async def test_a_rule_is_kept_as_it_was_given(world: World) -> None:
+    """Groups with whatever characters a name may have, in each part for itself."""
+    shop, other = await world.add_connection("shop"), await world.add_connection("other")
+    odd = "a:b, 'c' \u00e9\u4e2d"
+    rule = rule_of(
+        world,
+        access_type=AccessType.COMMAND,
+        description="why",
+        connection_ids=frozenset({shop.id, other.id}),
+        connection_tags={"stage": "prod"},
+        required_groups=frozenset({"force:x", odd}),
+        skip_groups=frozenset({"leads"}),
+        reviewers_groups=(odd, "leads", "sre"),
+        force_groups=("force:x", "leads"),
+        all_groups=True,
+        min_approvals=3,
+        max_duration=600,
+    )
+    await world.stores.review_rules.add(rule)
+    assert await world.stores.review_rules.all(world.org_id) == [rule]
+    for key in ("pairs", str(rule.id)):
+        found = await world.stores.review_rules.get(world.org_id, key)
+        assert found is not None
+        assert (found.rule, found.connections) == (rule, ("other", "shop"))
+    bare = replace(rule_of(world, "pairs"), id=rule.id)
+    await world.stores.review_rules.update(bare)
+    assert await world.stores.review_rules.all(world.org_id) == [bare]
+    await world.stores.review_rules.remove(rule.id)
+    assert await world.stores.review_rules.get(world.org_id, "pairs") is None
+    with pytest.raises(NotFound):
+        await world.stores.review_rules.update(bare)
+    assert (await group_of(world, odd)).name == odd  # made with the rule, and left
+
+
+async def test_all_rules_are_one_statement(world: World) -> None:
+    for number in range(3):
+        await world.stores.review_rules.add(rule_of(world, f"rule-{number}"))
+    async with counted(world) as statements:
+        assert len(await world.stores.review_rules.all(world.org_id)) == 3
+    assert len(statements) == 1
+
+
+async def test_names_are_taken_once_in_an_organisation_and_listed_by_name(world: World) -> None:
+    other = Organisation(uuid4(), "acme", world.clock())
+    await world.stores.organisations.add(other)
+    for name in ("bbb", "aaa", "ccc"):
+        await world.stores.review_rules.add(rule_of(world, name))
+    await world.stores.review_rules.add(replace(rule_of(world, "aaa"), org_id=other.id))
+    with pytest.raises(Conflict, match="exists already"):
+        await world.stores.review_rules.add(rule_of(world, "aaa"))
+    page = await world.stores.review_rules.find(world.org_id, Page(2, 1))
+    assert ([one.rule.name for one in page.items], page.total) == (["bbb", "ccc"], 3)
+    assert [one.name for one in await world.stores.review_rules.all(other.id)] == ["aaa"]
+    renamed = replace(page.items[0].rule, name="ccc")
+    with pytest.raises(Conflict, match="exists already"):
+        await world.stores.review_rules.update(renamed)
+
+
+async def test_a_name_wins_over_an_identifier(world: World) -> None:
+    first = rule_of(world)
+    second = rule_of(world, str(first.id))
+    for rule in (first, second):
+        await world.stores.review_rules.add(rule)
+    found = await world.stores.review_rules.get(world.org_id, str(first.id))
+    assert found is not None
+    assert found.rule.id == second.id
+
+
+async def test_a_connection_that_is_removed_leaves_its_rules(world: World) -> None:
+    shop, other = await world.add_connection("shop"), await world.add_connection("other")
+    rule = rule_of(world, connection_ids=frozenset({shop.id, other.id}))
+    await world.stores.review_rules.add(rule)
+    await world.stores.connections.remove(shop.id)
+    assert [one.connection_ids for one in await world.stores.review_rules.all(world.org_id)] == [{other.id}]
+    gone = rule_of(world, "late", connection_ids=frozenset({shop.id}))
+    with pytest.raises(Conflict, match="a connection of it was just removed"):
+        await world.stores.review_rules.add(gone)
+
+
+async def test_a_renamed_group_is_renamed_in_rules_and_connections(world: World) -> None:
+    """In those of its organisation only: another may have one of the same name."""
+    other = Organisation(uuid4(), "acme", world.clock())
+    await world.stores.organisations.add(other)
+    given: dict[str, Any] = {"required_groups": frozenset({"sre"}), "force_groups": ("sre",)}
+    await world.stores.review_rules.add(rule_of(world, **given))
+    theirs = replace(rule_of(world, "theirs"), org_id=other.id)
+    await world.stores.review_rules.add(theirs)
+    own = await world.add_connection("shop", reviewers=("leads", "sre"), force_approve_groups=("sre", "boss"))
+    plain = await world.add_connection("plain")
+    await world.stores.groups.rename(await group_of(world, "sre"), "ops 'n' more", None)
+    (found,) = await world.stores.review_rules.all(world.org_id)
+    assert found.reviewers_groups == ("leads", "ops 'n' more")
+    assert (*found.required_groups, *found.force_groups) == ("ops 'n' more", "ops 'n' more")
+    assert await world.stores.review_rules.all(other.id) == [theirs]
+    shop = await world.stores.connections.get(world.org_id, str(own.id))
+    assert shop is not None
+    assert shop.reviewers == ("leads", "ops 'n' more")
+    assert shop.force_approve_groups == ("ops 'n' more", "boss")
+    assert await world.stores.connections.get(world.org_id, str(plain.id)) is not None
+
+
+NEEDED: dict[str, dict[str, Any]] = {
+    "nobody else may approve": {"reviewers_groups": ("sre",)},
+    "this group must agree, too": {"all_groups": True},
+    "it asks the members of this group": {"required_groups": frozenset({"sre", "interns"})},
+}
+
+
+@pytest.mark.parametrize("why", NEEDED)
+async def test_attack_a_group_that_is_removed_takes_no_review_away(world: World, why: str) -> None:
+    rule = rule_of(world, **NEEDED[why])
+    await world.stores.review_rules.add(rule)
+    member = await world.add_user("ann", "sre")
+    with pytest.raises(Conflict, match=f"'pairs' needs the group 'sre': {why}"):
+        await world.stores.groups.remove(await group_of(world, "sre"))
+    assert await world.stores.review_rules.all(world.org_id) == [rule]
+    kept = await world.stores.groups.members(await group_of(world, "sre"))
+    assert [one.id for one in kept] == [member.id]
+
+
+async def test_attack_a_group_that_is_removed_opens_no_connection(world: World) -> None:
+    """Nor may it force any more: a later group of that name is another one."""
+    shop = await world.add_connection("shop", reviewers=("leads", "sre"), force_approve_groups=("boss",))
+    for name in ("sre", "boss"):
+        await world.stores.groups.add(Group(uuid4(), world.org_id, name, world.clock()))
+    with pytest.raises(Conflict, match="connection 'shop' has the group 'sre' as its reviewers"):
+        await world.stores.groups.remove(await group_of(world, "sre"))
+    await world.stores.groups.remove(await group_of(world, "boss"))
+    found = await world.stores.connections.get(world.org_id, str(shop.id))
+    assert found is not None
+    assert (found.reviewers, found.force_approve_groups) == (("leads", "sre"), ())
+
+
+async def test_one_of_several_groups_may_go(world: World) -> None:
+    rule = rule_of(world, force_groups=("sre",), skip_groups=frozenset({"sre"}))
+    await world.stores.review_rules.add(rule)
+    await world.stores.groups.remove(await group_of(world, "sre"))
+    (left,) = await world.stores.review_rules.all(world.org_id)
+    assert left == replace(rule, reviewers_groups=("leads",), force_groups=(), skip_groups=frozenset())
+
+
+async def test_attack_a_group_is_removed_while_a_rule_is_made_of_it(world: World) -> None:
+    """Whichever comes first: a rule has its only reviewers, or it is not there; never a rule that nobody answers."""
+    for number in range(8):
+        name = f"group-{number}"
+        group = Group(uuid4(), world.org_id, name, world.clock())
+        await world.stores.groups.add(group)
+        rule = rule_of(world, f"rule-{number}", reviewers_groups=(name,))
+        made, removed = await asyncio.gather(
+            world.stores.review_rules.add(rule), world.stores.groups.remove(group), return_exceptions=True
+        )
+        for outcome in (made, removed):
+            assert outcome is None or isinstance(outcome, Conflict), outcome
+        assert made is None or removed is None  # one of them at least was done
+        rules: dict[UUID, ReviewRule] = {one.id: one for one in await world.stores.review_rules.all(world.org_id)}
+        if made is None:
+            assert rules[rule.id].reviewers_groups == (name,)
+            assert await world.stores.groups.get(world.org_id, name) is not None
+        else:
+            assert rule.id not in rules

@@ -1,0 +1,237 @@
+"""Clients that wait at login, without a network and without a store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+from postern.domain.connection import TERMINAL, Connection
+from postern.domain.permit import Permit
+from postern.domain.principal import Principal
+from postern.domain.review import (
+    Binding,
+    Choice,
+    Demand,
+    Person,
+    Review,
+    ReviewEvent,
+    ReviewKind,
+    ReviewStatus,
+    Voice,
+    person_of,
+)
+from postern.domain.session import Verb
+from postern.domain.tracing import NO_TRACER
+from postern.errors import NotFound, PosternError
+from postern.gateway.command import CommandGate
+from postern.gateway.engine import Engine
+from postern.gateway.held_logins import HeldLogins
+from postern.gateway.postgres import PostgresGate
+from postern.gateway.wanted import Wanted
+from postern.relay.handshake import StreamHandshake
+from postern.relay.target import Start, Terminal
+from postern.services.access import Access
+from postern.services.reviews.asking import Asking, ReviewRequired, Wish
+from postern.services.reviews.reviews import Reviews
+from postern.services.sessions import Sessions
+from postern.store.ports import Topic
+from postern.store.signals import LocalSignals
+
+DEMANDS = (Demand("", ("dba",), 1, all_groups=True),)
+
+
+def somebody(name: str = "ann") -> Principal:
+    return Principal(uuid4(), uuid4(), name, f"{name}@example.com", name.title())
+
+
+class Line(asyncio.Transport):
+    """A transport that keeps what is written, and tells its protocol when it is closed."""
+
+    def __init__(self, stream: StreamHandshake) -> None:
+        super().__init__()
+        self.written = bytearray()
+        self.paused = False
+        self._stream = stream
+        self._closing = False
+        stream.connection_made(self)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return ("10.0.0.1", 5) if name == "peername" else default
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        assert not self._closing
+        self.written += data
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def is_closing(self) -> bool:
+        return self._closing
+
+    def close(self) -> None:
+        self._closing = True
+        asyncio.get_running_loop().call_soon(self._stream.connection_lost, None)
+
+    def take(self) -> bytes:
+        data = bytes(self.written)
+        self.written.clear()
+        return data
+
+
+@dataclass
+class Table:
+    """Reviews as the services keep them. `grant` is what admission asks: None lets in, an error refuses."""
+
+    signals: LocalSignals
+    kept: dict[UUID, Review] = field(default_factory=dict)
+    looks: int = 0
+    refusal: PosternError | None = None
+    needed: bool = True
+    away: bool = False
+
+    def wish(self, principal: Principal, connection: Connection) -> Wish:
+        place = cast("UUID", connection.place)
+        binding = Binding(principal.id, connection.id, place, "10.0.0.1", "login:1")
+        waiting = next(
+            (one for one in self.kept.values() if one.binding == binding and one.status is ReviewStatus.PENDING), None
+        )
+        return Wish(principal, connection, Verb.CONNECT, binding, DEMANDS, 3600, None, waiting)
+
+    async def admit(self, principal: Principal, connection: Connection) -> Permit:
+        if self.refusal is not None:
+            raise self.refusal
+        wish = self.wish(principal, connection)
+        given = [one.id for one in self.kept.values() if one.binding == wish.binding and one.is_usable(now())]
+        if self.needed and not given:
+            raise ReviewRequired(wish)
+        return cast("Permit", SimpleNamespace(principal=principal, connection=connection, session_id=None))
+
+    async def ask(self, wish: Wish, *, reason: str, duration: int | None, session: object) -> Review:
+        if wish.waiting is not None:
+            return wish.waiting
+        review = Review(
+            id=uuid4(),
+            org_id=wish.connection.org_id,
+            kind=ReviewKind.JIT,
+            status=ReviewStatus.PENDING,
+            owner=person_of(wish.principal),
+            binding=wish.binding,
+            connection=wish.connection.name,
+            demands=wish.demands,
+            created_at=now(),
+            expires_at=now() + timedelta(hours=1),
+            reason=reason,
+            access_duration=duration or 1800,
+        )
+        self.kept[review.id] = review
+        return review
+
+    async def look(self, review_id: UUID) -> Review | None:
+        self.looks += 1
+        if self.away:
+            raise NotFound("the store does not answer")
+        return self.kept.get(review_id)
+
+    async def close(self, review_id: UUID, event: ReviewEvent) -> Review | None:
+        assert event is ReviewEvent.EXPIRED
+        self.kept[review_id] = replace(self.kept[review_id], status=ReviewStatus.EXPIRED)
+        return None
+
+    @property
+    def only(self) -> Review:
+        (review,) = self.kept.values()
+        return review
+
+    async def becomes(self, status: ReviewStatus, comment: str = "", *, told: bool = True) -> None:
+        """What becomes of the only review that waits."""
+        (review,) = [one for one in self.kept.values() if one.status is ReviewStatus.PENDING]
+        chief = Person(uuid4(), "chief", "chief@example.com")
+        choice = Choice.APPROVED if status is ReviewStatus.APPROVED else Choice.REJECTED
+        voice = Voice(chief, choice, frozenset({"dba"}), now(), comment=comment)
+        revoke_at = now() + timedelta(hours=1)
+        self.kept[review.id] = replace(review, status=status, voices=(voice,), revoke_at=revoke_at)
+        if told:
+            await self.signals.publish(Topic.REVIEW_CHANGED, review_id=str(review.id))
+
+
+class Place:
+    """One worker's gates, in front of a target that lets everybody in. `opened` are the permits it was opened by."""
+
+    def __init__(self, *, longest: float = 60, subtype: str = "postgres") -> None:
+        self.signals = LocalSignals()
+        self.table = Table(self.signals)
+        self.connection = cast(
+            "Connection",
+            SimpleNamespace(
+                id=uuid4(),
+                org_id=uuid4(),
+                name="shop",
+                subtype=subtype,
+                place=uuid4(),
+                protocol=TERMINAL if subtype == "bash" else subtype,
+            ),
+        )
+        self.opened: list[Permit] = []
+        self.turned_away: list[PosternError] = []
+        self.sessions: list[Mapping[str, str]] = []
+        sessions = SimpleNamespace(to_wait=self._to_wait)
+        self.held = HeldLogins(
+            cast("Asking", self.table),
+            cast("Reviews", self.table),
+            cast("Sessions", sessions),
+            self.signals,
+            _address,
+            longest=longest,
+        )
+        engine = cast(
+            "Engine",
+            SimpleNamespace(
+                tracer=NO_TRACER,
+                links=SimpleNamespace(changes=0),
+                open=self._open,
+                run=self._run,
+                turned_away=self.turned_away.append,
+            ),
+        )
+        access = cast("Access", SimpleNamespace(admit_principal=self._admit))
+        self.postgres = PostgresGate(access, engine, self.held, self.signals, decoy_secret=b"")
+        self.commands = CommandGate(access, engine, self.held)
+
+    async def _admit(self, principal: Principal, connection: str, **_: object) -> Permit:
+        return await self.table.admit(principal, self.connection)
+
+    def _to_wait(self, wish: Wish, *, metadata: Mapping[str, str]) -> object:
+        self.sessions.append(metadata)
+        return object()
+
+    async def _open(self, permit: Permit, *_: object, **__: object) -> tuple[object, SimpleNamespace]:
+        self.opened.append(permit)
+        return object(), SimpleNamespace(parameters={"server_version": "17"})
+
+    def _run(self, *_: object, **__: object) -> Awaitable[None]:
+        """A session that has ended at once."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        done.set_result(None)
+        return done
+
+    def database(self, stream: StreamHandshake, who: Principal, reason: str = "") -> Awaitable[Awaitable[None] | None]:
+        return self.postgres.carried(stream, Wanted(who, "login:1", "shop", 0, reason, None))
+
+    def command(
+        self, stream: StreamHandshake, who: Principal, *, at_terminal: bool
+    ) -> Awaitable[Awaitable[None] | None]:
+        start = Start(terminal=Terminal() if at_terminal else None)
+        return self.commands.carried(stream, Wanted(who, "login:1", "shop", 0), start)
+
+
+async def _address(review_id: UUID) -> str:
+    return f"https://gateway/{review_id}"
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
