@@ -78,6 +78,21 @@ def test_a_terminal_that_is_told_to_end_is_given_back_as_it_was(sit: Callable[..
     assert sitting.leaves() == 7
 
 
+def test_who_must_be_let_in_waits_at_the_terminal_until_ctrl_c(sit: Callable[..., Sitting], gateway: Gateway) -> None:
+    for change in (["create", "asked", "--command", "bash --norc"], ["update", "asked", "--set", "reviewers=dba"]):
+        made = gateway.run("connections", *change)
+        assert made.returncode == 0, made.stderr
+    sitting = sit("connect", "asked", "--reason", "ticket 4711", "--duration", "20m")
+    sitting.shows("approved by a member of dba")
+    sitting.shows("postern reviews approve")
+    session = newest(gateway)
+    assert (session["connection"], session["status"]) == ("asked", "open")
+    sitting.type("\x03")
+    sitting.shows("you no longer wait")
+    assert sitting.leaves() == 255
+    assert newest(gateway) == session  # the review stays, and what waits for it
+
+
 def test_a_killed_session_ends_the_command_line_and_its_processes(
     sit: Callable[..., Sitting], gateway: Gateway
 ) -> None:
@@ -192,6 +207,8 @@ def test_ctrl_c_without_a_terminal_kills_it_too(gateway: Gateway) -> None:
         (["exec", "shell", "-e", "NONAME", "-i", "x"], "NAME=VALUE"),
         (["exec", "shell", "-e", "LD_PRELOAD=/x", "-i", "x"], "decides which code runs"),
         (["connect", "shell", "--native"], "for databases"),
+        (["connect", "shell", "--native", "--reason", "ticket 4711"], "not --native"),
+        (["connect", "shell", "--duration", "for ever"], "no length of time"),
     ],
 )
 def test_what_cannot_be(gateway: Gateway, arguments: Sequence[str], said: str) -> None:

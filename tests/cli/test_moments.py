@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import click
 import pytest
 
-from postern.cli.moments import moment, typed
+from postern.cli.moments import moment, seconds, typed
 
 NOW = datetime(2026, 3, 4, 1, 30, tzinfo=timezone(timedelta(hours=2)))
 
@@ -37,3 +37,14 @@ def test_what_is_not_is_refused_with_an_example(text: str) -> None:
 
 def test_the_api_gets_utc() -> None:
     assert datetime.fromisoformat(typed("1h")).tzinfo == UTC
+
+
+@pytest.mark.parametrize(("text", "expected"), [("45s", 45), ("30m", 1800), (" 2 H ", 7200), ("1d", 86_400)])
+def test_lengths_of_time(text: str, expected: int) -> None:
+    assert seconds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "0m", "30", "an hour", "-1h", "1.5h"])
+def test_what_is_no_length_of_time_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(click.BadParameter, match="30m, 2h"):
+        seconds(text)

@@ -10,6 +10,7 @@ import pytest
 from tests.support.receivers import HttpReceiver, issued, senders, server_context
 from tests.support.served import Served
 
+from postern.domain.event import EventKind
 from postern.services.telling.sending import Sending
 
 EVENTS = ("--event", "session.close", "--event", "audit.entry")
@@ -51,6 +52,16 @@ def test_a_webhooks_secret_is_shown_once_and_alone(root: Served) -> None:
     assert other.startswith("whsec_")
     assert other != secret
     assert root.cli("admin", "sinks", "rotate-secret", "siem", stdin="n\n").exit_code == 1
+
+
+def test_events_are_listed_with_their_schemas(root: Served) -> None:
+    listed = root.ok("admin", "sinks", "events").stdout
+    assert "review.created\tsomebody needs others to agree" in listed
+    assert set(root.json("admin", "sinks", "events")) == set(EventKind)
+    schema = json.loads(root.ok("admin", "sinks", "events", "guardrail.violation").stdout)
+    assert schema["$id"] == "urn:postern:event:guardrail.violation"
+    assert "rule" in schema["properties"]["data"]["required"]
+    assert root.cli("admin", "sinks", "events", "session.ended").exit_code == 2
 
 
 def test_a_sink_is_paused_changed_and_deleted(root: Served) -> None:

@@ -83,7 +83,13 @@ async def test_a_client_is_told_at_once_and_let_in_by_itself(size: int) -> None:
     assert told.startswith(AUTH_OK)
     assert tags(told) == b"RN"
     review = place.table.only
-    for part in ("approved by a member of dba", str(review.id), f"postern reviews approve {review.id}", "UTC"):
+    for part in (
+        "approved by a member of dba",
+        str(review.id),
+        f"postern reviews approve {review.id}",
+        "UTC",
+        f"https://gateway/{review.id}",
+    ):
         assert part.encode() in told
     assert not place.opened
     await place.table.becomes(ReviewStatus.APPROVED)

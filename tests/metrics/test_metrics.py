@@ -115,6 +115,7 @@ def test_attack_38_a_label_cannot_begin_another_line() -> None:
 
 def test_no_label_is_a_name_that_people_choose() -> None:
     known = {"verb", "reason", "info_type", "from", "method", "route", "status", "task", "kind", "outcome", "version"}
+    known |= {"action"}
     assert {label for metric in METRICS.values() for label in metric.labels} <= known
 
 

@@ -185,6 +185,7 @@ class Place:
             cast("Reviews", self.table),
             cast("Sessions", sessions),
             self.signals,
+            _address,
             longest=longest,
         )
         engine = cast(
@@ -226,6 +227,10 @@ class Place:
     ) -> Awaitable[Awaitable[None] | None]:
         start = Start(terminal=Terminal() if at_terminal else None)
         return self.commands.carried(stream, Wanted(who, "login:1", "shop", 0), start)
+
+
+async def _address(review_id: UUID) -> str:
+    return f"https://gateway/{review_id}"
 
 
 def now() -> datetime:

@@ -18,6 +18,8 @@ TIME_RANGE = "time_range"
 _CLOCK = re.compile(r"(?:[01]\d|2[0-3]):[0-5]\d")
 _FIELD = "time_window"
 _DAY = timedelta(days=1)
+_HOUR, _SECOND = timedelta(hours=1), timedelta(seconds=1)
+_AHEAD = 4 * _DAY  # that far a window is looked for, and longer than any access is given
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,27 +37,51 @@ class TimeWindow:
         return at >= self.start or at < self.end
 
     def closes_at(self, moment: datetime) -> datetime:
-        """When the window that holds at this moment ends."""
-        return self._next(self.end, moment)
+        """When the window that holds at this moment ends; for a whole day, which never does, far ahead."""
+        return self._turns_at(moment)
 
     def opens_at(self, moment: datetime) -> datetime:
         """When the next window begins, for a moment in none."""
-        return self._next(self.start, moment)
+        return self._turns_at(moment)
 
-    def _next(self, clock: time, moment: datetime) -> datetime:
-        """The next time, after `moment`, that the clock shows this. In a gap of the clock: its end."""
+    def _turns_at(self, moment: datetime) -> datetime:
+        """The next time that it does not hold as it does now: the clock shows an end of it, or was put beyond one."""
         zone = ZoneInfo(self.zone)
         day = moment.astimezone(zone).date()
-        for ahead in range(3):
-            for fold in (0, 1):  # an hour that the clock shows twice
-                wall = datetime.combine(day + ahead * _DAY, clock.replace(fold=fold), zone)
-                found = wall.astimezone(UTC)
-                if found > moment:
-                    return found
-        raise AssertionError("a clock shows every time within two days")
+        walls = [
+            datetime.combine(day + ahead * _DAY, clock.replace(fold=fold), zone)
+            for ahead in range(_AHEAD // _DAY + 1)
+            for clock in (self.start, self.end)
+            for fold in (0, 1)  # an hour that the clock shows twice
+        ]
+        turns = sorted([*(wall.astimezone(UTC) for wall in walls), *_clock_changes(zone, moment)])
+        holds = self.holds(moment)
+        return next((turn for turn in turns if turn > moment and self.holds(turn) != holds), moment + _AHEAD)
 
     def __str__(self) -> str:
         return f"{self.start:%H:%M} to {self.end:%H:%M} {self.zone}"
+
+
+def _clock_changes(zone: ZoneInfo, moment: datetime) -> list[datetime]:
+    """When the clock is put forward or back, which is on a whole second."""
+    found = []
+    first = moment.astimezone(UTC).replace(microsecond=0)
+    for hours in range(_AHEAD // _HOUR):
+        before, behind = first + hours * _HOUR, first + (hours + 1) * _HOUR
+        if _offset(zone, before) == _offset(zone, behind):
+            continue
+        while behind - before > _SECOND:
+            middle = before + (behind - before) // _SECOND // 2 * _SECOND
+            if _offset(zone, middle) == _offset(zone, before):
+                before = middle
+            else:
+                behind = middle
+        found.append(behind)
+    return found
+
+
+def _offset(zone: ZoneInfo, moment: datetime) -> timedelta | None:
+    return moment.astimezone(zone).utcoffset()
 
 
 def time_window(type_: str, configuration: Mapping[str, str]) -> TimeWindow:

@@ -83,15 +83,23 @@ class _Waiter:
 
 
 class HeldLogins:
-    """Of one worker. `longest` is how many seconds a client waits at most; with 0 it is told at once how to come
-    back."""
+    """Of one worker. `longest` is how many seconds a client waits at most; with 0 it is told at once how to come back.
+    `address` is where people decide on a review."""
 
     def __init__(
-        self, asking: Asking, reviews: Reviews, sessions: Sessions, signals: Signals, *, longest: float
+        self,
+        asking: Asking,
+        reviews: Reviews,
+        sessions: Sessions,
+        signals: Signals,
+        address: Callable[[UUID], Awaitable[str]],
+        *,
+        longest: float,
     ) -> None:
         self._asking = asking
         self._reviews = reviews
         self._sessions = sessions
+        self._address = address
         self._longest = longest
         self._people: Counter[UUID] = Counter()
         self._watches: dict[UUID, _Watch] = {}
@@ -129,7 +137,7 @@ class HeldLogins:
                 if not self._longest:
                     raise Denied(_come_back(review))
                 if review.id != told:
-                    client.tell(*_notice(review))
+                    client.tell(*_notice(review, await self._address(review.id)))
                     told = review.id
                 await self._decided(review, required.wish, client, deadline)
                 try:
@@ -288,11 +296,12 @@ def _is_approved(review: Review | None, review_id: UUID) -> bool:
     raise Denied(f"connection {review.connection!r} needs a review, and {over(review)} (review {review.id}){again}")
 
 
-def _notice(review: Review) -> tuple[str, str]:
+def _notice(review: Review, address: str) -> tuple[str, str]:
     """What a client that waits is told, and how who has to agree does so."""
     return (
         f"connection {review.connection!r} needs a review: you are let in once it is approved by {who(review.demands)}",
-        f"Review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: postern reviews approve {review.id}",
+        f"Review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: {address} or "
+        f"postern reviews approve {review.id}",
     )
 
 

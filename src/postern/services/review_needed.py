@@ -67,13 +67,14 @@ def in_words(demands: Sequence[Demand]) -> str:
 
 def _in_words(demand: Demand) -> str:
     groups = [repr(name) for name in demand.groups]
-    if demand.all_groups and len(groups) > 1:
+    people = "1 person" if demand.min_approvals == 1 else f"{demand.min_approvals} people"
+    if not groups:
+        who = "nobody is left who may agree"
+    elif demand.all_groups and len(groups) > 1:
         who = f"a person of each of the groups {' and '.join(groups)} must agree"
-        if demand.min_approvals > len(groups):
-            who += f", {demand.min_approvals} people in all"
+        who += f", {people} in all" if demand.min_approvals > len(groups) else ""
     else:
-        people = "1 person" if demand.min_approvals == 1 else f"{demand.min_approvals} people"
-        who = f"{people} of the group{'s' if len(groups) > 1 else ''} {' or '.join(groups) or 'nobody'} must agree"
+        who = f"{people} of the group{'s' if len(groups) > 1 else ''} {' or '.join(groups)} must agree"
     if demand.force_groups:
         who += f", or force it as a member of {' or '.join(map(repr, demand.force_groups))}"
     return who + (f" (review rule {demand.rule!r})" if demand.rule else " (the connection's reviewers)")

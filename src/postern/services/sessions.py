@@ -106,6 +106,7 @@ class Sessions:
             self._now(),
             metadata=_with_trace(metadata),
             credential_id=permit.credential_id,
+            verb=Verb.CONNECT,
         )
         return None if claimed is None else claimed[0]
 
@@ -208,7 +209,7 @@ class Sessions:
 
         Admission is asked again: time has passed. When it is denied now the session ends as failed.
         """
-        claimed = await self._store.claim(session_id, worker, self._now())
+        claimed = await self._store.claim(session_id, worker, self._now(), verb=Verb.EXEC)
         if claimed is None:
             return None
         session, principal_id, source = claimed

@@ -26,6 +26,7 @@ from postern.gateway.command import CommandGate
 from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
+from postern.gateway.estimates import Estimates
 from postern.gateway.execution import Executions
 from postern.gateway.held import HeldRequests
 from postern.gateway.held_logins import HeldLogins
@@ -37,6 +38,7 @@ from postern.gateway.tunnels import Tunnels
 from postern.gateway.violations import Violations
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails.interceptor import GuardRails
+from postern.inspection.sql.postgres.counting import PostgresCounter
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
@@ -191,9 +193,14 @@ def build_worker(
         tracer=tracer,
         violations=violations,
     )
-    held = HeldRequests(made.questions, made.signals)
+    estimates = Estimates(agent, PostgresCounter().plans)
+    held = HeldRequests(made.asking, made.reviews, made.signals, estimates=estimates)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
-    waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, longest=settings.review_wait)
+
+    async def address(review_id: UUID) -> str:
+        return f"{(await made.server_configs.current()).api_url}/api/reviews/page/{review_id}"
+
+    waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
     gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine, waiting)
     logins = _logins(settings)
@@ -201,7 +208,7 @@ def build_worker(
     door = TunnelDoor(
         str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
     )
-    _sample(meters, links, tunnels, logins, door)
+    _sample(meters, links, waiting, tunnels, logins, door)
     executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,
@@ -231,11 +238,14 @@ def _logins(settings: Settings) -> Logins:
     )
 
 
-def _sample(meters: Meters, links: LiveLinks, tunnels: Tunnels, logins: Logins, door: TunnelDoor) -> None:
+def _sample(
+    meters: Meters, links: LiveLinks, waiting: HeldLogins, tunnels: Tunnels, logins: Logins, door: TunnelDoor
+) -> None:
     """What is known anyway, and looked at when somebody asks."""
     meters.sample("postern_sessions_open", lambda: links.running)
     meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.CLIENT), "client")
     meters.sample("postern_relayed_bytes", lambda: links.relayed(Side.TARGET), "target")
+    meters.sample("postern_clients_waiting", lambda: waiting.held)
     meters.sample("postern_logins_begun", lambda: logins.begun)
     meters.sample("postern_logins_succeeded", lambda: logins.succeeded)
     meters.sample("postern_agents_connected", lambda: len(tunnels.agents))

@@ -196,9 +196,11 @@ class SessionStore(Protocol):
         *,
         metadata: Mapping[str, str] | None = None,
         credential_id: UUID | None = None,
+        verb: Verb | None = None,
     ) -> tuple[Session, UUID, str] | None:
         """ready → open for exactly one caller: (session, principal id, source); None for all others, and as long as its
-        review does not let it run. What is given of `metadata` and `credential_id` takes the place of what is there."""
+        review does not let it run. What is given of `metadata` and `credential_id` takes the place of what is there;
+        with `verb` one of another verb is left alone."""
 
     async def end_if_ready(self, session_id: UUID, ended: Ended) -> bool:
         """Whether it waited, for its review or for a worker, and has now ended."""

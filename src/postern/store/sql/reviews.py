@@ -28,6 +28,7 @@ from sqlalchemy import (
 )
 
 from postern.domain.command import NOTHING_ADDED, Invocation
+from postern.domain.event import CREATED, VOICED
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import PrincipalKind, PrincipalStatus
 from postern.domain.review import (
@@ -85,7 +86,6 @@ _MOST_LAPSING = 500  # reviews that one round ends; the next one ends more
 _MOST_PRUNED = 1_000
 _CHUNK = 300  # identifiers in one statement
 _MOST_GRANTS = 20  # of one binding that are looked at
-CREATED, VOICED = "created", "voiced"
 
 _ENDINGS = {
     ReviewEvent.REJECTED: EndReason.REJECTED,

@@ -97,13 +97,6 @@ def _plain(wanted: SessionFilter) -> list[_Equal]:
     return [(name, value) for name, value in equal.items() if value is not None]
 
 
-def _reviewed(wanted: SessionFilter) -> list[ColumnElement[bool]]:
-    if wanted.review is None:
-        return []
-    same = select(reviews.c.id).where(reviews.c.id == sessions.c.review_id, reviews.c.status == wanted.review)
-    return [exists(same.correlate(sessions))]
-
-
 def _names(wanted: SessionFilter) -> list[list[_Equal]]:
     """The columns that may be meant by a text: which of them is known only when one has looked."""
     found: list[list[_Equal]] = []

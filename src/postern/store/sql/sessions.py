@@ -20,6 +20,7 @@ from sqlalchemy import (
     literal_column,
     or_,
     select,
+    true,
     update,
 )
 
@@ -27,7 +28,7 @@ from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.lists import Page, Stretch
 from postern.domain.review import ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
-from postern.domain.session import CHANGES, Session, SessionEvent, SessionStatus, sources, target
+from postern.domain.session import CHANGES, Session, SessionEvent, SessionStatus, Verb, sources, target
 from postern.store.batch import Batch
 from postern.store.database import Database
 from postern.store.encryption import Encryption
@@ -135,6 +136,7 @@ class SqlSessions:
         *,
         metadata: Mapping[str, str] | None = None,
         credential_id: UUID | None = None,
+        verb: Verb | None = None,
     ) -> tuple[Session, UUID, str] | None:
         """The condition on the status makes the UPDATE the lock: only one of many finds the row ready. What becomes of
         its review changes the row as well, so that who comes later sees it."""
@@ -143,9 +145,10 @@ class SqlSessions:
             values["metadata"] = dict(metadata)
         if credential_id is not None:
             values["credential_id"] = credential_id
+        its_verb = sessions.c.verb == verb if verb is not None else true()
         statement = (
             update(sessions)
-            .where(sessions.c.id == session_id, _can(SessionEvent.CLAIMED), or_(_MAY_RUN, _MAY_OPEN))
+            .where(sessions.c.id == session_id, its_verb, _can(SessionEvent.CLAIMED), or_(_MAY_RUN, _MAY_OPEN))
             .values(values)
             .returning(*sessions.c)
         )
