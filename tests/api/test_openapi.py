@@ -103,7 +103,6 @@ async def test_the_description_is_complete(api: Api) -> None:
         "Proxy Manager",
         "Reviews",
         "Sessions",
-        "Reviews",
         "SCIM",
         "Organization Management",
         "Features",
