@@ -1,5 +1,6 @@
 """Writes the generated parts of the documentation: docs/cli.md, docs/api-reference.md,
-docs/information-types.md, docs/events.md, the table of settings in docs/operations.md and that of states in docs/reviews.md.
+docs/information-types.md, docs/events.md, the table of settings in docs/operations.md and that of states in
+docs/reviews.md.
 
 `python scripts/generate_docs.py` writes them; a test checks that they are up to date.
 """

@@ -100,6 +100,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
     ("PUT", "/reviews/{id}"): {"status": "REJECTED"},
     ("PUT", "/sessions/{session_id}/review"): {"status": "rejected"},
+    ("PUT", "/chat/accounts"): {"email": "ann@example.com", "sink": "made up", "chat_id": "U0ANN"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
@@ -280,6 +281,11 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
     ("GET", "/events/schemas"):                                             "200 200 200 200 200 200 200 200",
+    ("GET", "/chat/accounts"):                                              "200 200 200 200 200 200 200 200",
+    # There is neither a sink for it nor an account.
+    ("PUT", "/chat/accounts"):                                              "403 403 403 404 403 403 404 404",
+    ("DELETE", "/chat/accounts/{id}"):                                      "404 404 404 404 404 404 404 404",
+    ("POST", "/chat/link"):                                                 "201 201 201 201 403 403 403 201",
     ("GET", "/sinks"):                                                      "403 403 200 200 403 200 200 200",
     ("POST", "/sinks"):                                                     "403 403 403 201 403 403 201 201",
     ("DELETE", "/sinks/{nameOrID}"):                                        "403 403 403 204 403 403 204 404",
@@ -310,6 +316,7 @@ TABLE: Mapping[tuple[str, str], str] = {
 }
 OPEN: Mapping[tuple[str, str], int] = {
     ("GET", "/callback"): 401,
+    ("POST", "/chat/slack/{id}"): 401,
     ("GET", "/healthz"): 200,
     ("POST", "/localauth/login"): 200,
     ("POST", "/localauth/register"): 403,
@@ -325,6 +332,8 @@ OPEN: Mapping[tuple[str, str], int] = {
     ("GET", "/readyz"): 200,
     ("POST", "/saml/callback"): 400,
     ("GET", "/saml/login"): 400,
+    ("GET", "/reviews/page/{id}"): 200,  # a page: it leads to login
+    ("POST", "/reviews/page/{id}"): 401,
     ("GET", "/saml/metadata"): 200,
     ("GET", "/sessions/{session_id}/download"): 401,
     ("HEAD", "/sessions/{session_id}/download"): 401,

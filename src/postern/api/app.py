@@ -19,6 +19,7 @@ from postern.api.routes import (
     agents,
     api_keys,
     audit_logs,
+    chats,
     connections,
     credentials,
     device,
@@ -41,6 +42,7 @@ from postern.api.routes import (
     reports,
     resources,
     retention,
+    review_page,
     review_rules,
     reviews,
     saml,
@@ -88,6 +90,7 @@ _PARTS = (
     *(recordings.router, session_files.router, session_stream.router),
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, events.router, sinks.router, metrics.router),
+    *(chats.router, review_page.router),
 )
 
 EXEC_WAIT = 50.0

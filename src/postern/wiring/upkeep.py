@@ -16,6 +16,7 @@ from postern.services.telling.sending import Sending
 from postern.services.upkeep import Task, Upkeep
 from postern.settings import Settings
 from postern.wiring.app import App, now
+from postern.wiring.chats import chat_senders
 from postern.wiring.metrics import reviews_told
 
 _SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
@@ -55,7 +56,9 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
 def build_sending(settings: Settings, app: App, meters: Meters, tracer: Tracer) -> Sending:
     """Raises Misconfigured."""
     networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
-    senders = Senders(socket.gethostname(), networks, tracer=tracer, count=meters.count)
+    host = socket.gethostname()
+    chats = functools.partial(chat_senders, app.stores, app.services, host, now)
+    senders = Senders(host, networks, tracer=tracer, count=meters.count, chats=chats)
     return Sending(app.stores.deliveries, app.stores.leases, senders, now)
 
 

@@ -54,9 +54,12 @@ def of_violation(one: Violation, sinks: Iterable[SinkOutline]) -> Iterator[NewDe
         yield _delivery(sink, one.id, kind, one.at, _violation(one, with_script=sink.with_script))
 
 
-def of_review(news: ReviewNews, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+def of_review(news: ReviewNews, sinks: Iterable[SinkOutline], tags: Mapping[str, str]) -> Iterator[NewDelivery]:
+    """`tags` are those of its connection."""
     kind, review = OF_REVIEWS[news.kind], as_then(news)
     for sink in _for(sinks, review.org_id, kind, news.at):
+        if not sink.scope.covers(review, tags):
+            continue
         yield _delivery(sink, news.id, kind, news.at, review_data(review, with_script=sink.with_script))
 
 

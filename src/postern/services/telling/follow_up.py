@@ -94,10 +94,21 @@ class FollowUp:
         if untold:
             await self._store.tell(untold, [told for entry in untold for told in of_entry(entry, sinks)])
 
+    async def _tags(self, news: list[ReviewNews], sinks: list[SinkOutline]) -> Mapping[UUID, Mapping[str, str]]:
+        """Of the connections; not asked for where no sink is for some alone."""
+        if not any(sink.scope.connection_tags for sink in sinks):
+            return {}
+        return await self._sinks.tags_of(list({one.review.binding.connection_id for one in news}))
+
     async def _tell_reviews(self, news: list[ReviewNews], sinks: list[SinkOutline]) -> None:
         if news:
             news.sort(key=lambda one: (one.at, _IN_ORDER.index(one.kind)))
-            told = [delivery for one in news for delivery in of_review(one, sinks)]
+            tags = await self._tags(news, sinks)
+            told = [
+                delivery
+                for one in news
+                for delivery in of_review(one, sinks, tags.get(one.review.binding.connection_id, {}))
+            ]
             await self._store.tell_reviews([one.id for one in news], told)
             if self.observer is not None:
                 for one in news:

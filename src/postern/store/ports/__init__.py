@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from postern.store.ports.chats import ChatStore
 from postern.store.ports.common import Clock, Signals, Topic
 from postern.store.ports.identity import (
     ApiKeyStore,
@@ -92,6 +93,7 @@ __all__ = [
     "AuditFilter",
     "AuditStore",
     "Blobs",
+    "ChatStore",
     "CheckpointStore",
     "Clock",
     "ConnectionFilter",
@@ -176,6 +178,8 @@ class Stores(Protocol):
     def api_keys(self) -> ApiKeyStore: ...
     @property
     def audit(self) -> AuditStore: ...
+    @property
+    def chats(self) -> ChatStore: ...
     @property
     def checkpoints(self) -> CheckpointStore: ...
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -149,6 +149,9 @@ class SinkStore(Protocol):
 
     async def outlines(self) -> list[SinkOutline]:
         """Of all organisations. One cheap statement."""
+
+    async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
+        """Of those connections that are there."""
 
 
 class DeliveryStore(Protocol):

@@ -28,6 +28,8 @@ from postern.store.schema.reviews import (
 )
 from postern.store.schema.server import (
     audit_log,
+    chat_links,
+    chat_messages,
     data_keys,
     deliveries,
     idempotency_keys,
@@ -67,6 +69,8 @@ __all__ = [
     "agents",
     "api_keys",
     "audit_log",
+    "chat_links",
+    "chat_messages",
     "checkpoint_anchors",
     "checkpoints",
     "connection_guardrails",

@@ -9,6 +9,7 @@ from postern.store.sql.access_rules import SqlAccessRules
 from postern.store.sql.agents import SqlAgents
 from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
+from postern.store.sql.chats import SqlChats
 from postern.store.sql.checkpoints import SqlCheckpoints, SqlLedgerKeys
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
@@ -54,6 +55,7 @@ class SqlStores:
         self.agents = SqlAgents(database)
         self.api_keys = SqlApiKeys(database)
         self.audit = SqlAudit(database)
+        self.chats = SqlChats(database, encryption)
         self.checkpoints = SqlCheckpoints(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
