@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
@@ -28,6 +27,10 @@ class ScopeBody(Body):
     connections: list[str] = Field(default_factory=list)
     connection_tags: dict[str, str] = Field(default_factory=dict)
     groups: list[str] = Field(default_factory=list)
+
+    @classmethod
+    def of(cls, scope: SinkScope) -> ScopeBody:
+        return cls(connections=[*scope.connections], connection_tags={**scope.connection_tags}, groups=[*scope.groups])
 
     def scope(self) -> SinkScope:
         return SinkScope(tuple(self.connections), self.connection_tags, tuple(self.groups))
@@ -173,7 +176,7 @@ def _shown(sink: Sink) -> dict[str, Any]:
         "header_names": sorted(sink.headers),
         "options": dict(sink.options),
         "key_names": sorted(sink.keys),
-        "scope": asdict(sink.scope),
+        "scope": ScopeBody.of(sink.scope),
         "failures": sink.trouble.failures,
         "failing_since": sink.trouble.since,
         "last_error": sink.trouble.error,
