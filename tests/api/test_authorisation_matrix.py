@@ -42,7 +42,7 @@ SCIM_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
-REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["crew"], "connection_tags": {"stage": "prod"}}
+REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_tags": {"stage": "prod"}}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.

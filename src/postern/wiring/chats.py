@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from uuid import UUID
 
+from postern.domain.review_groups import address
 from postern.domain.sink import SinkKind
 from postern.integrations.chat.apprise import Apprise
 from postern.integrations.chat.email import Email
@@ -30,6 +31,6 @@ def chat_senders(
 
     async def url(review_id: UUID) -> str:
         config = await services.server_configs.current()
-        return f"{config.api_url}/api/reviews/page/{review_id}"
+        return address(config.api_url, review_id)
 
     return {kind: ChatSender(chat, stores.chats, stores.reviews, stores.sessions, url) for kind, chat in chats.items()}

@@ -18,6 +18,7 @@ from postern.agent.files import SecretFiles
 from postern.domain.connection import TERMINAL
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
+from postern.domain.review_groups import address as review_address
 from postern.domain.session import EndReason, Verb
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.domain.worker import RelayWorker
@@ -198,7 +199,7 @@ def build_worker(
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
 
     async def address(review_id: UUID) -> str:
-        return f"{(await made.server_configs.current()).api_url}/api/reviews/page/{review_id}"
+        return review_address((await made.server_configs.current()).api_url, review_id)
 
     waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
     gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)
