@@ -24,7 +24,6 @@ from postern.api.app import routed, serve
 from postern.domain.agent import AgentKey
 from postern.domain.login import LoginMethod
 from postern.domain.principal import PrincipalStatus
-from postern.domain.question import Question
 from postern.domain.secret import Secret
 from postern.services.identity.users import UserFields
 from postern.store.database import Database
@@ -80,7 +79,6 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/machineidentities"): {"name": "new", "connection_names": []},
     ("PUT", "/machineidentities/{name}"): {"description": "x"},
     ("POST", "/orgs"): {"name": "third", "admin_email": "x@example.org"},
-    ("POST", "/questions/{question_id}/decision"): {"approve": True},
     ("PUT", "/orgs/features"): {"name": "api-keys", "status": "enabled"},
     ("PUT", "/orgs/self"): {"auditor_role_name": "readers"},
     ("POST", "/scim/v2/Groups"): {"schemas": [SCIM_GROUP], "displayName": "new"},
@@ -179,9 +177,6 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/guardrails"):                                                "403 403 403 201 403 403 201 201",
     ("DELETE", "/guardrails/{id}"):                                         "403 403 403 204 403 403 204 404",
     ("GET", "/guardrails/{id}"):                                            "403 403 200 200 403 200 200 404",
-    ("GET", "/questions"):                                                  "200 200 200 200 200 200 200 200",
-    ("GET", "/questions/{question_id}"):                                    "404 200 200 200 404 200 200 404",
-    ("POST", "/questions/{question_id}/decision"):                          "404 403 403 200 404 403 403 404",
     ("GET", "/reviews"):                                                    "200 200 200 200 200 200 200 200",
     ("GET", "/reviews/{id}"):                                               "404 200 200 200 404 200 200 404",
     # Who asked may give it up; an administrator may reject it; a program decides nothing.
@@ -386,15 +381,6 @@ async def fill(file: Path) -> Template:
     return Template(file, tokens, known)
 
 
-async def _question(api: Api, session_id: UUID) -> str:
-    """A statement of ann's that waits, for nobody but administrators to decide on."""
-    at, ann = api.world.clock(), api.users["ann"]
-    asked = (session_id, "shop", ann.subject, ann.email, "care / 1", "held", "drop table x", (), at)
-    question = Question(UUID(int=99), ann.org_id, *asked, at + timedelta(hours=1))
-    await api.world.stores.questions.add(question)
-    return str(question.id)
-
-
 async def _things(api: Api) -> dict[str, str]:
     """Something for every path parameter; ann's where it belongs to somebody."""
     await api.make_connection()
@@ -434,7 +420,6 @@ async def _things(api: Api) -> dict[str, str]:
         "user": str(api.users["bob"].id),
         "review": waiting["review"]["id"],
         "reviewed_session": waiting["session_id"],
-        "question_id": await _question(api, UUID(session["session_id"])),
     }
 
 

@@ -300,7 +300,7 @@ def test_attack_what_is_held_does_not_run_when_its_session_is_killed_and_it_is_a
 ) -> None:
     client = Psql(gateway.url(NAME), "-c", "delete from watched")
     asked = waits_for(gateway, chief)
-    gateway.call(gateway.services.sessions.kill(gateway.admin, asked.session_id))
+    gateway.call(gateway.services.sessions.kill(gateway.admin, str(asked.session_id)))
     client.end()
     idle(gateway, chief)
     found = gateway.call(gateway.services.reviews.get(chief, str(asked.id)))

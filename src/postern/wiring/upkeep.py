@@ -40,7 +40,6 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
             Task("deliveries", 1.0, sending.once, stop=sending.stop),
             Task("ledger", 5.0, made.keeper.once, longest=keeper.LONGEST, stop=made.keeper.stop),
             Task("texts", 10.0, made.session_texts.catch_up, goes_on=True),
-            Task("questions", 30.0, made.questions.settle),
             Task("reviews", 5.0, made.reviews.settle),
             Task("purges", 5.0, purging.once, longest=purger.LONGEST, stop=purging.stop),
             # What is forgotten.

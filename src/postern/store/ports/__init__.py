@@ -32,7 +32,6 @@ from postern.store.ports.ledger import (
     ProofStore,
     WholeLedgerStore,
 )
-from postern.store.ports.questions import QuestionStore
 from postern.store.ports.recordings import Blobs, LeaseStore, SegmentStore
 from postern.store.ports.retention import Doomed, HoldStore, PurgeStore, RetentionStore
 from postern.store.ports.reviews import (
@@ -134,7 +133,6 @@ __all__ = [
     "PrincipalStore",
     "ProofStore",
     "PurgeStore",
-    "QuestionStore",
     "Recordings",
     "ReportStore",
     "ResourceStore",
@@ -201,8 +199,6 @@ class Stores(Protocol):
     @property
     def guardrails(self) -> GuardRailStore: ...
 
-    @property
-    def questions(self) -> QuestionStore: ...
     @property
     def masking_rules(self) -> MaskingRuleStore: ...
     @property

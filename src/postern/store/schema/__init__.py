@@ -39,7 +39,6 @@ from postern.store.schema.server import (
     violations,
 )
 from postern.store.schema.sessions import (
-    questions,
     session_counts,
     session_maskings,
     session_starts,
@@ -96,7 +95,6 @@ __all__ = [
     "orgs",
     "purge_rounds",
     "purges",
-    "questions",
     "relay_workers",
     "resources",
     "retentions",

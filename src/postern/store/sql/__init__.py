@@ -29,7 +29,6 @@ from postern.store.sql.masking_rules import SqlMaskingRules
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
 from postern.store.sql.purges import SqlPurges
-from postern.store.sql.questions import SqlQuestions
 from postern.store.sql.relay_workers import SqlRelayWorkers
 from postern.store.sql.reports import SqlReports
 from postern.store.sql.resources import SqlResources
@@ -77,7 +76,6 @@ class SqlStores:
         self.organisations = SqlOrganisations(database)
         self.principals = SqlPrincipals(database)
         self.purges = SqlPurges(database)
-        self.questions = SqlQuestions(database)
         self.reports = SqlReports(database)
         self.resources = SqlResources(database)
         self.retentions = SqlRetentions(database)
