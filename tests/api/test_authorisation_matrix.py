@@ -24,7 +24,6 @@ from postern.api.app import routed, serve
 from postern.domain.agent import AgentKey
 from postern.domain.login import LoginMethod
 from postern.domain.principal import PrincipalStatus
-from postern.domain.question import Question
 from postern.domain.secret import Secret
 from postern.services.identity.users import UserFields
 from postern.store.database import Database
@@ -42,7 +41,7 @@ SCIM_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
-REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["crew"], "connection_tags": {"stage": "prod"}}
+REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_tags": {"stage": "prod"}}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.
@@ -80,7 +79,6 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/machineidentities"): {"name": "new", "connection_names": []},
     ("PUT", "/machineidentities/{name}"): {"description": "x"},
     ("POST", "/orgs"): {"name": "third", "admin_email": "x@example.org"},
-    ("POST", "/questions/{question_id}/decision"): {"approve": True},
     ("PUT", "/orgs/features"): {"name": "api-keys", "status": "enabled"},
     ("PUT", "/orgs/self"): {"auditor_role_name": "readers"},
     ("POST", "/scim/v2/Groups"): {"schemas": [SCIM_GROUP], "displayName": "new"},
@@ -102,6 +100,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
     ("PUT", "/reviews/{id}"): {"status": "REJECTED"},
     ("PUT", "/sessions/{session_id}/review"): {"status": "rejected"},
+    ("PUT", "/chat/accounts"): {"email": "ann@example.com", "sink": "made up", "chat_id": "U0ANN"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
@@ -178,9 +177,6 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/guardrails"):                                                "403 403 403 201 403 403 201 201",
     ("DELETE", "/guardrails/{id}"):                                         "403 403 403 204 403 403 204 404",
     ("GET", "/guardrails/{id}"):                                            "403 403 200 200 403 200 200 404",
-    ("GET", "/questions"):                                                  "200 200 200 200 200 200 200 200",
-    ("GET", "/questions/{question_id}"):                                    "404 200 200 200 404 200 200 404",
-    ("POST", "/questions/{question_id}/decision"):                          "404 403 403 200 404 403 403 404",
     ("GET", "/reviews"):                                                    "200 200 200 200 200 200 200 200",
     ("GET", "/reviews/{id}"):                                               "404 200 200 200 404 200 200 404",
     # Who asked may give it up; an administrator may reject it; a program decides nothing.
@@ -286,6 +282,11 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/userinfo"):                                                   "200 200 200 200 200 200 200 200",
     ("GET", "/users"):                                                      "200 200 200 200 200 200 200 200",
     ("GET", "/events/schemas"):                                             "200 200 200 200 200 200 200 200",
+    ("GET", "/chat/accounts"):                                              "200 200 200 200 200 200 200 200",
+    # There is neither a sink for it nor an account.
+    ("PUT", "/chat/accounts"):                                              "403 403 403 404 403 403 404 404",
+    ("DELETE", "/chat/accounts/{id}"):                                      "404 404 404 404 404 404 404 404",
+    ("POST", "/chat/link"):                                                 "201 201 201 201 403 403 403 201",
     ("GET", "/sinks"):                                                      "403 403 200 200 403 200 200 200",
     ("POST", "/sinks"):                                                     "403 403 403 201 403 403 201 201",
     ("DELETE", "/sinks/{nameOrID}"):                                        "403 403 403 204 403 403 204 404",
@@ -316,6 +317,7 @@ TABLE: Mapping[tuple[str, str], str] = {
 }
 OPEN: Mapping[tuple[str, str], int] = {
     ("GET", "/callback"): 401,
+    ("POST", "/chat/slack/{id}"): 401,
     ("GET", "/healthz"): 200,
     ("POST", "/localauth/login"): 200,
     ("POST", "/localauth/register"): 403,
@@ -331,6 +333,8 @@ OPEN: Mapping[tuple[str, str], int] = {
     ("GET", "/readyz"): 200,
     ("POST", "/saml/callback"): 400,
     ("GET", "/saml/login"): 400,
+    ("GET", "/reviews/page/{id}"): 200,  # a page: it leads to login
+    ("POST", "/reviews/page/{id}"): 401,
     ("GET", "/saml/metadata"): 200,
     ("GET", "/sessions/{session_id}/download"): 401,
     ("HEAD", "/sessions/{session_id}/download"): 401,
@@ -378,15 +382,6 @@ async def fill(file: Path) -> Template:
     return Template(file, tokens, known)
 
 
-async def _question(api: Api, session_id: UUID) -> str:
-    """A statement of ann's that waits, for nobody but administrators to decide on."""
-    at, ann = api.world.clock(), api.users["ann"]
-    asked = (session_id, "shop", ann.subject, ann.email, "care / 1", "held", "drop table x", (), at)
-    question = Question(UUID(int=99), ann.org_id, *asked, at + timedelta(hours=1))
-    await api.world.stores.questions.add(question)
-    return str(question.id)
-
-
 async def _things(api: Api) -> dict[str, str]:
     """Something for every path parameter; ann's where it belongs to somebody."""
     await api.make_connection()
@@ -426,7 +421,6 @@ async def _things(api: Api) -> dict[str, str]:
         "user": str(api.users["bob"].id),
         "review": waiting["review"]["id"],
         "reviewed_session": waiting["session_id"],
-        "question_id": await _question(api, UUID(session["session_id"])),
     }
 
 

@@ -153,6 +153,35 @@ def test_exec_as_json_has_output_and_errors_apart_of_a_script_that_takes_long_to
     assert (told["output_status"], told["exit_code"], told["truncated"]) == ("failed", 5, False)
 
 
+def test_exec_on_what_is_reviewed_runs_by_itself_when_it_is_approved(
+    sit: Callable[..., Sitting], gateway: Gateway
+) -> None:
+    """By one person, who may approve their own here."""
+    for arguments in (
+        ("admin", "features", "enable", "self-review"),
+        ("connections", "create", "guarded", "--command", "bash --norc"),
+        ("connections", "update", "guarded", "--set", "reviewers=admin"),
+    ):
+        assert gateway.run(*arguments).returncode == 0
+    sitting = sit("exec", "guarded", "-i", "echo $((6 * 7)); exit 3", "--reason", "ticket 4711")
+    sitting.shows("waiting for 1 of admin")
+    (review,) = json.loads(gateway.run("reviews", "list", "--for-me", "--json").stdout)["data"]
+    assert (review["reason"], review["status"]) == ("ticket 4711", "PENDING")
+    approved = json.loads(gateway.run("reviews", "approve", review["id"], "--json").stdout)
+    assert (approved["status"], approved["self_approved"]) == ("APPROVED", True)
+    sitting.shows("42\r\n")
+    assert sitting.leaves() == 3
+    assert b"postern: approved; it runs now" in sitting.shown
+
+    def is_over() -> bool:
+        shown = json.loads(gateway.run("reviews", "show", review["id"], "--json").stdout)
+        return bool(shown["status"] == "EXECUTED")
+
+    wait_until(is_over)
+    again = piped(gateway, "exec", "--resume", review["session"])
+    assert (again.returncode, again.stdout) == (3, b"42\n")
+
+
 def test_exec_at_a_terminal_shows_that_it_runs(sit: Callable[..., Sitting], gateway: Gateway, tmp_path: Path) -> None:
     script = f"echo begun; until [ -e {tmp_path / 'enough'} ]; do sleep 0.1; done; echo ended"
     sitting = sit("exec", "shell", "-i", script)

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 import psycopg
 import pytest
-from tests.e2e.test_reviews import REVIEW, question, waiting
+from tests.e2e.test_reviews import REVIEW, decide, waiting, waits_for
 from tests.support.clients import clean_environment, need
 from tests.support.gateway import Gateway, wait_until
 from tests.support.postgres import PostgresServer
@@ -21,7 +21,7 @@ from tests.support.postgres import PostgresServer
 from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, Rule, RuleType, Unknown
 from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.question import Question
+from postern.domain.review import Review, ReviewStatus
 from postern.services.guardrails import GuardRailFields
 from postern.services.identity.users import UserFields
 
@@ -76,9 +76,10 @@ class Psql:
         return self.process.communicate(timeout=60)
 
 
-def decide(gateway: Gateway, chief: Principal, *, approve: bool) -> Question:
-    asked = question(gateway, chief)
-    return gateway.call(gateway.services.questions.decide(chief, str(asked.id), approve=approve))
+def decided(gateway: Gateway, chief: Principal, *, approve: bool) -> Review:
+    asked = waits_for(gateway, chief)
+    decide(gateway, chief, asked, approve=approve)
+    return asked
 
 
 def idle(gateway: Gateway, chief: Principal) -> None:
@@ -101,9 +102,9 @@ def test_psql_goes_on_behind_a_decision(
 ) -> None:
     arguments, script = SCRIPTS[kind]
     client = Psql(gateway.url(NAME), *arguments, script=script)
-    question(gateway, chief)
+    waits_for(gateway, chief)
     assert rows(direct) == 1
-    decide(gateway, chief, approve=approve)
+    decided(gateway, chief, approve=approve)
     out, err = client.end()
     assert rows(direct) == (0 if approve else 1)
     assert "next" in out
@@ -120,7 +121,7 @@ def test_one_transaction_of_a_file_that_is_rejected_leaves_nothing(
     file = tmp_path / "change.sql"
     file.write_text("insert into watched values (2);\ndelete from watched;\ninsert into watched values (3);\n")
     client = Psql(gateway.url(NAME), "-1", "-v", "ON_ERROR_STOP=1", "-f", str(file))
-    decide(gateway, chief, approve=False)
+    decided(gateway, chief, approve=False)
     _, err = client.end()
     assert client.process.returncode == 3
     assert "rejected it" in err
@@ -135,9 +136,9 @@ def test_a_copy_that_is_held(
     file = tmp_path / "rows"
     file.write_text("1\n2\n")
     client = Psql(gateway.url(NAME), script=f"\\copy copied from '{file}'\nselect 'next';\n")
-    question(gateway, chief)
+    waits_for(gateway, chief)
     assert rows(direct, "copied") == 0
-    decide(gateway, chief, approve=approve)
+    decided(gateway, chief, approve=approve)
     out, _ = client.end()
     assert rows(direct, "copied") == (2 if approve else 0)
     assert "next" in out
@@ -146,7 +147,7 @@ def test_a_copy_that_is_held(
 
 def test_ctrl_c_while_held(gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection) -> None:
     client = Psql(gateway.url(NAME), "-c", "delete from watched", "-c", "select 'next'")
-    question(gateway, chief)
+    waits_for(gateway, chief)
     client.process.send_signal(signal.SIGINT)
     _, err = client.end()
     assert "cancel" in err.lower()
@@ -158,7 +159,7 @@ def test_a_client_that_is_killed_withdraws(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection
 ) -> None:
     client = Psql(gateway.url(NAME), "-c", "delete from watched", "-c", "delete from watched where n = 1")
-    question(gateway, chief)
+    waits_for(gateway, chief)
     client.process.kill()
     client.end()
     idle(gateway, chief)
@@ -205,9 +206,9 @@ def test_asyncpg_prepares_at_once_and_is_held_when_it_runs(
         assert await connection.fetchval("select 1") == 1
 
     client = over_asyncpg(gateway.url(NAME), work)
-    asked = question(gateway, chief)
-    assert "-- $1 =" in asked.statement
-    decide(gateway, chief, approve=approve)
+    asked = waits_for(gateway, chief)
+    assert "-- $1 =" in asked.input
+    decided(gateway, chief, approve=approve)
     assert client() == []
     assert rows(direct) == (0 if approve else 1)
     idle(gateway, chief)
@@ -222,7 +223,7 @@ def test_a_transaction_in_which_one_is_rejected_is_over(
             await connection.execute("delete from watched")
 
     client = over_asyncpg(gateway.url(NAME), work)
-    decide(gateway, chief, approve=False)
+    decided(gateway, chief, approve=False)
     (error,) = client()
     assert isinstance(error, asyncpg.InsufficientPrivilegeError)
     assert direct.execute("select array_agg(n) from watched").fetchone() == ([1],)
@@ -247,7 +248,7 @@ def test_a_timeout_of_asyncpg_cancels_what_is_held(
 def test_several_of_a_pipeline_are_asked_about_one_after_the_other(
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection, approve: tuple[bool, bool]
 ) -> None:
-    """The second is another question, whatever was said about the first."""
+    """The second is another review, whatever was said about the first."""
     raw = psycopg.connect(gateway.url(NAME), autocommit=True).pgconn
     raw.enter_pipeline_mode()
     for text in (b"delete from watched where true", b"delete from copied where true", b"select 1"):
@@ -255,11 +256,11 @@ def test_several_of_a_pipeline_are_asked_about_one_after_the_other(
         raw.pipeline_sync()
     raw.flush()
     direct.execute("insert into copied values (1)")
-    first = decide(gateway, chief, approve=approve[0])
-    assert "watched" in first.statement
-    assert "copied" not in first.statement
-    second = decide(gateway, chief, approve=approve[1])
-    assert "copied" in second.statement
+    first = decided(gateway, chief, approve=approve[0])
+    assert "watched" in first.input
+    assert "copied" not in first.input
+    second = decided(gateway, chief, approve=approve[1])
+    assert "copied" in second.input
     wait_until(lambda: rows(direct) == (0 if approve[0] else 1))
     wait_until(lambda: rows(direct, "copied") == (0 if approve[1] else 1))
     raw.finish()
@@ -282,13 +283,13 @@ def test_attack_a_name_that_is_parsed_anew_while_its_statement_is_held(
     raw.pipeline_sync()
     raw.flush()
     direct.execute("insert into copied values (1)")
-    first = decide(gateway, chief, approve=True)
-    assert "copied" not in first.statement
-    second = question(gateway, chief)
-    assert "delete from copied" in second.statement
+    first = decided(gateway, chief, approve=True)
+    assert "copied" not in first.input
+    second = waits_for(gateway, chief)
+    assert "delete from copied" in second.input
     wait_until(lambda: rows(direct) == 0)
     assert rows(direct, "copied") == 1
-    decide(gateway, chief, approve=False)
+    decided(gateway, chief, approve=False)
     raw.finish()
     idle(gateway, chief)
     assert rows(direct, "copied") == 1
@@ -298,10 +299,10 @@ def test_attack_what_is_held_does_not_run_when_its_session_is_killed_and_it_is_a
     gateway: Gateway, held: Connection, chief: Principal, direct: psycopg.Connection
 ) -> None:
     client = Psql(gateway.url(NAME), "-c", "delete from watched")
-    asked = question(gateway, chief)
-    gateway.call(gateway.services.sessions.kill(gateway.admin, asked.session_id))
+    asked = waits_for(gateway, chief)
+    gateway.call(gateway.services.sessions.kill(gateway.admin, str(asked.session_id)))
     client.end()
     idle(gateway, chief)
-    found = gateway.call(gateway.services.questions.get(chief, str(asked.id)))
-    assert found.decision is not None
+    found = gateway.call(gateway.services.reviews.get(chief, str(asked.id)))
+    assert found.status is ReviewStatus.WITHDRAWN
     assert rows(direct) == 1

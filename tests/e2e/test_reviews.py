@@ -16,10 +16,11 @@ from postern.domain.connection import Connection
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
 from postern.domain.lists import Page
 from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.question import Question
+from postern.domain.review import Choice, Review, ReviewKind, ReviewStatus
 from postern.errors import Conflict, Denied, NotFound
 from postern.services.guardrails import GuardRailFields
 from postern.services.identity.users import UserFields
+from postern.store.ports import ReviewFilter
 
 REVIEW = Rule(RuleType.REQUIRE_WHERE, name="where", action=Action.REVIEW)
 REFUSED = psycopg.errors.InsufficientPrivilege
@@ -82,16 +83,24 @@ class Asking:
         return self
 
 
-def question(gateway: Gateway, principal: Principal) -> Question:
-    def only() -> Question | None:
+def waits_for(gateway: Gateway, principal: Principal) -> Review:
+    """The first statement that waits."""
+
+    def first() -> Review | None:
         found = waiting(gateway, principal)
         return found[0] if found else None
 
-    return wait_until(only)
+    return wait_until(first)
 
 
-def waiting(gateway: Gateway, principal: Principal) -> list[Question]:
-    return list(gateway.call(gateway.services.questions.waiting(principal, Page())).items)
+def waiting(gateway: Gateway, principal: Principal) -> list[Review]:
+    wanted = ReviewFilter(status=ReviewStatus.PENDING, kind=ReviewKind.STATEMENT)
+    return list(gateway.call(gateway.services.reviews.find(principal, wanted, Page())).items)
+
+
+def decide(gateway: Gateway, principal: Principal, asked: Review, *, approve: bool, comment: str = "") -> Review:
+    choice = Choice.APPROVED if approve else Choice.REJECTED
+    return gateway.call(gateway.services.reviews.decide(principal, str(asked.id), choice, comment=comment))
 
 
 @pytest.mark.parametrize("prepare", [False, True])
@@ -100,21 +109,21 @@ def test_an_approved_statement_runs(
 ) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
         asking = Asking(connection, "delete from watched", prepare=prepare)
-        asked = question(gateway, other)
-        assert asked.statement == "delete from watched"
-        assert asked.asker_email == gateway.admin.email
+        asked = waits_for(gateway, other)
+        assert asked.input == "delete from watched"
+        assert asked.owner.email == gateway.admin.email
         assert asking.waits
         assert rows(direct) == 1
         wait_until(lambda: asking.told)
-        assert f"postern sessions decide {asked.id} --approve" in asking.told[0]
+        assert f"postern reviews approve {asked.id}" in asking.told[0]
         assert str(asked.session_id) in asking.told[0]
-        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=True))
+        decide(gateway, other, asked, approve=True)
         assert asking.done().error is None
         assert rows(direct) == 0
         assert connection.execute("select 1").fetchone() == (1,)
         assert f"{other.email} approved it" in asking.told[1]
-        with pytest.raises(Conflict, match=f"approved by {other.email}"):
-            gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False))
+        with pytest.raises(Conflict, match="it is APPROVED"):
+            decide(gateway, other, asked, approve=False)
     session = gateway.newest_finished("reviewed")
     assert "waits until" in gateway.text(session.id)
     assert f"{other.email} approved it" in gateway.text(session.id)
@@ -125,8 +134,8 @@ def test_a_rejected_statement_is_refused_and_the_connection_goes_on(
 ) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
         asking = Asking(connection, "delete from watched")
-        asked = question(gateway, other)
-        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False, comment="use the job"))
+        asked = waits_for(gateway, other)
+        decide(gateway, other, asked, approve=False, comment="use the job")
         error = asking.done().error
         assert isinstance(error, REFUSED)
         assert "rejected it: use the job" in str(error)
@@ -137,20 +146,20 @@ def test_a_rejected_statement_is_refused_and_the_connection_goes_on(
 def test_attack_nobody_approves_their_own(gateway: Gateway, reviewed: Connection, other: Principal) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
         asking = Asking(connection, "delete from watched")
-        asked = question(gateway, other)
+        asked = waits_for(gateway, other)
         with pytest.raises(Denied):
-            gateway.call(gateway.services.questions.decide(gateway.admin, str(asked.id), approve=True))
+            decide(gateway, gateway.admin, asked, approve=True)
         assert asking.waits
-        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False))
+        decide(gateway, other, asked, approve=False)
         asking.done()
 
 
-def test_a_client_that_cancels_or_goes_withdraws_its_question(
+def test_a_client_that_cancels_or_goes_withdraws_its_review(
     gateway: Gateway, reviewed: Connection, other: Principal, direct: psycopg.Connection
 ) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
         asking = Asking(connection, "delete from watched")
-        question(gateway, other)
+        waits_for(gateway, other)
         connection.cancel()
         assert "cancelled while it was held" in str(asking.done().error)
         assert connection.execute("select 1").fetchone() == (1,)
@@ -158,11 +167,11 @@ def test_a_client_that_cancels_or_goes_withdraws_its_question(
     gone = psycopg.connect(gateway.url("reviewed"), autocommit=True)
     gone.pgconn.send_query(b"delete from watched")
     gone.pgconn.flush()
-    asked = question(gateway, other)
+    asked = waits_for(gateway, other)
     gone.pgconn.finish()
     wait_until(lambda: not waiting(gateway, other))
     with pytest.raises(Conflict):
-        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=True))
+        decide(gateway, other, asked, approve=True)
     assert rows(direct) == 1
 
 
@@ -175,20 +184,20 @@ def test_what_is_said_behind_a_held_statement_waits_with_it(
         raw.send_query_params(text, None)
         raw.pipeline_sync()
     raw.flush()
-    asked = question(gateway, other)
+    asked = waits_for(gateway, other)
     assert rows(direct) == 1
-    gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=True))
+    decide(gateway, other, asked, approve=True)
     wait_until(lambda: direct.execute("select array_agg(n) from watched").fetchone() == ([7],))
     raw.finish()
 
 
-def test_another_organisation_knows_of_no_question(gateway: Gateway, reviewed: Connection, other: Principal) -> None:
+def test_another_organisation_knows_of_no_review(gateway: Gateway, reviewed: Connection, other: Principal) -> None:
     with psycopg.connect(gateway.url("reviewed"), autocommit=True) as connection:
         asking = Asking(connection, "delete from watched")
-        asked = question(gateway, other)
+        asked = waits_for(gateway, other)
         stranger = replace(other, org_id=uuid4())
         assert waiting(gateway, stranger) == []
         with pytest.raises(NotFound):
-            gateway.call(gateway.services.questions.decide(stranger, str(asked.id), approve=True))
-        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=False))
+            decide(gateway, stranger, asked, approve=True)
+        decide(gateway, other, asked, approve=False)
         asking.done()

@@ -1,5 +1,5 @@
-"""Rules and questions where there are several workers: a change reaches all of them, and one that is killed leaves no
-question behind that somebody could still decide on."""
+"""Rules and reviews where there are several workers: a change reaches all of them, and one that is killed leaves no
+review behind that somebody could still decide on."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from contextlib import ExitStack
 
 import psycopg
 import pytest
+from tests.e2e.test_reviews import decide, waiting
 from tests.support.gateway import Gateway, wait_until
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.promises import within
 
 from postern.domain.connection import Connection, ConnectionType, Toggle
 from postern.domain.guardrail import Action, GuardRail, Rule, RuleType
-from postern.domain.lists import Page
 from postern.domain.principal import Principal, PrincipalStatus
-from postern.domain.question import Question
+from postern.domain.review import ReviewStatus
 from postern.domain.session import Session
 from postern.errors import Conflict
 from postern.services.connection_fields import ConnectionFields
@@ -61,10 +61,6 @@ def remove(gateway: Gateway, made: GuardRail) -> None:
     gateway.call(gateway.services.guardrails.remove(gateway.admin, str(made.id)))
 
 
-def waiting(gateway: Gateway, who: Principal) -> list[Question]:
-    return list(gateway.call(gateway.services.questions.waiting(who, Page())).items)
-
-
 def refusal(connection: psycopg.Connection) -> str:
     """What the client reads; empty: it ran."""
     try:
@@ -102,7 +98,7 @@ def test_a_change_reaches_running_sessions_of_every_worker(two: tuple[Gateway, i
         remove(gateway, made)
 
 
-def test_attack_a_worker_is_killed_and_its_question_approved(two: tuple[Gateway, int], other: Principal) -> None:
+def test_attack_a_worker_is_killed_and_its_review_approved(two: tuple[Gateway, int], other: Principal) -> None:
     """Nothing would run, and who approves would believe that it did."""
     gateway, port = two
     made = create(gateway, "review", REVIEW)
@@ -113,12 +109,12 @@ def test_attack_a_worker_is_killed_and_its_question_approved(two: tuple[Gateway,
     (asked,) = waiting(gateway, other)
     gateway.workers["second"].kill()
     gateway.workers["second"].start()
-    wait_until(lambda: not waiting(gateway, other))
-    with pytest.raises(Conflict, match="session has ended"):
-        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=True))
-    gateway.call(gateway.services.questions.settle())
-    kept = gateway.call(gateway.services.questions.get(other, str(asked.id)))
-    assert kept.decision == "withdrawn"
+    gateway.all_closed()
+    with pytest.raises(Conflict):
+        decide(gateway, other, asked, approve=True)
+    gateway.call(gateway.services.reviews.settle())
+    kept = gateway.call(gateway.services.reviews.get(other, str(asked.id)))
+    assert kept.status is ReviewStatus.WITHDRAWN
     asker.close()
     remove(gateway, made)
 
@@ -151,11 +147,11 @@ def test_a_script_waits_for_its_review_and_says_so(
         submitted: Session = gateway.call(submit)
         wait_until(lambda: waiting(gateway, other))
         (asked,) = waiting(gateway, other)
-        assert (asked.session_id, asked.statement.splitlines()[0]) == (submitted.id, script)
-        gateway.call(gateway.services.questions.decide(other, str(asked.id), approve=approve, comment="because"))
+        assert (asked.session_id, asked.input.splitlines()[0]) == (submitted.id, script)
+        decide(gateway, other, asked, approve=approve, comment="because")
         session = gateway.finished(submitted.id, 20)
         text = gateway.text(session.id)
-        assert f"postern sessions decide {asked.id} --approve" in text
+        assert f"postern reviews approve {asked.id}" in text
         said = "approved it: because" if approve else "rejected it: because"
         assert f"{other.email} {said}" in text
         assert (session.exit_code == 0) is approve

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -13,14 +13,17 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import select
-from tests.support.world import World
+from tests.support.reviews import decided
+from tests.support.world import START, World
 
-from postern.domain import question
+from postern.domain import review as limits
 from postern.domain.permit import Permit
-from postern.domain.question import MAX_STATEMENT, Decision
+from postern.domain.review import MAX_INPUT, WAITS, Choice, ReviewStatus
+from postern.domain.row_count import PartCount, RowCount
 from postern.domain.session import Verb
 from postern.errors import Unavailable
 from postern.gateway import held as module
+from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.held import HeldRequests
 from postern.gateway.parsing import ParseThreads
 from postern.interception.events import Operation
@@ -30,9 +33,9 @@ from postern.protocols.base import Request
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked
-from postern.services import questions as asking
+from postern.relay.target import Start
 from postern.store.database import Database
-from postern.store.schema import questions as table
+from postern.store.schema import reviews as table
 
 
 class _Watched(asyncio.Future[None]):
@@ -58,7 +61,8 @@ class Line:
         request = Request()
         request.operations.append(Operation(1, "delete from t", values=(b"x", None)))
         view = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
-        self.link = SimpleNamespace(parked=Parked(hold, request, 0, Pipeline([], view), 0, []))
+        parked = Parked(hold, request, 0, Pipeline([], view), 0, [])
+        self.link = SimpleNamespace(parked=parked, in_transaction=True)
         self.callbacks: list[object] = []
         self.done: asyncio.Future[None] = _Watched(self.callbacks)
         self.on_settled: Callable[[], None] | None = None
@@ -78,7 +82,18 @@ class Line:
 
 @pytest.fixture
 async def world(database: Database) -> World:
-    return await World.make(database)
+    world = await World.make(database)
+    world.clock.now = module.utc_now()  # deadlines are waited for
+    return world
+
+
+def held_by(world: World, estimates: Estimates | None = None) -> HeldRequests:
+    services = world.services()
+    return HeldRequests(services.asking, services.reviews, world.signals, estimates=estimates)
+
+
+def waits(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    monkeypatch.setitem(cast("dict[str, timedelta]", WAITS), "statement", timedelta(seconds=seconds))
 
 
 async def permit(world: World) -> tuple[UUID, Permit]:
@@ -92,11 +107,11 @@ async def permit(world: World) -> tuple[UUID, Permit]:
 
 
 def park(held: HeldRequests, line: Line, session_id: UUID, of: Permit) -> None:
-    held.on_park(session_id, of, cast("Driver", line), Park("t1", "held"))
+    held.on_park(session_id, of, Start("db"), cast("Driver", line), Park("t1", "held"))
 
 
 async def test_work_is_done_in_a_thread(world: World) -> None:
-    held = HeldRequests(world.services().questions, world.signals)
+    held = held_by(world)
     session_id, of = await permit(world)
     line = Line(Hold("t1", "parsing", work=lambda: FORWARD))
     park(held, line, session_id, of)
@@ -108,7 +123,7 @@ async def test_work_is_done_in_a_thread(world: World) -> None:
 
 async def test_attack_work_that_takes_too_long_is_refused(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "PARSE_WITHIN", 0.1)
-    held = HeldRequests(world.services().questions, world.signals)
+    held = held_by(world)
 
     def slow() -> Verdict:
         time.sleep(0.5)
@@ -120,73 +135,136 @@ async def test_attack_work_that_takes_too_long_is_refused(world: World, monkeypa
 
 
 async def test_nobody_decides_until_the_deadline(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "WAITS", timedelta(seconds=1.5))
-    questions = asking.Questions(world.stores.questions, world.features(), world.signals, module.utc_now)
-    held = HeldRequests(questions, world.signals)
+    waits(monkeypatch, 1.5)
+    held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
+    world.clock.forward(seconds=2)
     verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
     assert verdict.message == "held by care; nobody decided in time, so it was refused"
-    assert "waits until an administrator has decided" in line.told[0].message
+    assert "waits until somebody of admin has decided" in line.told[0].message
     (kept,) = await _all(world)
-    assert kept == (Decision.EXPIRED, "delete from t\n-- $1 = 'x'\n-- $2 = NULL")
+    assert kept == (ReviewStatus.EXPIRED, "delete from t\n-- $1 = 'x'\n-- $2 = NULL")
 
 
 async def test_attack_what_no_decider_would_be_shown_is_not_asked_about(world: World) -> None:
     """Something harmless in front, and what it is about behind the end of what is shown."""
-    held = HeldRequests(world.services().questions, world.signals)
+    held = held_by(world)
     session_id, of = await permit(world)
     line = Line(Hold("t1", "held by a rule", rule="careful / 1"))
-    text = f"select 1{' ' * MAX_STATEMENT}; drop table t"
+    text = f"select 1{' ' * MAX_INPUT}; drop table t"
     line.link.parked.request.operations[:] = [Operation(1, text)]
     park(held, line, session_id, of)
     verdict = await asyncio.wait_for(line.settled, 60)
     assert isinstance(verdict, Refuse)
     assert "10,000 characters" in verdict.message
     assert not line.told
+    cut = Line(Hold("t1", "held by a rule", rule="careful / 1"))
+    cut.link.parked.request.operations[:] = [Operation(1, "delete from t", values=(b"x",), truncated=True)]
+    park(held, cut, session_id, of)
+    assert isinstance(await asyncio.wait_for(cut.settled, 60), Refuse)
+    assert not cut.told
 
 
-async def test_a_link_that_ends_withdraws_its_question(world: World) -> None:
-    questions = asking.Questions(world.stores.questions, world.features(), world.signals, module.utc_now)
-    held = HeldRequests(questions, world.signals)
+async def test_attack_a_statement_steers_no_screen(world: World) -> None:
+    """What is shown reads as it is written."""
+    held = held_by(world)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    text = "delete from t where n = 1 --\u202e\x1b[2J\r\n\tand more"
+    line.link.parked.request.operations[:] = [Operation(1, text, values=(b"\x1b[31m", "\u202e".encode()))]
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(line.asked.wait(), 60)
+    ((_, shown),) = await _all(world)
+    assert shown.splitlines() == [
+        "delete from t where n = 1 --\\u202e\\x1b[2J",
+        "\tand more",
+        "-- $1 = '\\x1b[31m'",
+        "-- $2 = '\\u202e'",
+    ]
+    line.done.set_result(None)
+    await until(lambda: not held._tasks)
+
+
+async def test_a_link_that_ends_withdraws_its_review(world: World) -> None:
+    held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
     await asyncio.wait_for(line.asked.wait(), 60)
     line.done.set_result(None)
     async with asyncio.timeout(60):
-        while (await _all(world))[0][0] is None:  # noqa: ASYNC110 - what is waited for sets no event
+        while (await _all(world))[0][0] == ReviewStatus.PENDING:  # noqa: ASYNC110 - what is waited for sets no event
             await asyncio.sleep(0.02)
-    assert (await _all(world))[0][0] == Decision.WITHDRAWN
+    assert (await _all(world))[0][0] == ReviewStatus.WITHDRAWN
     assert not line.settled.done()
 
 
 async def test_a_decision_of_which_the_signal_was_lost_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_EVERY", 0.1)
-    questions = asking.Questions(world.stores.questions, world.features(), world.signals, module.utc_now)
-    held = HeldRequests(questions, world.signals)
+    held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
     await asyncio.wait_for(line.asked.wait(), 60)
-    (waiting,) = await world.stores.questions.waiting((await _org(world)), module.utc_now())
-    at = module.utc_now()
-    assert await world.stores.questions.decide(waiting.id, Decision.APPROVED, "chief@example.com", "", at)
+    (waiting,) = await _ids(world)
+    await decide(world, waiting, Choice.APPROVED, "well")
     assert isinstance(await asyncio.wait_for(line.settled, 60), Forward)
+    assert line.told[1].message == "held by care; chief@example.com approved it: well"
+
+
+async def test_who_is_refused_hears_by_whom_and_why(world: World) -> None:
+    held = held_by(world)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(line.asked.wait(), 60)
+    (waiting,) = await _ids(world)
+    chief = await world.add_user("chief", "admin")
+    await world.services().reviews.decide(chief, str(waiting), Choice.REJECTED, comment="use the job")
+    verdict = await asyncio.wait_for(line.settled, 60)
+    assert isinstance(verdict, Refuse)
+    assert verdict.message == "held by care; chief@example.com rejected it: use the job"
+    assert len(line.told) == 1
+    assert f"postern reviews approve {waiting}" in line.told[0].hint
+
+
+async def test_who_has_asked_may_withdraw_it_elsewhere(world: World) -> None:
+    held = held_by(world)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    session_id, of = await permit(world)
+    park(held, line, session_id, of)
+    await asyncio.wait_for(line.asked.wait(), 60)
+    (waiting,) = await _ids(world)
+    await world.services().reviews.withdraw(of.principal, str(waiting))
+    verdict = await asyncio.wait_for(line.settled, 60)
+    assert isinstance(verdict, Refuse)
+    assert verdict.message == "held by care; it was withdrawn, so it was refused"
+
+
+async def test_attack_where_reviews_are_off_what_needs_one_is_refused(world: World) -> None:
+    held = held_by(world)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    session_id, of = await permit(world)
+    admin = await world.add_user("chief", "admin")
+    await world.services().features.put(admin, "reviews", enabled=False)
+    park(held, line, session_id, of)
+    verdict = await asyncio.wait_for(line.settled, 60)
+    assert isinstance(verdict, Refuse)
+    assert "reviews are switched off" in verdict.message
+    assert not await _all(world)
 
 
 async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the deadline, while it is asked, and while the row is written."""
-    monkeypatch.setattr(asking, "WAITS", timedelta(seconds=0.2))
+    waits(monkeypatch, 0.2)
     monkeypatch.setattr(module, "_LOOK_EVERY", 0.05)
-    questions = asking.Questions(world.stores.questions, world.features(), world.signals, module.utc_now)
-    held = HeldRequests(questions, world.signals)
+    services = world.services()
+    held = HeldRequests(services.asking, services.reviews, world.signals)
     session_id, of = await permit(world)
 
     async def away(*_: object) -> None:
         raise Unavailable("the store does not answer")
 
-    for name in ("close", "look", "ask"):
-        monkeypatch.setattr(questions, name, away)
+    for service, name in ((services.reviews, "close"), (services.reviews, "look"), (services.asking, "hold")):
+        monkeypatch.setattr(service, name, away)
         line = Line(Hold("t1", "held by care", rule="care / 1"))
         park(held, line, session_id, of)
         assert isinstance(await asyncio.wait_for(line.settled, 60), Refuse)
@@ -194,8 +272,7 @@ async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, m
 
 async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_LOOK_EVERY", 3600.0)
-    questions = asking.Questions(world.stores.questions, world.features(), world.signals, module.utc_now)
-    held = HeldRequests(questions, world.signals)
+    held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
     await asyncio.wait_for(line.asked.wait(), 60)
@@ -203,17 +280,17 @@ async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.
     line.link.parked = None
     assert line.on_settled is not None
     line.on_settled()
-    for _ in range(500):
-        if (await _all(world))[0][0] is not None:
+    for _ in range(3_000):
+        if (await _all(world))[0][0] != ReviewStatus.PENDING:
             break
         await asyncio.sleep(0.02)
-    assert (await _all(world))[0][0] == Decision.WITHDRAWN
+    assert (await _all(world))[0][0] == ReviewStatus.WITHDRAWN
     assert line.on_settled is None
 
 
 async def test_a_long_session_collects_nothing(world: World) -> None:
     """Each statement that is judged in a thread left something behind on its link."""
-    held = HeldRequests(world.services().questions, world.signals)
+    held = held_by(world)
     session_id, of = await permit(world)
     line = Line(Hold("t1", "parsing", work=lambda: FORWARD))
     parked = line.link.parked
@@ -227,8 +304,8 @@ async def test_a_long_session_collects_nothing(world: World) -> None:
 
 
 async def test_who_is_refused_hears_of_the_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(question, "MAX_OF_SESSION", 0)
-    held = HeldRequests(world.services().questions, world.signals)
+    monkeypatch.setattr(limits, "MAX_OF_SESSION", 0)
+    held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
     verdict = await asyncio.wait_for(line.settled, 60)
@@ -237,24 +314,113 @@ async def test_who_is_refused_hears_of_the_limit(world: World, monkeypatch: pyte
 
 
 async def until(true: Callable[[], bool]) -> None:
-    for _ in range(500):
+    for _ in range(6_000):
         if true():
             return
         await asyncio.sleep(0.01)
     raise AssertionError("still not so")
 
 
-async def _org(world: World) -> UUID:
-    return (await world.stores.organisations.default()).id
-
-
-async def _all(world: World) -> list[tuple[str | None, str]]:
+async def _all(world: World) -> list[tuple[str, str]]:
     async with world.database.statement() as connection:
-        return [tuple(row) for row in await connection.execute(select(table.c.decision, table.c.statement))]
+        found = await connection.execute(select(table.c.status, table.c.input))
+    return [(row[0], row[1]) for row in found]
+
+
+async def _ids(world: World) -> list[UUID]:
+    async with world.database.statement() as connection:
+        return [number for (number,) in await connection.execute(select(table.c.id))]
+
+
+async def decide(world: World, review_id: UUID, choice: Choice, comment: str = "") -> None:
+    """Without a signal: straight in the store."""
+    chief = await world.add_user("chief", "admin")
+    review = await world.stores.reviews.get(review_id)
+    assert review is not None
+    await decided(world, review, chief, choice, comment=comment)
+
+
+class Counted(Estimates):
+    """As it is told."""
+
+    def __init__(self, found: RowCount | Exception | None) -> None:
+        self.asked: list[tuple[Start, tuple[Asked, ...], bool]] = []
+        self._found = found
+        self.begun = asyncio.Event()
+        self.go = asyncio.Event()
+        self.given_up = False
+
+    async def of(
+        self, permit: Permit, start: Start, asked: Sequence[Asked], *, in_transaction: bool = False
+    ) -> RowCount | None:
+        self.asked.append((start, tuple(asked), in_transaction))
+        self.begun.set()
+        try:
+            await self.go.wait()
+        except asyncio.CancelledError:
+            self.given_up = True
+            raise
+        if isinstance(self._found, Exception):
+            raise self._found
+        return self._found
+
+
+COUNT = RowCount((PartCount("DELETE", "public.t", 7),), START)
+
+
+async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> None:
+    counted = Counted(COUNT)
+    held = held_by(world, counted)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    line.link.parked.request.operations *= 2
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(counted.begun.wait(), 60)
+    assert counted.asked == [(Start("db"), (Asked("delete from t", (b"x", None)),), True)]
+    counted.go.set()
+    await asyncio.wait_for(line.asked.wait(), 60)
+    (waiting,) = await _ids(world)
+    for _ in range(3_000):
+        review = await world.stores.reviews.get(waiting)
+        if review is not None and review.estimate is not None:
+            break
+        await asyncio.sleep(0.02)
+    assert review is not None
+    assert review.estimate == COUNT.shown()
+    assert not line.settled.done()
+    line.done.set_result(None)
+    await until(lambda: not held._tasks)
+
+
+async def test_no_decision_waits_for_a_count(world: World) -> None:
+    counted = Counted(COUNT)
+    held = held_by(world, counted)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(counted.begun.wait(), 60)
+    await asyncio.wait_for(line.asked.wait(), 60)
+    (waiting,) = await _ids(world)
+    chief = await world.add_user("chief", "admin")
+    await world.services().reviews.decide(chief, str(waiting), Choice.APPROVED)
+    assert isinstance(await asyncio.wait_for(line.settled, 60), Forward)
+    await until(lambda: counted.given_up)
+
+
+@pytest.mark.parametrize("found", [None, Unavailable("the store is away")])
+async def test_what_cannot_be_counted_hurts_nobody(world: World, found: Exception | None) -> None:
+    counted = Counted(found)
+    counted.go.set()
+    held = held_by(world, counted)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(line.asked.wait(), 60)
+    await until(lambda: bool(counted.asked) and len(held._tasks) == 1)
+    assert not line.settled.done()
+    line.done.set_result(None)
+    await until(lambda: not held._tasks)
 
 
 async def test_too_many_that_wait_are_refused_and_told_why(world: World) -> None:
-    held = HeldRequests(world.services().questions, world.signals)
+    held = held_by(world)
     held._threads = ParseThreads(1, most=1)
     session_id, of = await permit(world)
     go = threading.Event()

@@ -27,6 +27,7 @@ from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.saml import SamlAdapter
 from postern.services.access_control import AccessControl
 from postern.services.bundle import Services, build_services
+from postern.services.chat.desk import Window
 from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
@@ -158,6 +159,7 @@ class World:
     openid: OpenId | None = None
     _features: Features | None = None
     saml: Saml | None = None
+    chats: Window | None = None
 
     @classmethod
     async def make(cls, database: Database, master: bytes | None = None) -> World:
@@ -222,6 +224,7 @@ class World:
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,
             saml=self.saml or SamlAdapter(Fetcher(), self.clock),
+            chats=self.chats,
         )
 
 

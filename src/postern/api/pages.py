@@ -36,7 +36,7 @@ _CONFIRM = Markup(
 
 def enter_code(problem: str = "") -> HTMLResponse:
     told = Markup('<p role="alert">{}</p>').format(problem) if problem else Markup("")
-    return _page("Log a command line in", _ENTER.format(problem=told))
+    return page("Log a command line in", _ENTER.format(problem=told))
 
 
 def confirm(asking: Asking, email: str, csrf_token: str) -> HTMLResponse:
@@ -48,12 +48,12 @@ def confirm(asking: Asking, email: str, csrf_token: str) -> HTMLResponse:
         since=asking.since.strftime("%Y-%m-%d %H:%M:%S"),
         csrf=csrf_token,
     )
-    return _page("Log a command line in?", content)
+    return page("Log a command line in?", content)
 
 
 def told(title: str, text: str) -> HTMLResponse:
-    return _page(title, Markup("<p>{}</p>").format(text))
+    return page(title, Markup("<p>{}</p>").format(text))
 
 
-def _page(title: str, content: Markup) -> HTMLResponse:
-    return HTMLResponse(_PAGE.format(title=title, content=content), headers=_HEADERS)
+def page(title: str, content: Markup, status: int = 200) -> HTMLResponse:
+    return HTMLResponse(_PAGE.format(title=title, content=content), status, headers=_HEADERS)

@@ -26,8 +26,6 @@ class EventKind(StrEnum):
     REVIEW_STARTED = "review.started"
     REVIEW_EXECUTED = "review.executed"
     AUDIT_ENTRY = "audit.entry"
-    QUESTION_ASKED = "question.asked"  # a guard rail holds a statement until somebody decides
-    QUESTION_CLOSED = "question.closed"  # approved, rejected, expired or withdrawn
     SINK_TEST = "sink.test"
 
 
@@ -47,8 +45,6 @@ EVENTS: Mapping[EventKind, str] = {
     EventKind.REVIEW_STARTED: "the script that was approved is being run",
     EventKind.REVIEW_EXECUTED: "the script that was approved has been run",
     EventKind.AUDIT_ENTRY: "an entry of the audit log",
-    EventKind.QUESTION_ASKED: "a guard rail holds a statement until somebody decides",
-    EventKind.QUESTION_CLOSED: "what was decided about a held statement",
     EventKind.SINK_TEST: "an administrator asked for it; whatever the sink is for",
 }
 CHOSEN: tuple[EventKind, ...] = tuple(kind for kind in EventKind if kind is not EventKind.SINK_TEST)  # by sinks

@@ -63,3 +63,5 @@ class VoucherPurpose(StrEnum):
     SETUP = "setup"  # a first password, or a new one, set by who has the link
     SECOND_FACTOR = "second-factor"  # the password was right; the second factor is missing
     WEBAUTHN = "webauthn"  # a challenge that an authenticator signs
+    CHAT_LINK = "chat-link"  # somebody types it in a chat, to show whose account there is theirs
+    CHAT_FORM = "chat-form"  # a form that was opened in a chat, until it is sent

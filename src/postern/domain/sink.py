@@ -9,6 +9,7 @@ from enum import StrEnum
 from uuid import UUID
 
 from postern.domain.event import EventKind
+from postern.domain.review import Review
 from postern.domain.secret import Secret
 
 
@@ -16,6 +17,14 @@ class SinkKind(StrEnum):
     WEBHOOK = "webhook"
     SYSLOG = "syslog"
     OTLP = "otlp"
+    SLACK = "slack"
+    TEAMS = "teams"
+    EMAIL = "email"
+    APPRISE = "apprise"
+
+
+# Where people read of reviews; what is sent there is words, and not the event itself.
+CHATS = frozenset({SinkKind.SLACK, SinkKind.TEAMS, SinkKind.EMAIL, SinkKind.APPRISE})
 
 
 class SinkStatus(StrEnum):
@@ -53,9 +62,34 @@ NO_TROUBLE = Trouble()
 
 
 @dataclass(frozen=True, slots=True)
+class SinkScope:
+    """The reviews that a sink is told of: on one of these connections, by name or because it carries all of
+    `connection_tags`; and for one of `groups` to review. What is empty bounds nothing."""
+
+    connections: tuple[str, ...] = ()
+    connection_tags: Mapping[str, str] = field(default_factory=dict)
+    groups: tuple[str, ...] = ()
+
+    def covers(self, review: Review, tags: Mapping[str, str]) -> bool:
+        """`tags` are the connection's."""
+        if self.groups and not review.may_review(self.groups):
+            return False
+        if not (self.connections or self.connection_tags):
+            return True
+        wanted = self.connection_tags
+        tagged = bool(wanted) and all(tags.get(key) == value for key, value in wanted.items())
+        return tagged or review.connection in self.connections
+
+
+EVERYTHING = SinkScope()
+
+
+@dataclass(frozen=True, slots=True)
 class Sink:
-    """`address` is a URL: https:, or syslog+tls:, syslog+tcp:, syslog+udp:. `headers` go with each request. `authority`
-    is the PEM of the CA that issued the receiver's certificate; empty when that is publicly trusted."""
+    """`address` is a URL: https:, or syslog+tls:, syslog+tcp:, syslog+udp:, smtps:, smtp+starttls:, smtp:; where a
+    chat's is a secret, what may be shown of it. `headers` go with each request. `authority` is the PEM of the CA that
+    issued the receiver's certificate; empty when that is publicly trusted. `options` and `keys` are what a chat needs
+    besides, by the names that services/telling/chat_fields.py has; keys are secrets."""
 
     id: UUID
     org_id: UUID
@@ -68,6 +102,9 @@ class Sink:
     authority: str = ""
     secrets: tuple[SigningSecret, ...] = ()
     headers: Mapping[str, Secret] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, Secret] = field(default_factory=dict)
+    scope: SinkScope = EVERYTHING
     created_at: datetime | None = None
     updated_at: datetime | None = None
     trouble: Trouble = NO_TROUBLE
@@ -83,6 +120,7 @@ class SinkOutline:
     events: frozenset[EventKind]
     with_script: bool
     created_at: datetime
+    scope: SinkScope = EVERYTHING
 
 
 @dataclass(frozen=True, slots=True)

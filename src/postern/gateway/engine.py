@@ -264,7 +264,7 @@ class Engine:
             opened.recording,
             clock=clock,
             cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
-            on_park=None if self._held is None else partial(self._held.on_park, opened.id, permit),
+            on_park=None if self._held is None else partial(self._held.on_park, opened.id, permit, opened.start),
         )
         return LiveLink(
             opened.id,

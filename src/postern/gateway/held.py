@@ -1,4 +1,4 @@
-"""What becomes of a request that is held: parsed in a thread, or put as a question to people."""
+"""What becomes of a request that is held: parsed in a thread, or put before people, as a review of the statement."""
 
 from __future__ import annotations
 
@@ -9,14 +9,18 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from postern.domain.permit import Permit
-from postern.domain.question import MAX_STATEMENT, Decision, Question
-from postern.errors import PosternError, TooMany
+from postern.domain.review import MAX_INPUT, Choice, Review, ReviewEvent, ReviewStatus
+from postern.domain.text import printable
+from postern.errors import Denied, Invalid, PosternError, TooMany
+from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.parsing import Busy, ParseThreads
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked
-from postern.services.questions import Questions
+from postern.relay.target import Start
+from postern.services.reviews.asking import Asking
+from postern.services.reviews.reviews import Reviews
 from postern.store.ports import Signals, Topic
 
 log = logging.getLogger(__name__)
@@ -43,20 +47,25 @@ _FAILED = Refuse(
 class HeldRequests:
     """Of all links of one worker. A request is settled once, and never behind the end of its link."""
 
-    def __init__(self, questions: Questions, signals: Signals) -> None:
-        self._questions = questions
+    def __init__(
+        self, asking: Asking, reviews: Reviews, signals: Signals, *, estimates: Estimates | None = None
+    ) -> None:
+        """Without `estimates` nobody is told how many rows a statement would touch."""
+        self._asking = asking
+        self._reviews = reviews
+        self._estimates = estimates
         self._threads: ParseThreads[Verdict] = ParseThreads()
         self._tasks: set[asyncio.Task[None]] = set()
         self._decided: dict[str, asyncio.Event] = {}
-        signals.subscribe(Topic.QUESTION_DECIDED, self._on_decided)
+        signals.subscribe(Topic.REVIEW_CHANGED, self._on_changed)
         signals.subscribe(Topic.RESUMED, self._on_resumed)
 
-    def on_park(self, session_id: UUID, permit: Permit, driver: Driver, park: Park) -> None:
+    def on_park(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, park: Park) -> None:
         parked = driver.link.parked
         if parked is None or parked.ticket != park.ticket:
             return
         # Not at once: whoever is told of it is in the middle of performing effects.
-        task = asyncio.get_running_loop().create_task(self._settle(session_id, permit, driver, parked))
+        task = asyncio.get_running_loop().create_task(self._settle(session_id, permit, start, driver, parked))
         self._tasks.add(task)
 
         def ended(_: object) -> None:
@@ -69,12 +78,14 @@ class HeldRequests:
         task.add_done_callback(settled)
         driver.done.add_done_callback(ended)
 
-    async def _settle(self, session_id: UUID, permit: Permit, driver: Driver, parked: Parked) -> None:
-        """The link goes on whatever becomes of the question: nobody else would ever resume it."""
+    async def _settle(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: Parked) -> None:
+        """The link goes on whatever becomes of the review: nobody else would ever resume it."""
         work = parked.hold.work
         try:
-            judged = self._judged(permit, work) if work is not None else self._asked(session_id, permit, driver, parked)
-            verdict = await judged
+            if work is not None:
+                verdict = await self._judged(permit, work)
+            else:
+                verdict = await self._asked(session_id, permit, start, driver, parked)
         except Exception:
             log.exception("what is held in session %s could not be settled, so it was refused", session_id)
             verdict = _FAILED
@@ -94,54 +105,90 @@ class HeldRequests:
             log.exception("a statement could not be judged, so it was refused")
             return _FAILED
 
-    async def _asked(self, session_id: UUID, permit: Permit, driver: Driver, parked: Parked) -> Verdict:
-        """What people say, until the deadline; whoever goes or gives it up withdraws the question."""
+    async def _asked(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, parked: Parked) -> Verdict:
+        """What people say, until the deadline; whoever goes or gives it up withdraws the review."""
         hold, text = parked.hold, _text(parked)
-        if len(text) > MAX_STATEMENT:
+        if len(text) > MAX_INPUT or any(one.truncated for one in parked.request.operations):
             return Refuse(
                 hold.rule,
-                f"{hold.question}; it is longer than the {MAX_STATEMENT:,} characters that who decides would be shown",
+                f"{hold.question}; it is longer than the {MAX_INPUT:,} characters that who decides would be shown",
                 "Send it in smaller parts.",
             )
         try:
-            question = await self._questions.ask(permit, session_id, hold.rule, hold.question, text)
-        except TooMany as error:
+            review = await self._asking.hold(permit, session_id, hold.rule, hold.question, text)
+        except (TooMany, Invalid, Denied) as error:
             return Refuse(hold.rule, f"{hold.question}; nobody was asked: {error.message}", "Try again later.")
         except PosternError as error:
             log.error("a statement of session %s could not be put to anybody: %s", session_id, error.message)
             return Refuse(hold.rule, f"{hold.question}; nobody could be asked, so it was refused", "Try again later.")
+        counting = self._counting(review, permit, start, driver, parked)
         try:
-            driver.ask(_notice(question))
-            found = await self._waited(question, driver, parked)
+            driver.ask(_notice(hold.rule, review))
+            found = await self._waited(review, driver, parked)
         except BaseException:  # it was given up, or its link has ended
-            await asyncio.shield(self._close(question, Decision.WITHDRAWN))
+            await asyncio.shield(self._close(review, ReviewEvent.WITHDRAWN))
             raise
+        finally:
+            if counting is not None:
+                counting.cancel()
         # Who decided while the deadline came is who counts: the row says so, and what happens must be what it says.
-        found = found or await self._close(question, Decision.EXPIRED)
-        if found is None or found.decision is None:
+        found = found or await self._close(review, ReviewEvent.EXPIRED)
+        if found is None or found.status is ReviewStatus.PENDING:
             return Refuse(hold.rule, f"{hold.question}; nobody decided in time, so it was refused", "Ask again.")
-        if found.decision is Decision.APPROVED and driver.link.parked is parked:
-            driver.ask(_approval(found))  # a note in the recording, too: who let it run
-        return _verdict(found)
+        if found.status is ReviewStatus.APPROVED and driver.link.parked is parked:
+            driver.ask(_approval(hold.rule, found))  # a note in the recording, too: who let it run
+        return _verdict(hold.rule, found)
 
-    async def _close(self, question: Question, decision: Decision) -> Question | None:
+    def _counting(
+        self, review: Review, permit: Permit, start: Start, driver: Driver, parked: Parked
+    ) -> asyncio.Task[None] | None:
+        """Beside the waiting: nobody's decision is held up by it."""
+        if self._estimates is None:
+            return None
+        task = asyncio.get_running_loop().create_task(
+            self._count(self._estimates, review, permit, start, parked, in_transaction=driver.link.in_transaction)
+        )
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def _count(
+        self,
+        estimates: Estimates,
+        review: Review,
+        permit: Permit,
+        start: Start,
+        parked: Parked,
+        *,
+        in_transaction: bool,
+    ) -> None:
+        operations = parked.request.operations
+        asked = list(dict.fromkeys(Asked(one.text, one.values, one.truncated) for one in operations))
+        try:
+            found = await estimates.of(permit, start, asked, in_transaction=in_transaction)
+            if found is not None:
+                await self._reviews.estimated(review.id, found.shown())
+        except PosternError as error:
+            log.warning("what was counted for review %s could not be kept: %s", review.id, error.message)
+
+    async def _close(self, review: Review, event: ReviewEvent) -> Review | None:
         """What it is now where it was decided before that."""
         try:
-            return await self._questions.close(question.id, decision)
+            return await self._reviews.close(review.id, event)
         except PosternError as error:
-            log.warning("question %s could not be closed and is found later: %s", question.id, error.message)
+            log.warning("review %s could not be closed and is found later: %s", review.id, error.message)
             return None
 
-    async def _waited(self, question: Question, driver: Driver, parked: Parked) -> Question | None:
+    async def _waited(self, review: Review, driver: Driver, parked: Parked) -> Review | None:
         """Once it is decided; None behind the deadline. Raises CancelledError when it is given up."""
-        event = self._decided[str(question.id)] = asyncio.Event()
+        event = self._decided[str(review.id)] = asyncio.Event()
         driver.on_settled = settled = event.set
         try:
-            while (left := (question.until - utc_now()).total_seconds()) > 0:
+            while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
                 if driver.link.parked is not parked:
                     raise asyncio.CancelledError  # it was given up
-                found = await self._look(question)
-                if found is not None and found.decision is not None:
+                found = await self._look(review)
+                if found is not None and found.status is not ReviewStatus.PENDING:
                     return found
                 try:
                     await asyncio.wait_for(event.wait(), min(left, _LOOK_EVERY))
@@ -152,17 +199,17 @@ class HeldRequests:
         finally:
             if driver.on_settled == settled:  # else it is that of what is held by now
                 driver.on_settled = None
-            del self._decided[str(question.id)]
+            del self._decided[str(review.id)]
 
-    async def _look(self, question: Question) -> Question | None:
+    async def _look(self, review: Review) -> Review | None:
         try:
-            return await self._questions.look(question.id)
+            return await self._reviews.look(review.id)
         except PosternError as error:
-            log.warning("question %s could not be looked at and waits on: %s", question.id, error.message)
+            log.warning("review %s could not be looked at and waits on: %s", review.id, error.message)
             return None
 
-    def _on_decided(self, payload: Mapping[str, str]) -> None:
-        event = self._decided.get(payload.get("question_id", ""))
+    def _on_changed(self, payload: Mapping[str, str]) -> None:
+        event = self._decided.get(payload.get("review_id", ""))
         if event is not None:
             event.set()
 
@@ -176,40 +223,44 @@ def utc_now() -> datetime:
 
 
 def _text(parked: Parked) -> str:
-    """All that the decision lets through, with its values: who approves must see what runs."""
+    """All that the decision lets through, with its values: who approves must see what runs, and in the order in which
+    it is written. Nothing of it steers a screen."""
     shown = []
     for operation in parked.request.operations:
         values = [
             f"-- ${number} = {'NULL' if value is None else repr(value.decode('utf-8', 'replace'))}"
             for number, value in enumerate(operation.values, 1)
         ]
-        text = "\n".join([operation.text, *values])
+        text = printable("\n".join([operation.text, *values]))
         if text not in shown:
             shown.append(text)
     return "\n".join(shown)
 
 
-def _notice(question: Question) -> Warn:
-    who = "an administrator" + (f" or {', '.join(question.reviewers)}" if question.reviewers else "")
+def _notice(rule: str, review: Review) -> Warn:
+    who = " or ".join(review.groups)
     return Warn(
-        rule=question.rule,
-        message=f"{question.reason}; it waits until {who} has decided",
-        hint=f"Session {question.session_id}, question {question.id}, until {question.until:%Y-%m-%d %H:%M:%S} UTC: "
-        f"postern sessions decide {question.id} --approve",
+        rule=rule,
+        message=f"{review.reason}; it waits until somebody of {who} has decided",
+        hint=f"Session {review.session_id}, review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: "
+        f"postern reviews approve {review.id}",
     )
 
 
-def _verdict(decided: Question) -> Verdict:
-    if decided.decision is Decision.APPROVED:
+def _verdict(rule: str, decided: Review) -> Verdict:
+    if decided.status is ReviewStatus.APPROVED:
         return FORWARD
-    if decided.decision is not Decision.REJECTED:  # by upkeep: this worker was taken for dead, or its clock is behind
-        return Refuse(decided.rule, f"{decided.reason}; nobody decided in time, so it was refused", "Ask again.")
-    return Refuse(decided.rule, f"{decided.reason}; {decided.decided_by} rejected it{_said(decided)}", _ASK_THEM)
+    refusal = decided.refusal
+    if decided.status is not ReviewStatus.REJECTED or refusal is None:
+        # By upkeep, as this worker was taken for dead or its clock is behind; or whoever asked has withdrawn it.
+        what = "it was withdrawn" if decided.status is ReviewStatus.WITHDRAWN else "nobody decided in time"
+        return Refuse(rule, f"{decided.reason}; {what}, so it was refused", "Ask again.")
+    said = f": {refusal.comment}" if refusal.comment else ""
+    return Refuse(rule, f"{decided.reason}; {refusal.reviewer.email} rejected it{said}", _ASK_THEM)
 
 
-def _approval(decided: Question) -> Warn:
-    return Warn(decided.rule, f"{decided.reason}; {decided.decided_by} approved it{_said(decided)}")
-
-
-def _said(decided: Question) -> str:
-    return f": {decided.comment}" if decided.comment else ""
+def _approval(rule: str, decided: Review) -> Warn:
+    voices = [voice for voice in decided.voices if voice.choice is Choice.APPROVED]
+    who = ", ".join(voice.reviewer.email for voice in voices)
+    said = "".join(f": {voice.comment}" for voice in voices if voice.comment)
+    return Warn(rule, f"{decided.reason}; {who} approved it{said}")

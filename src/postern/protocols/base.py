@@ -151,6 +151,11 @@ class Wire:
         return None
 
     @property
+    def in_transaction(self) -> bool:
+        """Whether the target has changes of this session, or may have, that nobody else sees yet."""
+        return False
+
+    @property
     def busy(self) -> bool:
         """Whether the target still owes an answer."""
         raise NotImplementedError

@@ -112,6 +112,11 @@ class Link:
         wants.output = Output in pipeline.wants
 
     @property
+    def in_transaction(self) -> bool:
+        """Whether the target may have changes of this session that nobody else sees yet."""
+        return self._wire.in_transaction
+
+    @property
     def busy(self) -> bool:
         return self._wire.busy
 

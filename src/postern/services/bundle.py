@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from postern.services.agent_keys import AgentKeys
+from postern.services.chat.bundle import ChatServices, build_chats
+from postern.services.chat.desk import Window
 from postern.services.guardrail_trials import Judge
 from postern.services.identity.bundle import IdentityServices, build_identity
 from postern.services.identity.machines import Machines
@@ -28,7 +30,7 @@ from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
 @dataclass(frozen=True)
-class Services(ServerServices, TargetServices, RecordingServices, IdentityServices, TellingServices):
+class Services(ServerServices, TargetServices, RecordingServices, IdentityServices, TellingServices, ChatServices):
     """Flat for who uses it: `services.users`, whichever room builds it."""
 
     agent_keys: AgentKeys
@@ -55,6 +57,7 @@ def build_services(
     machine: Machine | None = None,
     openid: OpenId | None = None,
     saml: Saml | None = None,
+    chats: Window | None = None,
 ) -> Services:
     """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run. `parsed`: those that
     have a parser as well, so that rules about statements can hold. `judge`: who tries guard rails outside of sessions.
@@ -62,7 +65,8 @@ def build_services(
 
     `compiles`: the check of a pattern, see GuardRails. `masks`: what tries a masking rule. `machine`: what this
     machine is set up for.
-    `openid` and `saml`: the clients for identity providers; without one that way in is refused.
+    `openid` and `saml`: the clients for identity providers; without one that way in is refused. `chats`: what
+    hears decisions from chats, and answers there.
     """
     machine = machine or Machine()
     server = build_server(stores, signals, now, machine)
@@ -88,6 +92,7 @@ def build_services(
         **vars(recorded),
         **vars(identity),
         **vars(build_telling(stores, now)),
+        **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now
         ),

@@ -18,7 +18,6 @@ from postern.services.guardrail_trials import GuardRailTrials, Judge
 from postern.services.guardrails import GuardRails
 from postern.services.masking_rules import Engine, MaskingRules
 from postern.services.proxy_managers import ProxyManagers
-from postern.services.questions import Questions
 from postern.services.relay_workers import RelayWorkers
 from postern.services.resources import Resources
 from postern.services.review_needed import ReviewNeeded
@@ -46,7 +45,6 @@ class TargetServices:
     masking_rules: MaskingRules
     guardrail_trials: GuardRailTrials
     proxy_managers: ProxyManagers
-    questions: Questions
     relay_workers: RelayWorkers
     resources: Resources
     review_needed: ReviewNeeded
@@ -102,7 +100,6 @@ def build_targets(
             models=models,
         ),
         proxy_managers=ProxyManagers(access, now),
-        questions=Questions(stores.questions, features, signals, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),
         review_needed=needed,

@@ -12,10 +12,13 @@ from postern.domain.connection import TERMINAL
 from postern.domain.server import Endpoint, Listener, ServerConfig
 from postern.gateway.ports import probe
 from postern.inspection.patterns import compiles
+from postern.integrations.chat.slack import Slack
+from postern.integrations.chat.slack_window import SlackWindow
 from postern.integrations.identity.addresses import networks_of
 from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
+from postern.integrations.sinks.receivers import Receivers
 from postern.protocols.postgres.answers import PostgresAnswers
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.results import PostgresResults
@@ -59,6 +62,7 @@ class App:
 async def open_app(settings: Settings, signals: Signals, *, migrate: bool = False) -> AsyncIterator[App]:
     """Raises Misconfigured when the master key is unusable or another one, Unavailable when the store is away."""
     database = Database(settings.url)
+    receivers = Receivers(networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS"))
     try:
         if migrate:
             await database.migrate()
@@ -98,9 +102,11 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             ),
             openid=openid,
             saml=saml,
+            chats=SlackWindow(Slack(receivers)),
         )
         yield App(database, stores, encryption, services, held)
     finally:
+        await receivers.close()
         await database.close()
 
 

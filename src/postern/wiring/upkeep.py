@@ -16,6 +16,7 @@ from postern.services.telling.sending import Sending
 from postern.services.upkeep import Task, Upkeep
 from postern.settings import Settings
 from postern.wiring.app import App, now
+from postern.wiring.chats import chat_senders
 from postern.wiring.metrics import reviews_told
 
 _SELDOM = 600.0  # seconds; for what has lost its meaning, which nobody sees
@@ -39,7 +40,6 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
             Task("deliveries", 1.0, sending.once, stop=sending.stop),
             Task("ledger", 5.0, made.keeper.once, longest=keeper.LONGEST, stop=made.keeper.stop),
             Task("texts", 10.0, made.session_texts.catch_up, goes_on=True),
-            Task("questions", 30.0, made.questions.settle),
             Task("reviews", 5.0, made.reviews.settle),
             Task("purges", 5.0, purging.once, longest=purger.LONGEST, stop=purging.stop),
             # What is forgotten.
@@ -56,7 +56,9 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
 def build_sending(settings: Settings, app: App, meters: Meters, tracer: Tracer) -> Sending:
     """Raises Misconfigured."""
     networks = networks_of(settings.sink_networks, "POSTERN_SINK_NETWORKS")
-    senders = Senders(socket.gethostname(), networks, tracer=tracer, count=meters.count)
+    host = socket.gethostname()
+    chats = functools.partial(chat_senders, app.stores, app.services, host, now)
+    senders = Senders(host, networks, tracer=tracer, count=meters.count, chats=chats)
     return Sending(app.stores.deliveries, app.stores.leases, senders, now)
 
 

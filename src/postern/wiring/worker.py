@@ -18,6 +18,7 @@ from postern.agent.files import SecretFiles
 from postern.domain.connection import TERMINAL
 from postern.domain.permit import Permit
 from postern.domain.policy import Policy
+from postern.domain.review_groups import address as review_address
 from postern.domain.session import EndReason, Verb
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.domain.worker import RelayWorker
@@ -26,6 +27,7 @@ from postern.gateway.command import CommandGate
 from postern.gateway.door import TunnelDoor
 from postern.gateway.engine import Engine, Parts, SessionRecording
 from postern.gateway.errands import ErrandRuns
+from postern.gateway.estimates import Estimates
 from postern.gateway.execution import Executions
 from postern.gateway.held import HeldRequests
 from postern.gateway.held_logins import HeldLogins
@@ -37,6 +39,7 @@ from postern.gateway.tunnels import Tunnels
 from postern.gateway.violations import Violations
 from postern.gateway.worker import Worker
 from postern.inspection.guardrails.interceptor import GuardRails
+from postern.inspection.sql.postgres.counting import PostgresCounter
 from postern.integrations.secrets.env_json import referable
 from postern.integrations.secrets.sources import Sources
 from postern.interception.pipeline import Interceptor, Pipeline, SessionView
@@ -191,11 +194,12 @@ def build_worker(
         tracer=tracer,
         violations=violations,
     )
-    held = HeldRequests(made.questions, made.signals)
+    estimates = Estimates(agent, PostgresCounter().plans)
+    held = HeldRequests(made.asking, made.reviews, made.signals, estimates=estimates)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
 
     async def address(review_id: UUID) -> str:
-        return f"{(await made.server_configs.current()).api_url}/api/reviews/page/{review_id}"
+        return review_address((await made.server_configs.current()).api_url, review_id)
 
     waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
     gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
@@ -12,18 +13,31 @@ from pydantic import Field
 from postern.api.schemas.common import Answer, Body
 from postern.domain.event import EventKind
 from postern.domain.secret import Secret
-from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkStatus
+from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkScope, SinkStatus
+from postern.services.telling.chat_fields import secret_values
 from postern.services.telling.sinks import SinkFields
 
 _Kind = Annotated[SinkKind, Field(strict=False)]
 _Events = list[Annotated[EventKind, Field(strict=False)]]
 
 
+class ScopeBody(Body):
+    """Of reviews: on one of these connections, or one that carries all of the tags; and for one of these groups to
+    review. What is empty bounds nothing."""
+
+    connections: list[str] = Field(default_factory=list)
+    connection_tags: dict[str, str] = Field(default_factory=dict)
+    groups: list[str] = Field(default_factory=list)
+
+    def scope(self) -> SinkScope:
+        return SinkScope(tuple(self.connections), self.connection_tags, tuple(self.groups))
+
+
 class SinkChange(Body):
     """What is left out, or null, stays as it is."""
 
     read_only: ClassVar[frozenset[str]] = frozenset(
-        {"id", "status", "header_names", "signing_secrets", "created_at", "updated_at", "delivered_at"}
+        {"id", "status", "header_names", "key_names", "signing_secrets", "created_at", "updated_at", "delivered_at"}
         | {"failures", "failing_since", "last_error", "next_attempt_at", "secret"}
     )
 
@@ -35,6 +49,15 @@ class SinkChange(Body):
     with_script: bool | None = Field(None, description="Whether sessions are told with their script")
     authority: str | None = Field(None, description="PEM of the receiver's CA; empty when it is publicly trusted")
     headers: dict[str, str] | None = Field(None, description="Sent with each request; never shown again")
+    options: dict[str, str] | None = Field(
+        None, description="slack: channel, app_id, team_id; email: from, to (parted by commas)"
+    )
+    keys: dict[str, str] | None = Field(
+        None,
+        description="Never shown again; what is left out stays. slack: bot_token, signing_secret; email: username, "
+        "password; teams and apprise: url",
+    )
+    scope: ScopeBody | None = Field(None, description="Of which reviews it is told")
 
     def fields(self) -> SinkFields:
         return SinkFields(
@@ -45,15 +68,22 @@ class SinkChange(Body):
             paused=self.paused,
             with_script=self.with_script,
             authority=self.authority,
-            headers=None if self.headers is None else {name: Secret(value) for name, value in self.headers.items()},
+            headers=secret_values(self.headers),
+            options=self.options,
+            keys=secret_values(self.keys),
+            scope=None if self.scope is None else self.scope.scope(),
         )
 
 
 class SinkRequest(SinkChange):
     name: str
     kind: _Kind
-    address: str
-    events: _Events
+    address: str = Field(
+        "",
+        description="https://…, or syslog+tls://, syslog+tcp://, syslog+udp://, smtps://, smtp+starttls://HOST:PORT; "
+        "not for teams and apprise, whose address is keys.url; of slack only where its API is elsewhere",
+    )
+    events: _Events = Field(default_factory=list, description="For a chat, all of reviews where none is named")
 
 
 class SinkAnswer(Answer):
@@ -67,6 +97,9 @@ class SinkAnswer(Answer):
     with_script: bool
     authority: str
     header_names: list[str]
+    options: dict[str, str]
+    key_names: list[str]
+    scope: ScopeBody
     created_at: datetime | None
     updated_at: datetime | None
     delivered_at: datetime | None = Field(description="When it took an event last")
@@ -138,6 +171,9 @@ def _shown(sink: Sink) -> dict[str, Any]:
         "events": list(sink.events),
         "paused": sink.status is SinkStatus.PAUSED,
         "header_names": sorted(sink.headers),
+        "options": dict(sink.options),
+        "key_names": sorted(sink.keys),
+        "scope": asdict(sink.scope),
         "failures": sink.trouble.failures,
         "failing_since": sink.trouble.since,
         "last_error": sink.trouble.error,

@@ -10,7 +10,6 @@ import click
 from postern.cli import completion, moments, timeline
 from postern.cli.api import client
 from postern.cli.commands.session_keeping import hold, holds, purge, purges, release
-from postern.cli.commands.session_questions import decide, questions
 from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
 from postern.cli.rows import told
@@ -238,5 +237,5 @@ def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json
         raise SystemExit(1)
 
 
-for _command in (watch, replay_, export, hold, release, holds, purge, purges, questions, decide):
+for _command in (watch, replay_, export, hold, release, holds, purge, purges):
     sessions.add_command(_command)

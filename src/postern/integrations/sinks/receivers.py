@@ -15,7 +15,7 @@ from functools import cache
 import httpx
 
 from postern.domain.sink import Sink
-from postern.errors import Denied, NotFound, Unavailable
+from postern.errors import Denied, NotFound, TooMany, Unavailable
 from postern.integrations.identity.addresses import Network, check_address
 from postern.integrations.identity.fetch import Resolve, resolve
 
@@ -55,18 +55,19 @@ class Receivers:
         address = ipaddress.ip_address(text.partition("%")[0])
         return any(address in network for network in self._allowed)
 
-    async def post(self, sink: Sink, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """What it answered, when it took it. Raises Denied when it does not want this event, NotFound when it wants
-        nothing any more, Unavailable."""
-        url = httpx.URL(sink.address)
-        host = url.host
-        address = await self.address_of(host, url.port or (443 if url.scheme == "https" else 80))
+    async def post(self, sink: Sink, body: bytes, headers: Mapping[str, str], *, url: str | None = None) -> bytes:
+        """What it answered, when it took it. `url` is where a part of it is, else its address. Raises Denied when it
+        does not want this event, NotFound when it wants nothing any more, TooMany when it asks for a pause,
+        Unavailable."""
+        whole = httpx.URL(url or sink.address)
+        host = whole.host
+        address = await self.address_of(host, whole.port or (443 if whole.scheme == "https" else 80))
         own = {name: value.reveal() for name, value in sink.headers.items()}
         # The certificate must be for the name, also where the address is what is connected to.
         request = self._client(sink).build_request(
             "POST",
-            url.copy_with(host=address),
-            headers={**own, **headers, "Host": url.netloc.decode(), "Accept-Encoding": "identity"},
+            whole.copy_with(host=address),
+            headers={**own, **headers, "Host": whole.netloc.decode(), "Accept-Encoding": "identity"},
             content=body,
             extensions={"sni_hostname": host},
         )
@@ -78,7 +79,7 @@ class Receivers:
                 await answer.aclose()
         except (OSError, httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
             raise Unavailable(f"{host} cannot be reached: {str(error) or type(error).__name__}") from None
-        _check(host, answer.status_code)
+        _check(host, answer.status_code, answer.headers.get("Retry-After", ""))
         return content
 
     def _client(self, sink: Sink) -> httpx.AsyncClient:
@@ -121,9 +122,12 @@ async def _bounded(answer: httpx.Response) -> bytes:
     return bytes(received[:LIMIT])
 
 
-def _check(host: str, status: int) -> None:
+def _check(host: str, status: int, retry_after: str) -> None:
     if 200 <= status < 300:
         return
+    if status == 429:
+        pause = int(retry_after) if retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 7 else None
+        raise TooMany(f"{host} answered 429: it asks for a pause", retry_after=pause)
     if status == 410:
         raise NotFound(f"{host} answered 410: it wants no events any more")
     if status in _UNWANTED:

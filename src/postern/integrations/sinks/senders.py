@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from postern.domain.sink import Delivery, Sink, SinkKind
 from postern.domain.tracing import NO_TRACER, Attributes, SpanKind, Tracer, within
@@ -15,6 +16,11 @@ from postern.integrations.sinks.syslog import SyslogSender
 from postern.integrations.sinks.webhook import WebhookSender
 
 Count = Callable[..., None]
+
+
+class KindSender(Protocol):
+    async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
+        """Raises as services.telling.sending.Sender says."""
 
 
 def _uncounted(_name: str, *_labels: str, by: float = 1) -> None:
@@ -30,15 +36,17 @@ class Senders:
         resolver: Resolve = resolve,
         tracer: Tracer = NO_TRACER,
         count: Count = _uncounted,
+        chats: Callable[[Receivers], Mapping[SinkKind, KindSender]] = lambda _: {},
     ) -> None:
-        """`count` is told (metric, kind, outcome, by=events)."""
+        """`count` is told (metric, kind, outcome, by=events). `chats` makes the senders for kinds that are chats."""
         self._tracer = tracer
         self._count = count
         self._receivers = Receivers(allowed, resolver=resolver)
-        self._by_kind: dict[SinkKind, WebhookSender | SyslogSender | OtlpSender] = {
+        self._by_kind: dict[SinkKind, KindSender] = {
             SinkKind.WEBHOOK: WebhookSender(self._receivers),
             SinkKind.SYSLOG: SyslogSender(self._receivers, host),
             SinkKind.OTLP: OtlpSender(self._receivers, host),
+            **chats(self._receivers),
         }
 
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:

@@ -152,6 +152,10 @@ class PostgresWire(Wire):
         return self._backend.cutting and bool(slots) and all(slot.kind == SYNC for slot in list(slots)[1:])
 
     @property
+    def in_transaction(self) -> bool:
+        return self._ledger.status != b"I" or self._ledger.unsynced
+
+    @property
     def busy(self) -> bool:
         return bool(self._ledger.slots)
 

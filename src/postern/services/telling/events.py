@@ -9,15 +9,12 @@ from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from postern.domain.event import OF_REVIEWS, EventKind
-from postern.domain.question import Question
 from postern.domain.session import EndReason
 from postern.domain.sink import NewDelivery, Sink, SinkOutline
 from postern.domain.violation import Violation
 from postern.services.telling.payloads import (
     AuditEntryData,
     GuardrailViolation,
-    QuestionAsked,
-    QuestionClosed,
     SessionClose,
     SessionOpen,
     SinkTest,
@@ -25,7 +22,7 @@ from postern.services.telling.payloads import (
 from postern.services.telling.review_events import as_then, review_data
 from postern.store.ports import AuditEntry
 from postern.store.ports.reviews import ReviewNews
-from postern.store.ports.telling import ENDED, OPENED, QUESTION_ASKED, QUESTION_DECIDED, Pending
+from postern.store.ports.telling import ENDED, OPENED, Pending
 
 MAX_SCRIPT = 10_000  # characters that an event has of a script
 MAX_BODY = 100_000  # bytes of an audit entry's event; a larger one goes without what changed
@@ -57,9 +54,12 @@ def of_violation(one: Violation, sinks: Iterable[SinkOutline]) -> Iterator[NewDe
         yield _delivery(sink, one.id, kind, one.at, _violation(one, with_script=sink.with_script))
 
 
-def of_review(news: ReviewNews, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+def of_review(news: ReviewNews, sinks: Iterable[SinkOutline], tags: Mapping[str, str]) -> Iterator[NewDelivery]:
+    """`tags` are those of its connection."""
     kind, review = OF_REVIEWS[news.kind], as_then(news)
     for sink in _for(sinks, review.org_id, kind, news.at):
+        if not sink.scope.covers(review, tags):
+            continue
         yield _delivery(sink, news.id, kind, news.at, review_data(review, with_script=sink.with_script))
 
 
@@ -70,21 +70,6 @@ def of_entry(entry: AuditEntry, sinks: Iterable[SinkOutline]) -> Iterator[NewDel
         if len(json.dumps(data, default=_plain)) > MAX_BODY:
             data |= {"body": {}, "before": None, "after": None, "truncated": True}
         yield _delivery(sink, entry.id, kind, entry.at, data)
-
-
-def of_question(question: Question, bits: int, at: datetime, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
-    """In the order in which it happened. `at`: when it is told, which is the moment of what has no other."""
-    found: list[tuple[EventKind, datetime]] = []
-    if bits & QUESTION_ASKED:
-        found.append((EventKind.QUESTION_ASKED, question.asked_at))
-    if bits & QUESTION_DECIDED:
-        found.append((EventKind.QUESTION_CLOSED, at))
-    for kind, moment in found:
-        for sink in _for(sinks, question.org_id, kind, moment):
-            data: QuestionAsked = _asked(question, with_script=sink.with_script)
-            if kind is EventKind.QUESTION_CLOSED:
-                data = _answered(question, data)
-            yield _delivery(sink, uuid5(_NAMESPACE, f"{question.id} {kind}"), kind, moment, data)
 
 
 def test_of(sink: Sink, at: datetime) -> NewDelivery:
@@ -162,33 +147,6 @@ def _violation(one: Violation, *, with_script: bool) -> GuardrailViolation:
     if with_script:
         found["statement"] = one.statement
     return found
-
-
-def _asked(question: Question, *, with_script: bool) -> QuestionAsked:
-    found: QuestionAsked = {
-        "question_id": question.id,
-        "session_id": question.session_id,
-        "connection": question.connection,
-        "asker": question.asker,
-        "asker_email": question.asker_email,
-        "rule": question.rule,
-        "reason": question.reason,
-        "reviewers": list(question.reviewers),
-        "asked_at": question.asked_at,
-        "until": question.until,
-    }
-    if with_script:
-        found["statement"] = question.statement
-    return found
-
-
-def _answered(question: Question, asked: QuestionAsked) -> QuestionClosed:
-    return {
-        **asked,
-        "decision": question.decision,
-        "decided_by": question.decided_by,
-        "comment": question.comment,
-    }
 
 
 def _entry(entry: AuditEntry) -> AuditEntryData:

@@ -13,7 +13,6 @@ from uuid import UUID, uuid5
 
 from postern.domain.event import OF_REVIEWS, EventKind
 from postern.domain.principal import Principal
-from postern.domain.question import Question
 from postern.domain.report import Counts, slot_of
 from postern.domain.session import EndReason
 from postern.domain.sink import SinkOutline
@@ -22,7 +21,7 @@ from postern.errors import Conflict
 from postern.services.identity.users import require_admin
 from postern.services.leases import Lease
 from postern.services.server.trail import changed
-from postern.services.telling.events import KILLED, of_entry, of_question, of_review, of_session, of_violation
+from postern.services.telling.events import KILLED, of_entry, of_review, of_session, of_violation
 from postern.store.ports import AuditEntry, Clock
 from postern.store.ports.recordings import LeaseStore
 from postern.store.ports.reviews import ReviewNews, ReviewStore
@@ -75,38 +74,41 @@ class FollowUp:
             scripts = any(sink.with_script for sink in sinks)
             found = await self._store.pending(opened | ENDED | UNCOUNTED, BATCH, with_scripts=scripts)
             untold = await self._store.untold(BATCH)
-            questions = await self._store.questions(BATCH)
             news = await self._reviews.news(BATCH)
             violations = await self._store.violations(BATCH)
-            if not (found or untold or questions or news or violations) or not await self._lease.have():
+            if not (found or untold or news or violations) or not await self._lease.have():
                 return 0
             await self._tell(untold, sinks)
-            await self._tell_questions(questions, sinks)
             await self._tell_reviews(news, sinks)
             await self._tell_violations(violations, sinks)
             if len(violations) == BATCH:  # a session's end is told behind all of its violations
-                return len(untold) + len(questions) + len(news) + len(violations)
+                return len(untold) + len(news) + len(violations)
             found.sort(key=lambda one: one.session.end_date or one.session.start_date)
             settled = [Settled(one, tuple(counted(one)), tuple(of_session(one, sinks))) for one in found]
             done = await self._store.settle(settled) if settled else 0
             if len(found) < BATCH:  # whoever waits for the lease has its turn now
                 await self._lease.release()
-            return done + len(untold) + len(questions) + len(news) + len(violations)
+            return done + len(untold) + len(news) + len(violations)
 
     async def _tell(self, untold: list[AuditEntry], sinks: list[SinkOutline]) -> None:
         if untold:
             await self._store.tell(untold, [told for entry in untold for told in of_entry(entry, sinks)])
 
-    async def _tell_questions(self, questions: list[tuple[Question, int]], sinks: list[SinkOutline]) -> None:
-        if questions:
-            at = self._now()
-            told = [delivery for one, bits in questions for delivery in of_question(one, bits, at, sinks)]
-            await self._store.tell_questions([(one.id, bits) for one, bits in questions], told)
+    async def _tags(self, news: list[ReviewNews], sinks: list[SinkOutline]) -> Mapping[UUID, Mapping[str, str]]:
+        """Of the connections; not asked for where no sink is for some alone."""
+        if not any(sink.scope.connection_tags for sink in sinks):
+            return {}
+        return await self._sinks.tags_of(list({one.review.binding.connection_id for one in news}))
 
     async def _tell_reviews(self, news: list[ReviewNews], sinks: list[SinkOutline]) -> None:
         if news:
             news.sort(key=lambda one: (one.at, _IN_ORDER.index(one.kind)))
-            told = [delivery for one in news for delivery in of_review(one, sinks)]
+            tags = await self._tags(news, sinks)
+            told = [
+                delivery
+                for one in news
+                for delivery in of_review(one, sinks, tags.get(one.review.binding.connection_id, {}))
+            ]
             await self._store.tell_reviews([one.id for one in news], told)
             if self.observer is not None:
                 for one in news:

@@ -172,26 +172,6 @@ class AuditEntryData(TypedDict):
     """It was too large: body, before and after are left out"""
 
 
-class QuestionAsked(TypedDict):
-    question_id: UUID
-    session_id: UUID
-    connection: str
-    asker: str
-    asker_email: str
-    rule: str
-    reason: str
-    reviewers: list[str]
-    asked_at: datetime
-    until: datetime
-    statement: NotRequired[str]
-
-
-class QuestionClosed(QuestionAsked):
-    decision: str | None
-    decided_by: str
-    comment: str
-
-
 class SinkTest(TypedDict):
     sink: str
     message: str
@@ -207,7 +187,5 @@ DATA: Mapping[EventKind, type] = {
     EventKind.GUARDRAIL_VIOLATION: GuardrailViolation,
     **_REVIEWS,
     EventKind.AUDIT_ENTRY: AuditEntryData,
-    EventKind.QUESTION_ASKED: QuestionAsked,
-    EventKind.QUESTION_CLOSED: QuestionClosed,
     EventKind.SINK_TEST: SinkTest,
 }

@@ -35,13 +35,14 @@ MOST_AT_ONCE = 50  # sinks that are sent to side by side
 BOUNDED_EVERY = timedelta(minutes=10)
 DELIVERED_STAY, GIVEN_UP_STAY = timedelta(days=1), timedelta(days=30)
 _IN_A_ROW = 50  # tries with a sink as it was read
-_TOGETHER = {SinkKind.WEBHOOK: 1, SinkKind.SYSLOG: 100, SinkKind.OTLP: 100}
+_TOGETHER = {SinkKind.SYSLOG: 100, SinkKind.OTLP: 100}  # one by one to all others
 
 
 class Sender(Protocol):
     async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
         """All of them or none, as far as can be known. Raises Denied when the receiver answers that it does not want
-        these, NotFound when it wants nothing any more, Unavailable and Invalid."""
+        these, NotFound when it wants nothing any more, TooMany with `retry_after` when it says how long to leave it
+        alone, Unavailable and Invalid."""
 
     async def close(self) -> None: ...
 
@@ -89,7 +90,7 @@ class Sending:
         try:
             for _ in range(_IN_A_ROW):
                 # After a failure one by one, so that an event that is not wanted is found.
-                most = 1 if sink.trouble.failures else _TOGETHER[sink.kind]
+                most = 1 if sink.trouble.failures else _TOGETHER.get(sink.kind, 1)
                 waiting = await self._deliveries.waiting(sink.id, most)
                 if not waiting or not await self._lease.have() or not await self._send(sink, waiting):
                     return
@@ -101,7 +102,7 @@ class Sending:
 
     async def _send(self, sink: Sink, waiting: Sequence[Delivery]) -> bool:
         """Whether they were delivered."""
-        refused = False
+        refused, wait = False, 0
         try:
             async with asyncio.timeout(DEADLINE):
                 await self._sender.send(sink, waiting, self._now())
@@ -113,17 +114,18 @@ class Sending:
         except Denied as error:
             why, refused = error.message, True
         except PosternError as error:
-            why = error.message
+            why, wait = error.message, min(error.retry_after or 0, int(LONGEST_DELAY))
         except Exception as error:
             log.exception("the sender failed")
             why = f"the gateway could not send this: {type(error).__name__}"
         else:
             await self._deliveries.delivered(sink.id, [one.number for one in waiting], self._now())
             return True
-        await self._failed(sink, waiting[0], one_line(why), refused=refused)
+        await self._failed(sink, waiting[0], one_line(why), refused=refused, wait=wait)
         return False
 
-    async def _failed(self, sink: Sink, first: Delivery, why: str, *, refused: bool) -> None:
+    async def _failed(self, sink: Sink, first: Delivery, why: str, *, refused: bool, wait: int) -> None:
+        """`wait`: seconds that the receiver wants to be left alone."""
         now, before = self._now(), sink.trouble
         failures = before.failures + 1
         give_up = now - first.at > KEPT_TRYING or (refused and first.attempts + 1 >= REFUSALS)
@@ -132,7 +134,7 @@ class Sending:
             failures=0 if give_up else failures,
             since=None if give_up else before.since or now,
             error=why,
-            next_at=now if give_up else now + timedelta(seconds=delay(failures)),
+            next_at=now if give_up else now + timedelta(seconds=max(wait, delay(failures))),
         )
         await self._deliveries.failed(sink.id, first.number, trouble, now, give_up=give_up)
 

@@ -18,11 +18,22 @@ from postern.domain.event import CHOSEN, EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
-from postern.domain.sink import Delivery, DeliveryState, SigningSecret, Sink, SinkKind, SinkStatus
+from postern.domain.sink import (
+    CHATS,
+    Delivery,
+    DeliveryState,
+    SigningSecret,
+    Sink,
+    SinkKind,
+    SinkScope,
+    SinkStatus,
+)
 from postern.errors import Conflict, Invalid, NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.server.addresses import MAX_URL, checked_url, is_forbidden
 from postern.services.server.trail import changed
+from postern.services.telling.chat_fields import address_of as chat_address
+from postern.services.telling.chat_fields import checked_chat, checked_events, checked_scope
 from postern.services.telling.events import test_of
 from postern.store.ports import Clock
 from postern.store.ports.telling import DeliveryStore, SinkStore
@@ -49,6 +60,9 @@ class SinkFields:
     with_script: bool | None = None
     authority: str | None = None
     headers: Mapping[str, Secret] | None = None
+    options: Mapping[str, str] | None = None
+    keys: Mapping[str, Secret] | None = None
+    scope: SinkScope | None = None
 
 
 class Sinks:
@@ -71,13 +85,17 @@ class Sinks:
         """And the secret that signs what a webhook is sent, which is shown once. Raises Denied, Invalid, Conflict,
         TooMany."""
         require_admin(principal, "change sinks")
-        for field in ("name", "kind", "address", "events"):
-            if getattr(given, field) is None:
+        is_chat = given.kind in CHATS
+        for field in ("name", "kind", *(() if is_chat else ("address", "events"))):
+            if not getattr(given, field):
                 raise Invalid(f"{field}: is required", field=field)
         assert given.kind is not None
+        kind = given.kind
+        if is_chat:
+            given = replace(given, events=checked_events(given.events or (), kind))
         now = self._now()
-        secret = _new_secret() if given.kind is SinkKind.WEBHOOK else None
-        empty = Sink(uuid4(), principal.org_id, "", given.kind, "", (), created_at=now)
+        secret = _new_secret() if kind is SinkKind.WEBHOOK else None
+        empty = Sink(uuid4(), principal.org_id, "", kind, "", (), created_at=now)
         sink = replace(
             _merged(empty, given), updated_at=now, secrets=(SigningSecret(secret),) if secret is not None else ()
         )
@@ -165,7 +183,15 @@ def _merged(current: Sink, given: SinkFields) -> Sink:
         if not 1 <= len(given.name.strip()) <= 128 or not given.name.isprintable():
             raise Invalid("name: must have 1 to 128 printable characters", field="name")
         kept = replace(kept, name=given.name)
-    if given.address is not None:
+    if given.options is not None:
+        kept = replace(kept, options=dict(given.options))
+    if given.keys is not None:  # those that are left out stay: nobody can read them to send them again
+        kept = replace(kept, keys={**kept.keys, **given.keys})
+    if given.scope is not None:
+        kept = replace(kept, scope=checked_scope(given.scope))
+    if kept.kind in CHATS:
+        kept = replace(kept, address=chat_address(checked_chat(kept), given.address or None))
+    elif given.address is not None:
         kept = replace(kept, address=_checked_address(given.address, kept.kind))
     if given.events is not None:
         kept = replace(kept, events=_checked_events(given.events))
@@ -177,7 +203,7 @@ def _merged(current: Sink, given: SinkFields) -> Sink:
         kept = replace(kept, with_script=given.with_script)
     if given.paused is not None:
         kept = replace(kept, status=SinkStatus.PAUSED if given.paused else SinkStatus.ACTIVE)
-    return kept
+    return checked_chat(kept)
 
 
 def _checked_address(given: str, kind: SinkKind) -> str:
@@ -232,5 +258,6 @@ def _checked_headers(given: Mapping[str, Secret], kind: SinkKind) -> dict[str, S
 
 def _shown(sink: Sink) -> dict[str, Any]:
     """For the audit log: what is set, and no more of headers than their names."""
-    names = ("id", "name", "kind", "address", "events", "status", "with_script")
-    return {name: getattr(sink, name) for name in names} | {"header_names": sorted(sink.headers)}
+    names = ("id", "name", "kind", "address", "events", "status", "with_script", "options", "scope")
+    shown = {name: getattr(sink, name) for name in names}
+    return shown | {"header_names": sorted(sink.headers), "set": sorted(sink.keys)}

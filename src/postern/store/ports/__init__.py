@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from postern.store.ports.chats import ChatStore
 from postern.store.ports.common import Clock, Signals, Topic
 from postern.store.ports.identity import (
     ApiKeyStore,
@@ -31,7 +32,6 @@ from postern.store.ports.ledger import (
     ProofStore,
     WholeLedgerStore,
 )
-from postern.store.ports.questions import QuestionStore
 from postern.store.ports.recordings import Blobs, LeaseStore, SegmentStore
 from postern.store.ports.retention import Doomed, HoldStore, PurgeStore, RetentionStore
 from postern.store.ports.reviews import (
@@ -100,6 +100,7 @@ __all__ = [
     "AuditFilter",
     "AuditStore",
     "Blobs",
+    "ChatStore",
     "CheckpointStore",
     "Clock",
     "ConnectionFilter",
@@ -139,7 +140,6 @@ __all__ = [
     "PrincipalStore",
     "ProofStore",
     "PurgeStore",
-    "QuestionStore",
     "Recordings",
     "ReportStore",
     "ResourceStore",
@@ -187,6 +187,8 @@ class Stores(Protocol):
     @property
     def audit(self) -> AuditStore: ...
     @property
+    def chats(self) -> ChatStore: ...
+    @property
     def checkpoints(self) -> CheckpointStore: ...
     @property
     def connections(self) -> ConnectionStore: ...
@@ -205,8 +207,6 @@ class Stores(Protocol):
     @property
     def guardrails(self) -> GuardRailStore: ...
 
-    @property
-    def questions(self) -> QuestionStore: ...
     @property
     def masking_rules(self) -> MaskingRuleStore: ...
     @property

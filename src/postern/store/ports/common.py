@@ -24,7 +24,6 @@ class Topic:
     ERRAND_RUN = "errand.run"
     ERRAND_DONE = "errand.done"
     CANCEL = "cancel"
-    QUESTION_DECIDED = "question.decided"
     REVIEW_CHANGED = "review.changed"
     DATA_KEYS_CHANGED = "data_keys.changed"
     # Told by the signals client itself, never sent: the hub was lost and found again, so messages

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
 from postern.domain.lists import Listed, Page
-from postern.domain.question import Question
 from postern.domain.report import Counts, GroupBy, Interval, Masked, ReportFilter, Span
 from postern.domain.review_report import Reviewed
 from postern.domain.session import Session
@@ -29,10 +28,6 @@ UNREAD = 8  # what was asked in it is not searchable yet, or not all of it
 AT_THE_END = ENDED | UNCOUNTED | UNREAD
 TO_TELL = OPENED | ENDED | UNCOUNTED  # what FollowUpStore settles
 ALL = TO_TELL | UNREAD
-
-# The same of `questions.pending`.
-QUESTION_ASKED = 1  # sinks are to be told that somebody must decide
-QUESTION_DECIDED = 2  # sinks are to be told what was decided, or that nobody waits for it any more
 
 # Levels of counts: bits for what their rows tell apart; what they do not is nobody's, and empty.
 BY_CONNECTION, BY_USER = 1, 2
@@ -83,12 +78,6 @@ class FollowUpStore(Protocol):
 
     async def untold(self, most: int) -> list[AuditEntry]:
         """Audit entries that nobody was told of, oldest first."""
-
-    async def questions(self, most: int) -> list[tuple[Question, int]]:
-        """Of which something is to be told, the oldest first, with the bits that say what."""
-
-    async def tell_questions(self, told: Sequence[tuple[UUID, int]], deliveries: Sequence[NewDelivery]) -> None:
-        """Those bits of those questions are told from now on."""
 
     async def tell_reviews(self, news: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         """This news of reviews (ReviewStore.news) is told by these deliveries. All or nothing."""
@@ -167,6 +156,9 @@ class SinkStore(Protocol):
 
     async def outlines(self) -> list[SinkOutline]:
         """Of all organisations. One cheap statement."""
+
+    async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
+        """Of those connections that are there."""
 
 
 class DeliveryStore(Protocol):

@@ -28,6 +28,8 @@ from postern.store.schema.reviews import (
 )
 from postern.store.schema.server import (
     audit_log,
+    chat_links,
+    chat_messages,
     data_keys,
     deliveries,
     idempotency_keys,
@@ -37,7 +39,6 @@ from postern.store.schema.server import (
     violations,
 )
 from postern.store.schema.sessions import (
-    questions,
     session_counts,
     session_maskings,
     session_starts,
@@ -68,6 +69,8 @@ __all__ = [
     "agents",
     "api_keys",
     "audit_log",
+    "chat_links",
+    "chat_messages",
     "checkpoint_anchors",
     "checkpoints",
     "connection_guardrails",
@@ -92,7 +95,6 @@ __all__ = [
     "orgs",
     "purge_rounds",
     "purges",
-    "questions",
     "relay_workers",
     "resources",
     "retentions",

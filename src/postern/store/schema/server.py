@@ -103,6 +103,8 @@ sinks = Table(
     Column("error", Text, nullable=False, server_default=""),
     Column("next_at", Utc),
     Column("delivered_at", Utc),
+    Column("options", JSON, nullable=False, server_default="{}"),
+    Column("scope", JSON, nullable=False, server_default="{}"),
     UniqueConstraint("org_id", "name"),
 )
 
@@ -125,6 +127,31 @@ deliveries = Table(
     Index(None, "sink_id", "state", "number"),
     Index(None, "state", "attempted_at"),
     sqlite_autoincrement=True,
+)
+
+# Where a chat was told of a review, so that the message there is brought up to date.
+chat_messages = Table(
+    "chat_messages",
+    metadata,
+    Column("sink_id", Uuid, ForeignKey("sinks.id", ondelete="CASCADE"), primary_key=True),
+    Column("review_id", Uuid, ForeignKey("reviews.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("channel", String(255), nullable=False),
+    Column("reference", String(255), nullable=False),
+    Column("at", Utc, nullable=False),
+)
+
+# Whose accounts of chats are.
+chat_links = Table(
+    "chat_links",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("realm", String(64), nullable=False),
+    Column("chat_id", String(128), nullable=False),
+    Column("principal_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("made_by", String(320), nullable=False),
+    Column("created_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "realm", "chat_id"),
 )
 
 # What rules refused, warned of and held, and sinks were not told of yet (domain.violation).

@@ -152,41 +152,6 @@ session_maskings = Table(
     Index(None, "org_id", "slot"),
 )
 
-# Statements that are held, or were, until somebody decided.
-questions = Table(
-    "questions",
-    metadata,
-    Column("id", Uuid, primary_key=True),
-    owner(),
-    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("connection", String(128), nullable=False),
-    Column("asker", String(255), nullable=False),
-    Column("asker_email", String(320), nullable=False),
-    Column("rule", Text, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("statement", Text, nullable=False),
-    Column("reviewers", JSON, nullable=False),
-    Column("asked_at", Utc, nullable=False),
-    Column("until", Utc, nullable=False),
-    Column("decision", String(16)),
-    Column("decided_by", String(320), nullable=False),
-    Column("comment", Text, nullable=False),
-    Column("pending", Integer, nullable=False),  # what is yet to be told of it (ports/telling.py): bits
-    Index(None, "org_id", "until"),
-    Index(
-        "ix_questions_pending",
-        "asked_at",
-        sqlite_where=literal_column("pending <> 0"),
-        postgresql_where=literal_column("pending <> 0"),
-    ),
-    Index(
-        "ix_questions_open",
-        "org_id",
-        sqlite_where=literal_column("decision is null"),
-        postgresql_where=literal_column("decision is null"),
-    ),
-)
-
 # What a command that waits to be run is started with: arguments and environment. Deleted when it is done.
 session_starts = Table(
     "session_starts",

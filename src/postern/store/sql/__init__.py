@@ -9,6 +9,7 @@ from postern.store.sql.access_rules import SqlAccessRules
 from postern.store.sql.agents import SqlAgents
 from postern.store.sql.api_keys import SqlApiKeys
 from postern.store.sql.audit import SqlAudit
+from postern.store.sql.chats import SqlChats
 from postern.store.sql.checkpoints import SqlCheckpoints, SqlLedgerKeys
 from postern.store.sql.connections import SqlConnections
 from postern.store.sql.credentials import SqlCredentials
@@ -28,7 +29,6 @@ from postern.store.sql.masking_rules import SqlMaskingRules
 from postern.store.sql.organisations import SqlOrganisations, SqlSettings
 from postern.store.sql.principals import SqlPrincipals
 from postern.store.sql.purges import SqlPurges
-from postern.store.sql.questions import SqlQuestions
 from postern.store.sql.relay_workers import SqlRelayWorkers
 from postern.store.sql.reports import SqlReports
 from postern.store.sql.resources import SqlResources
@@ -56,6 +56,7 @@ class SqlStores:
         self.agents = SqlAgents(database)
         self.api_keys = SqlApiKeys(database)
         self.audit = SqlAudit(database)
+        self.chats = SqlChats(database, encryption)
         self.checkpoints = SqlCheckpoints(database)
         self.connections = SqlConnections(database, encryption)
         self.credentials = SqlCredentials(database)
@@ -76,7 +77,6 @@ class SqlStores:
         self.organisations = SqlOrganisations(database)
         self.principals = SqlPrincipals(database)
         self.purges = SqlPurges(database)
-        self.questions = SqlQuestions(database)
         self.reports = SqlReports(database)
         self.resources = SqlResources(database)
         self.retentions = SqlRetentions(database)

@@ -13,7 +13,6 @@ from sqlalchemy import Column, Connection, Integer, delete, exists, insert, lite
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.ledger import Kind
-from postern.domain.question import Question
 from postern.domain.report import COUNTED, Counts
 from postern.domain.session import SessionStatus
 from postern.domain.sink import NewDelivery
@@ -24,7 +23,6 @@ from postern.store.ports.telling import ALL, TO_TELL, UNCOUNTED, CountKey, Pendi
 from postern.store.schema import (
     audit_log,
     ledger,
-    questions,
     review_news,
     session_counts,
     session_maskings,
@@ -36,7 +34,6 @@ from postern.store.schema.retention import KEEPING
 from postern.store.sql.deliveries import add_deliveries
 from postern.store.sql.locking import lock_sessions
 from postern.store.sql.pending import waiting
-from postern.store.sql.questions import COLUMNS, question_of
 from postern.store.sql.rows import SESSION_COLUMNS, session_of
 
 _CHUNK = 300  # identifiers in one statement
@@ -95,12 +92,6 @@ class SqlFollowUp:
     async def tell(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:
         await self._told(untold_entries.c.entry_id, [entry.id for entry in entries], deliveries)
 
-    async def questions(self, most: int) -> list[tuple[Question, int]]:
-        wanted = select(*questions.c).where(questions.c.pending != 0).order_by(questions.c.asked_at).limit(most)
-        async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-        return [(question_of({c.name: row[c.name] for c in COLUMNS}), row["pending"]) for row in rows]
-
     async def tell_reviews(self, news: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         await self._told(review_news.c.id, news, deliveries)
 
@@ -119,18 +110,6 @@ class SqlFollowUp:
         def work(connection: Connection) -> None:
             for at in range(0, len(ids), _CHUNK):
                 connection.execute(delete(key.table).where(key.in_(ids[at : at + _CHUNK])))
-            add_deliveries(connection, deliveries)
-
-        await self._database.together(work)
-
-    async def tell_questions(self, told: Sequence[tuple[UUID, int]], deliveries: Sequence[NewDelivery]) -> None:
-        def work(connection: Connection) -> None:
-            for bits in sorted({bits for _, bits in told}):
-                ids = [key for key, own in told if own == bits]
-                left = questions.c.pending.op("&")(literal_column(str(~bits), Integer))
-                for at in range(0, len(ids), _CHUNK):
-                    mine = questions.c.id.in_(ids[at : at + _CHUNK])
-                    connection.execute(update(questions).where(mine).values(pending=left))
             add_deliveries(connection, deliveries)
 
         await self._database.together(work)

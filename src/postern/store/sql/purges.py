@@ -33,7 +33,7 @@ from postern.store.database import Database
 from postern.store.ports.retention import Doomed
 from postern.store.ports.server import AuditEntry
 from postern.store.ports.telling import UNREAD
-from postern.store.schema import ledger, purge_rounds, purges, questions, reviews, segments, sessions
+from postern.store.schema import ledger, purge_rounds, purges, reviews, segments, sessions
 from postern.store.schema.retention import KEEPING
 from postern.store.sql.audit import add_entry
 from postern.store.sql.ledger import append
@@ -157,9 +157,8 @@ def _done(connection: Connection, done: Sequence[Purge]) -> None:
     """What refers to the row of a session goes with it."""
     ids = [one.session_id for one in done]
     connection.execute(delete(segments).where(segments.c.session_id.in_(ids)))
-    connection.execute(delete(questions).where(questions.c.session_id.in_(ids)))  # they quote the recording
     quoting = update(reviews).where(reviews.c.session_id.in_(ids), reviews.c.kind == ReviewKind.STATEMENT)
-    connection.execute(quoting.values(input="", estimate=None))
+    connection.execute(quoting.values(input="", estimate=None))  # they quote the recording
     whole = [one.session_id for one in done if one.what is What.SESSION]
     lock_sessions(connection, whole)
     connection.execute(delete(sessions).where(sessions.c.id.in_(whole)))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -13,12 +15,21 @@ from sqlalchemy.exc import IntegrityError
 from postern.domain.event import EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.secret import Secret
-from postern.domain.sink import SigningSecret, Sink, SinkKind, SinkOutline, SinkStatus, Trouble
+from postern.domain.sink import (
+    EVERYTHING,
+    SigningSecret,
+    Sink,
+    SinkKind,
+    SinkOutline,
+    SinkScope,
+    SinkStatus,
+    Trouble,
+)
 from postern.errors import Conflict, NotFound, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
-from postern.store.schema import sinks
+from postern.store.schema import connections, sinks
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import as_uuid, count_of
 
@@ -74,21 +85,32 @@ class SqlSinks:
             await connection.execute(delete(sinks).where(sinks.c.id == sink_id))
 
     async def outlines(self) -> list[SinkOutline]:
-        wanted = select(sinks.c.id, sinks.c.org_id, sinks.c.events, sinks.c.with_script, sinks.c.created_at)
+        shown = ("id", "org_id", "events", "with_script", "created_at", "scope")
+        wanted = select(*(sinks.c[name] for name in shown))
         alive = sinks.c.status != SinkStatus.GONE
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted.where(alive))).mappings().all()
-        return [SinkOutline(**{**row, "events": frozenset(map(EventKind, row["events"]))}) for row in rows]
+        return [
+            SinkOutline(**{**row, "events": frozenset(map(EventKind, row["events"])), "scope": _scope_of(row["scope"])})
+            for row in rows
+        ]
+
+    async def tags_of(self, connection_ids: Sequence[UUID]) -> Mapping[UUID, Mapping[str, str]]:
+        wanted = select(connections.c.id, connections.c.connection_tags).where(connections.c.id.in_(connection_ids))
+        async with self._database.statement() as connection:
+            return {row.id: row.connection_tags for row in (await connection.execute(wanted)).all()}
 
     async def _values(self, sink: Sink) -> dict[str, Any]:
         clear = {
             "secrets": [[one.value.reveal(), one.until and one.until.isoformat()] for one in sink.secrets],
             "headers": {name: value.reveal() for name, value in sink.headers.items()},
+            "keys": {name: value.reveal() for name, value in sink.keys.items()},
         }
         sealed = await self._encryption.seal(json.dumps(clear).encode(), row=f"sinks/{sink.id}", org_id=sink.org_id)
         values = {name: getattr(sink, name) for name in _PLAIN if name != "delivered_at"}
         lists = {"events": list(sink.events), "kind": sink.kind, "status": sink.status}
-        return values | lists | {"secret": sealed}
+        chosen = {"options": dict(sink.options), "scope": asdict(sink.scope) if sink.scope != EVERYTHING else {}}
+        return values | lists | chosen | {"secret": sealed}
 
 
 async def sink_of(row: Row, encryption: Encryption) -> Sink:
@@ -105,8 +127,18 @@ async def sink_of(row: Row, encryption: Encryption) -> Sink:
         status=SinkStatus(row["status"]),
         secrets=tuple(secrets),
         headers={name: Secret(value) for name, value in clear["headers"].items()},
+        # A row from before there were chats has none.
+        keys={name: Secret(value) for name, value in clear.get("keys", {}).items()},
+        options=row["options"],
+        scope=_scope_of(row["scope"]),
         trouble=Trouble(row["failures"], row["failing_since"], row["error"], row["next_at"]),
     )
+
+
+def _scope_of(kept: Mapping[str, Any]) -> SinkScope:
+    if not kept:
+        return EVERYTHING
+    return SinkScope(tuple(kept["connections"]), kept["connection_tags"], tuple(kept["groups"]))
 
 
 def _taken(sink: Sink) -> Conflict:

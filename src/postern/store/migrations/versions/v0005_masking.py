@@ -54,37 +54,3 @@ def upgrade() -> None:
         "ix_connection_masking_rules_masking_rule_id", "connection_masking_rules", ["masking_rule_id"], unique=False
     )
     op.add_column("orgs", sa.Column("access_help", sa.Text(), nullable=False, server_default=""))
-    _questions()
-
-
-def _questions() -> None:
-    op.create_table(
-        "questions",
-        sa.Column("id", sa.Uuid(), nullable=False),
-        sa.Column("org_id", sa.Uuid(), nullable=False),
-        sa.Column("session_id", sa.Uuid(), nullable=False),
-        sa.Column("connection", sa.String(length=128), nullable=False),
-        sa.Column("asker", sa.String(length=255), nullable=False),
-        sa.Column("asker_email", sa.String(length=320), nullable=False),
-        sa.Column("rule", sa.Text(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
-        sa.Column("statement", sa.Text(), nullable=False),
-        sa.Column("reviewers", sa.JSON(), nullable=False),
-        sa.Column("asked_at", _MOMENT, nullable=False),
-        sa.Column("until", _MOMENT, nullable=False),
-        sa.Column("decision", sa.String(length=16), nullable=True),
-        sa.Column("decided_by", sa.String(length=320), nullable=False),
-        sa.Column("comment", sa.Text(), nullable=False),
-        sa.Column("pending", sa.Integer(), nullable=False),
-        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_questions_org_id"),
-        sa.ForeignKeyConstraint(["session_id"], ["sessions.id"], name="fk_questions_session_id", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("id", name="pk_questions"),
-    )
-    op.create_index("ix_questions_org_id_until", "questions", ["org_id", "until"], unique=False)
-    op.create_index("ix_questions_session_id", "questions", ["session_id"], unique=False)
-    for name, column, some in (
-        ("ix_questions_pending", "asked_at", "pending <> 0"),
-        ("ix_questions_open", "org_id", "decision is null"),
-    ):
-        where: sa.ColumnElement[bool] = sa.literal_column(some)
-        op.create_index(name, "questions", [column], unique=False, sqlite_where=where, postgresql_where=where)

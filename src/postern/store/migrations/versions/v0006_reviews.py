@@ -37,6 +37,7 @@ def upgrade() -> None:
     op.create_index("ix_sessions_review_id", "sessions", columns, sqlite_where=some, postgresql_where=some)
     _reviews()
     _rules()
+    _chats()
     _violations()
     _rename_events()
 
@@ -115,6 +116,38 @@ def _reviews() -> None:
     )
     op.create_index("ix_review_news_review_id", "review_news", ["review_id"], unique=False)
     op.create_index("ix_review_news_at", "review_news", ["at"], unique=False)
+
+
+def _chats() -> None:
+    for name in ("options", "scope"):
+        op.add_column("sinks", sa.Column(name, sa.JSON(), nullable=False, server_default="{}"))
+    op.create_table(
+        "chat_messages",
+        sa.Column("sink_id", sa.Uuid(), nullable=False),
+        sa.Column("review_id", sa.Uuid(), nullable=False),
+        sa.Column("channel", sa.String(255), nullable=False),
+        sa.Column("reference", sa.String(255), nullable=False),
+        sa.Column("at", _MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["sink_id"], ["sinks.id"], name="fk_chat_messages_sink_id", ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["review_id"], ["reviews.id"], name="fk_chat_messages_review_id", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("sink_id", "review_id", name="pk_chat_messages"),
+    )
+    op.create_index("ix_chat_messages_review_id", "chat_messages", ["review_id"], unique=False)
+    op.create_table(
+        "chat_links",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("realm", sa.String(64), nullable=False),
+        sa.Column("chat_id", sa.String(128), nullable=False),
+        sa.Column("principal_id", sa.Uuid(), nullable=False),
+        sa.Column("made_by", sa.String(320), nullable=False),
+        sa.Column("created_at", _MOMENT, nullable=False),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_chat_links_org_id"),
+        sa.ForeignKeyConstraint(["principal_id"], ["users.id"], name="fk_chat_links_principal_id", ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id", name="pk_chat_links"),
+        sa.UniqueConstraint("org_id", "realm", "chat_id", name="uq_chat_links_org_id_realm_chat_id"),
+    )
+    op.create_index("ix_chat_links_principal_id", "chat_links", ["principal_id"], unique=False)
 
 
 def _rules() -> None:

@@ -1,0 +1,74 @@
+"""Whose browser this is, for the few pages that the API shows itself: who they are, and forms that only they sent."""
+
+from __future__ import annotations
+
+import hmac
+from typing import Any
+from urllib.parse import parse_qs
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+
+from postern.api import pages
+from postern.api.auth import address_of
+from postern.api.cookies import csrf_token_of, login_cookie, require_own_origin
+from postern.api.info import Told
+from postern.api.state_cookie import set_state_cookie
+from postern.domain.login import Login
+from postern.domain.principal import Account
+from postern.domain.secret import Secret
+from postern.errors import Denied, Malformed, Unauthenticated
+from postern.services.bundle import Services
+from postern.services.identity.oidc_login import Wish
+
+MAX_FORM = 16_384  # bytes
+SHOWN: dict[int | str, dict[str, Any]] = {
+    200: {"description": "A page", "content": {"text/html": {"schema": {"type": "string"}}}}
+}
+
+
+async def browser(request: Request, services: Services, info: Told) -> tuple[Account, Login, Secret]:
+    """By its cookie alone. Raises Unauthenticated, Denied, Unavailable."""
+    held = login_cookie(request, info)
+    if held is None:
+        raise Unauthenticated("log in in this browser first")
+    caller = await services.authentication.caller(held, address=address_of(request))
+    if caller.login is None:
+        raise Unauthenticated("only the token of a login may be in the session's cookie")
+    return await services.users.own(caller.principal), caller.login, held
+
+
+async def to_login(
+    request: Request, services: Services, info: Told, back: str, organization: str | None = None
+) -> Response:
+    """Where somebody logs in; then they come `back`, a path of ours."""
+    try:
+        started = await services.oidc_login.begin(
+            Wish(back, organization=organization), api_url=info.api_url, address=address_of(request)
+        )
+    except Malformed:
+        return pages.told("Log in first", f"Log in at {info.api_url}/ in this browser, then open this page again.")
+    response = RedirectResponse(started.login_url, status_code=303)
+    set_state_cookie(response, started, info)
+    return response
+
+
+async def form_of(request: Request) -> dict[str, str]:
+    """The first value of each field. Raises Malformed."""
+    content = await request.body()
+    try:
+        if len(content) > MAX_FORM:
+            raise ValueError
+        found = parse_qs(content.decode("ascii"), max_num_fields=10, errors="strict")
+        return {name: values[0] for name, values in found.items()}
+    except ValueError:
+        raise Malformed("the body cannot be read as a form") from None
+
+
+def require_own_form(request: Request, form: dict[str, str], held: Secret, info: Told) -> None:
+    """Our pages send no referrer, so a browser gives their forms the origin `null`: then Fetch Metadata must say that
+    it is our own. A form cannot send a header, so the token comes in a field. Raises Denied."""
+    if not (request.headers.get("Origin") == "null" and request.headers.get("Sec-Fetch-Site") == "same-origin"):
+        require_own_origin(request, info)
+    if not hmac.compare_digest(form.get("csrf_token", "").encode(), csrf_token_of(held).encode()):
+        raise Denied("this page is from another login; open it again")

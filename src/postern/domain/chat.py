@@ -1,0 +1,190 @@
+"""What chats show of a review, and whom they know.
+
+A Card is the same for each chat: its texts are as people wrote them, with nothing in them that steers a reader; each
+chat escapes them in its own tongue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+from postern.domain.review import Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
+from postern.domain.text import one_line, printable
+
+MAX_NAME = 200  # characters of a name, a rule or a group that are shown
+MAX_REASON = 1_000
+MAX_VOICES = 10  # that are shown, the last ones
+
+_ASKS = {
+    ReviewKind.ONETIME: "asks to run a script on",
+    ReviewKind.JIT: "asks for access to",
+    ReviewKind.STATEMENT: "asks to run a statement on",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """`facts` are (label, value). `input`: the script or statement, None where it is not to be shown or there is none.
+    `is_open`: a decision is awaited; `may_force`: some group may approve alone."""
+
+    review_id: UUID
+    title: str
+    state: str
+    facts: tuple[tuple[str, str], ...]
+    input: str | None
+    url: str
+    is_open: bool
+    may_force: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChatMessage:
+    """Where a sink has told of a review. `channel` and `reference` are the chat's words for the message: in Slack its
+    channel and `ts`; of mails, the Message-ID."""
+
+    sink_id: UUID
+    review_id: UUID
+    channel: str
+    reference: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ChatLink:
+    """An account of a chat is this principal's. `realm` is the chat's application, by a digest of its workspace, its id
+    and what it signs with: a link holds for nobody else who claims to speak for that chat. `made_by` is an e-mail
+    address."""
+
+    id: UUID
+    org_id: UUID
+    realm: str
+    chat_id: str
+    principal_id: UUID
+    email: str
+    made_by: str
+    created_at: datetime
+
+
+def card_of(review: Review, script: str | None, url: str, *, with_input: bool, with_estimate: bool = False) -> Card:
+    """`script` is the session's, for a review of one. `url` is of the page where it is decided. `with_estimate`: for
+    who may review alone; to who asked it would tell what they may not read."""
+    given = script if review.kind is ReviewKind.ONETIME else review.input
+    return Card(
+        review.id,
+        f"{_who(review.owner)} {_ASKS[review.kind]} {_short(review.connection)}",
+        _state(review),
+        tuple(_facts(review, with_estimate=with_estimate)),
+        printable(given) if given and with_input else None,
+        url,
+        review.status is ReviewStatus.PENDING,
+        bool(review.force_groups),
+    )
+
+
+def _facts(review: Review, *, with_estimate: bool) -> list[tuple[str, str]]:
+    found = [
+        ("Asked by", _who(review.owner)),
+        ("Connection", _short(review.connection)),
+        ("From", _short(f"{review.binding.source} by {review.binding.means}")),
+    ]
+    if review.makers:
+        found.append(("Logged in by what was made by", ", ".join(map(_who, review.makers))))
+    if review.reason:
+        found.append(("Reason", one_line(review.reason)[:MAX_REASON]))
+    if review.access_duration:
+        found.append(("For", str(timedelta(seconds=review.access_duration))))
+    if review.time_window is not None:
+        found.append(("Within", str(review.time_window)))
+    if review.estimate is not None:
+        found.append(("Rows", rows_of(review.estimate) if with_estimate else "counted; the page shows them"))
+    found += [("Must agree", demand_text(demand)) for demand in review.demands]
+    found.append(("Asked at", moment(review.created_at)))
+    if review.status is ReviewStatus.PENDING:
+        found.append(("Decide before", moment(review.expires_at)))
+    return found + [("Said", _said(voice)) for voice in review.voices[-MAX_VOICES:]]
+
+
+def rows_of(estimate: Mapping[str, object]) -> str:
+    """What counting told, as words."""
+    said = estimate.get("said")
+    return "; ".join(one_line(str(line)) for line in said)[:MAX_REASON] if isinstance(said, list) and said else "none"
+
+
+def demand_text(demand: Demand) -> str:
+    groups = ", ".join(_short(name) for name in demand.groups) or "nobody"
+    how = "somebody of each of" if demand.all_groups else f"{demand.min_approvals} of"
+    if demand.all_groups and demand.min_approvals > len(demand.groups):
+        how = f"{demand.min_approvals} people, {how}"
+    named = f" (rule {_short(demand.rule)})" if demand.rule else ""
+    forced = ", ".join(_short(name) for name in demand.force_groups)
+    return f"{how} {groups}{named}" + (f"; {forced} may force it" if forced else "")
+
+
+def moment(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _state(review: Review) -> str:
+    if review.status is ReviewStatus.PENDING:
+        agreed = sum(1 for voice in review.voices)
+        return "Waits for a decision" if not agreed else f"{agreed} agreed; waits for more"
+    if review.refusal is not None:
+        return f"{review.status} by {_who(review.refusal.reviewer)}"
+    if review.voices and review.status is ReviewStatus.APPROVED:
+        until = f", until {moment(review.revoke_at)}" if review.revoke_at is not None else ""
+        forced = " (forced)" if any(voice.forced for voice in review.voices) else ""
+        return f"APPROVED{forced} by {', '.join(_who(voice.reviewer) for voice in review.voices)}{until}"
+    return str(review.status)
+
+
+def _said(voice: Voice) -> str:
+    marks = [mark for mark, there in (("forced", voice.forced), ("their own", voice.own)) if there]
+    marked = f" ({', '.join(marks)})" if marks else ""
+    comment = f": {one_line(voice.comment)[:MAX_REASON]}" if voice.comment else ""
+    return f"{voice.choice}{marked} by {_who(voice.reviewer)}, {moment(voice.at)}{comment}"
+
+
+def _who(person: Person) -> str:
+    """By the address, which is one person's; names are what people call themselves."""
+    return _short(person.email or person.subject or person.name)
+
+
+def _short(text: str) -> str:
+    shown = one_line(text)
+    return shown if len(shown) <= MAX_NAME else shown[: MAX_NAME - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True)
+class Press:
+    """Somebody pressed a button of a message. `trigger` lets a form be opened, for three seconds."""
+
+    user: str
+    channel: str
+    review_id: UUID
+    choice: Choice
+    force: bool
+    trigger: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reasoned:
+    """Somebody sent the form that asks why. `form` is what was put into it."""
+
+    user: str
+    form: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Introduced:
+    """Somebody gave a code that shows whose account theirs is; `in_form` says how."""
+
+    user: str
+    code: str
+    in_form: bool
+
+
+Interaction = Press | Reasoned | Introduced

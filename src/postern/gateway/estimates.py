@@ -1,0 +1,234 @@
+"""How many rows a held statement would touch, counted on the target before anybody decides (decision 0046).
+
+On a connection of its own, which the session never sees, in a transaction that reads only and is rolled back. The
+session's own transaction is not touched, and nothing waits for the count.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+from uuid import uuid4
+
+from postern.domain.permit import Permit
+from postern.domain.row_count import MOST_ROWS, CountPlan, PartCount, RowCount, Uncountable
+from postern.errors import PosternError, Unavailable
+from postern.gateway.asking import answered
+from postern.protocols.postgres import counting
+from postern.protocols.postgres.login import TargetRefused
+from postern.protocols.postgres.query import Query, Row
+from postern.relay.target import Dialer, Start, Target
+
+log = logging.getLogger(__name__)
+
+SUBTYPE: Final = "postgres"
+MOST_PARTS: Final = 20
+# What a text means hangs on these. The rest of what a client asks for when it starts is for it alone.
+_KEPT: Final = frozenset({"datestyle", "intervalstyle", "options", "role", "timezone"})
+_ROWS: Final = 10_000  # of an answer about the catalogue
+_BUSY: Final = "the gateway counts too much else now"
+_AWAY: Final = "the target could not be asked"
+
+Plans = Callable[[str], tuple[CountPlan, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A statement and its bind values, as text. `truncated`: some of them are not whole."""
+
+    text: str
+    values: tuple[bytes | None, ...] = ()
+    truncated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds: that one query may take, that it waits for a lock, that all of one request may take, and that it waits
+    for its turn. `most_waiting` requests wait."""
+
+    statement: float = 5.0
+    lock: float = 1.0
+    whole: float = 20.0
+    turn: float = 30.0
+    most_waiting: int = 16
+
+
+class Estimates:
+    """Of one worker: one at a time, so that counting never loads a target more than one of its clients could."""
+
+    def __init__(self, dialer: Dialer, plans: Plans, limits: Limits | None = None) -> None:
+        self._dialer = dialer
+        self._plans = plans
+        self._limits = limits or Limits()
+        self._turn = asyncio.Lock()
+        self.waiting = 0  # for their turn
+        self._cancelling: set[asyncio.Task[None]] = set()
+
+    async def of(
+        self, permit: Permit, start: Start, asked: Sequence[Asked], *, in_transaction: bool = False
+    ) -> RowCount | None:
+        """None where nothing of it changes rows, or its protocol is not known here. Never raises, but for being
+        cancelled."""
+        if permit.connection.protocol != SUBTYPE:
+            return None
+        try:
+            plans = await asyncio.to_thread(self._planned, asked)
+            if not plans:
+                return None
+            parts = await self._counted(permit, start, plans)
+        except Exception:
+            log.exception("the rows of a held statement could not be counted")
+            return None
+        notes = []
+        if in_transaction:
+            notes.append("what its session has changed and not committed yet is not counted")
+        if len(parts) > 1:
+            notes.append("each is counted as if nothing of the others had been done")
+        return RowCount(tuple(parts), datetime.now(UTC), tuple(notes))
+
+    def _planned(self, asked: Sequence[Asked]) -> list[tuple[CountPlan, Asked]]:
+        found = [(plan, one) for one in asked for plan in self._plans(one.text)]
+        return found[:MOST_PARTS]
+
+    async def _counted(self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, Asked]]) -> list[PartCount]:
+        counted: dict[int, PartCount] = {}
+        left = [number for number, (plan, _) in enumerate(plans) if not plan.why_not]
+        if left:
+            why = await self._in_turn(permit, start, plans, left, counted)
+        return [counted.get(number) or _uncounted(plan, plan.why_not or why) for number, (plan, _) in enumerate(plans)]
+
+    async def _in_turn(
+        self,
+        permit: Permit,
+        start: Start,
+        plans: Sequence[tuple[CountPlan, Asked]],
+        left: Sequence[int],
+        counted: dict[int, PartCount],
+    ) -> str:
+        """Adds to `counted`; why the others are not there."""
+        if self.waiting >= self._limits.most_waiting:
+            return _BUSY
+        self.waiting += 1
+        try:
+            async with asyncio.timeout(self._limits.turn):
+                await self._turn.acquire()
+        except TimeoutError:
+            return _BUSY
+        finally:
+            self.waiting -= 1
+        try:
+            async with asyncio.timeout(self._limits.whole):
+                await self._on_target(permit, start, plans, left, counted)
+            return _AWAY
+        except TimeoutError:
+            return counting.why("57014")
+        except TargetRefused as refused:
+            log.warning("rows could not be counted: the target refused the login: %s", refused.report.text)
+        except (PosternError, OSError) as error:
+            log.warning("rows could not be counted: %s", error)
+        finally:
+            self._turn.release()
+        return _AWAY
+
+    async def _on_target(
+        self,
+        permit: Permit,
+        start: Start,
+        plans: Sequence[tuple[CountPlan, Asked]],
+        left: Sequence[int],
+        counted: dict[int, PartCount],
+    ) -> None:
+        kept = {name: value for name, value in start.parameters.items() if name.lower() in _KEPT}
+        parameters = {**kept, "application_name": "postern row count", "client_encoding": "UTF8"}
+        target = await self._dialer.dial(permit, Start(start.database, parameters), uuid4())
+        finished = False
+        try:
+            counter = Counter(target, self._limits)
+            for number in left:
+                plan, asked = plans[number]
+                counted[number] = await counter.count(plan, asked)
+            finished = True
+        finally:
+            if not finished:  # else the target would go on with what nobody waits for
+                self._cancel(permit, target)
+            target.stream.close()
+            target.release()
+
+    def _cancel(self, permit: Permit, target: Target) -> None:
+        task = asyncio.get_running_loop().create_task(self._dialer.cancel(permit, target))
+        self._cancelling.add(task)
+        task.add_done_callback(self._cancelling.discard)
+
+
+class Counter:
+    """Counts on one target that was dialled for it alone; a transaction for each part."""
+
+    def __init__(self, target: Target, limits: Limits) -> None:
+        self._target = target
+        self._limits = limits
+
+    async def count(self, plan: CountPlan, asked: Asked) -> PartCount:
+        """Raises what reading from the target raises."""
+        try:
+            values = _values(plan, asked)
+            await self._rows(Query(counting.BEGIN))
+            try:
+                return await self._within(plan, values)
+            finally:
+                with contextlib.suppress(Uncountable):
+                    await self._rows(Query(counting.ROLLBACK))
+        except Uncountable as error:
+            return _uncounted(plan, error.message)
+
+    async def _within(self, plan: CountPlan, values: Sequence[str | None]) -> PartCount:
+        await self._rows(counting.settings(self._limits.statement, self._limits.lock))
+        first = await self._rows(counting.tables(plan))
+        found = counting.found_tables(plan, first)
+        lock = counting.lock(found, first)
+        if lock is not None:
+            await self._rows(lock)
+        if counting.found_tables(plan, await self._rows(counting.tables(plan))) != found:
+            raise Uncountable("its tables became others meanwhile")
+        counting.calm(await self._rows(counting.facts(plan, [number for number, _ in found.values()])))
+        schemas = {name: schema for name, (_, schema) in found.items()}
+        notes = counting.noted(await self._rows(counting.notes(plan, found[plan.target][0])))
+        (((count,),)) = await self._rows(Query(plan.query(schemas), values))
+        rows = int(count or 0)
+        table = f"{schemas[plan.target]}.{plan.target[1]}"
+        return PartCount(plan.action, table, min(rows, MOST_ROWS), rows > MOST_ROWS, notes=notes)
+
+    async def _rows(self, query: Query) -> list[Row]:
+        """Raises Uncountable for what the target refuses."""
+        rows: list[Row] = []
+        async for row in answered(self._target.stream, query):
+            if len(rows) >= _ROWS:
+                raise Unavailable("the target answered more than was asked")
+            rows.append(row)
+        if query.error is not None:
+            raise Uncountable(counting.why(query.error.code))
+        return rows
+
+
+def _values(plan: CountPlan, asked: Asked) -> list[str | None]:
+    """In the order of the query's. Raises Uncountable where they are not all there."""
+    if plan.values and asked.truncated:
+        raise Uncountable("a bind value is too large")
+    found: list[str | None] = []
+    for number in plan.values:
+        if not 0 < number <= len(asked.values):
+            raise Uncountable(f"the bind value ${number} is not there")
+        value = asked.values[number - 1]
+        try:
+            found.append(None if value is None else value.decode())
+        except UnicodeDecodeError:
+            raise Uncountable(f"the bind value ${number} is not text") from None
+    return found
+
+
+def _uncounted(plan: CountPlan, why: str) -> PartCount:
+    return PartCount(plan.action, ".".join(filter(None, plan.target)), why_not=why)

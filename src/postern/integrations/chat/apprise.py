@@ -1,0 +1,75 @@
+"""All other chats, by Apprise (https://github.com/caronc/apprise), which is an extra and loaded only when it is used.
+
+Apprise dials by itself. So only services are taken that go to their vendor's own host, and, of those that go to a host
+which the address names, hosts that are addresses in networks which the settings of this machine name.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from typing import Any
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from postern.domain.chat import Card
+from postern.domain.sink import Sink
+from postern.errors import Denied, Unavailable
+from postern.integrations.sinks.receivers import Receivers
+
+MAX_INPUT = 1_500
+_DEFAULT_PORTS = {True: 443, False: 80}
+
+
+class Apprise:
+    """`hosted` and `direct` are the schemes that are taken, as services/telling/chat_fields.py has them."""
+
+    def __init__(self, receivers: Receivers, hosted: frozenset[str], direct: frozenset[str]) -> None:
+        self._receivers = receivers
+        self._hosted = hosted
+        self._direct = direct
+
+    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+        lines = [card.state, *(f"{label}: {value}" for label, value in card.facts)]
+        if card.input:
+            lines += ["", card.input[:MAX_INPUT] + ("\n… (more on the page)" if len(card.input) > MAX_INPUT else "")]
+        await self._send(sink, card.title, "\n".join([*lines, "", card.url]))
+        return "", ""
+
+    async def say(self, sink: Sink, text: str) -> None:
+        await self._send(sink, "Postern", text)
+
+    async def _send(self, sink: Sink, title: str, body: str) -> None:
+        url = sink.keys["url"].reveal()
+        await self._check(url)
+        if not await asyncio.to_thread(_notify, url, title, body):
+            raise Unavailable("the chat did not take this, or cannot be reached; Apprise says no more")
+
+    async def _check(self, url: str) -> None:
+        """Raises Denied, Unavailable."""
+        scheme = url.partition("://")[0].lower()
+        if scheme in self._hosted:
+            return
+        if scheme not in self._direct:
+            raise Denied(f"{scheme}: is not among the services of Apprise that are taken")
+        try:
+            parts = urlsplit(url)
+            host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[scheme.endswith("s")]
+            ipaddress.ip_address(host)
+        except ValueError:
+            raise Denied("the host must be an address, and no name: Apprise would look a name up anew") from None
+        await self._receivers.address_of(host, port, private=True)
+
+
+def _notify(url: str, title: str, body: str) -> bool:
+    """In a thread: Apprise waits for what it sends."""
+    try:
+        import apprise
+    except ImportError:
+        raise Unavailable("Apprise is not installed here: pip install 'postern[apprise]'") from None
+    asset = apprise.AppriseAsset(http_redirects=False, secure_logging=True, async_mode=False)
+    made: Any = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
+    if made is None:
+        raise Denied("Apprise cannot read this address")
+    made.redirects, made.verify_certificate = False, True  # whatever the address says
+    return bool(made.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT))

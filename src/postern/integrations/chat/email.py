@@ -1,0 +1,147 @@
+"""E-mail: text and HTML, threaded by review, over TLS wherever it leaves this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import ssl
+from contextlib import suppress
+from datetime import datetime
+from email.message import EmailMessage
+from email.utils import format_datetime
+from urllib.parse import urlsplit
+from uuid import UUID, uuid4
+
+import aiosmtplib
+from markupsafe import Markup
+
+from postern.domain.chat import Card
+from postern.domain.sink import Sink
+from postern.errors import Denied, Unavailable
+from postern.integrations.sinks.receivers import DEADLINE, Receivers, trust
+from postern.store.ports import Clock
+
+log = logging.getLogger(__name__)
+
+MAX_SUBJECT = 200
+MAX_INPUT = 10_000
+_HTML = Markup(
+    '<!doctype html><html><body><h2>{title}</h2><p><strong>{state}</strong></p><p><a href="{url}">{words}</a></p>'
+    "<dl>{facts}</dl>{input}</body></html>"
+)
+
+
+class Email:
+    """`host` is what this machine is called."""
+
+    def __init__(self, receivers: Receivers, host: str, now: Clock) -> None:
+        self._receivers = receivers
+        self._host = host
+        self._now = now
+
+    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+        """("", the Message-ID of the thread's first mail). A second try has the same Message-ID: who reads mail sees
+        one."""
+        first = known[1] if known is not None else _id(sink, event_id)
+        made = message(sink, card, self._now())
+        made["Message-ID"] = _id(sink, event_id)
+        if known is not None:
+            made["In-Reply-To"] = made["References"] = first
+        await self._send(sink, made)
+        return "", first
+
+    async def say(self, sink: Sink, text: str) -> None:
+        made = _addressed(sink, text, self._now())
+        made["Message-ID"] = _id(sink, uuid4())
+        made.set_content(text + "\n")
+        await self._send(sink, made)
+
+    async def _send(self, sink: Sink, made: EmailMessage) -> None:
+        """To all recipients or none. Raises Denied, Unavailable."""
+        parts = urlsplit(sink.address)
+        host, port = parts.hostname or "", parts.port or 0
+        is_plain = parts.scheme == "smtp"
+        address = await self._receivers.address_of(host, port, private=is_plain)
+        try:
+            async with asyncio.timeout(DEADLINE):
+                await self._hand_over(sink, made, (host, address, port), parts.scheme)
+        except TimeoutError:
+            raise Unavailable(f"{host} did not take the mail in {DEADLINE:g} seconds") from None
+        except aiosmtplib.SMTPAuthenticationError as error:
+            raise Unavailable(f"{host} does not take the user name or password: {error.code}") from None
+        except (aiosmtplib.SMTPRecipientsRefused, aiosmtplib.SMTPSenderRefused) as error:
+            raise Denied(f"{host} refuses the sender or a recipient: {error}") from None
+        except aiosmtplib.SMTPResponseException as error:
+            kind = Denied if 500 <= error.code < 600 else Unavailable
+            raise kind(f"{host} answered {error.code} {error.message}") from None
+        except (OSError, ssl.SSLError, aiosmtplib.SMTPException) as error:
+            raise Unavailable(f"{host} cannot be reached: {error}") from None
+
+    async def _hand_over(self, sink: Sink, made: EmailMessage, where: tuple[str, str, int], scheme: str) -> None:
+        host, address, port = where
+        # The address that was checked is what is connected to; the certificate must be for the name.
+        connected = await _connect(address, port)
+        client = aiosmtplib.SMTP(
+            hostname=host,
+            sock=connected,
+            local_hostname=self._host,
+            timeout=DEADLINE,
+            use_tls=scheme == "smtps",
+            start_tls=scheme == "smtp+starttls",  # no TLS, no mail
+            tls_context=None if scheme == "smtp" else trust(sink.authority),
+        )
+        try:
+            await client.connect()
+            if "username" in sink.keys:
+                await client.login(sink.keys["username"].reveal(), sink.keys["password"].reveal())
+            sender, to = made["From"], [one.strip() for one in sink.options["to"].split(",") if one.strip()]
+            refused, _ = await client.send_message(made, sender=str(sender), recipients=to)
+            if refused:  # tried again, the others would have it twice
+                log.warning("%s refuses %s; the other recipients have the mail", host, ", ".join(refused))
+            with suppress(aiosmtplib.SMTPException):
+                await client.quit()
+        finally:
+            client.close()
+            connected.close()
+
+
+async def _connect(address: str, port: int) -> socket.socket:
+    made = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+    made.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(made, (address, port))
+    except BaseException:
+        made.close()
+        raise
+    return made
+
+
+def message(sink: Sink, card: Card, now: datetime) -> EmailMessage:
+    """Subject and texts have no line or control character that people wrote: a header ends where we end it."""
+    made = _addressed(sink, f"{card.title}: {card.state}", now)
+    words = "Decide here" if card.is_open else "More here"
+    facts = [f"{label}: {value}" for label, value in card.facts]
+    given = card.input or ""
+    cut = given[:MAX_INPUT] + ("\n… (more on the page)" if len(given) > MAX_INPUT else "")
+    shown = [card.title, card.state, "", f"{words}: {card.url}", "", *facts, *(["", cut] if cut else [])]
+    made.set_content("\n".join(shown) + "\n")
+    rows = Markup("").join(Markup("<dt>{}</dt><dd>{}</dd>").format(label, value) for label, value in card.facts)
+    code = Markup("<pre>{}</pre>").format(cut) if cut else Markup("")
+    html = _HTML.format(title=card.title, state=card.state, url=card.url, words=words, facts=rows, input=code)
+    made.add_alternative(str(html), subtype="html")
+    return made
+
+
+def _addressed(sink: Sink, subject: str, now: datetime) -> EmailMessage:
+    made = EmailMessage()
+    made["From"] = sink.options["from"]
+    made["To"] = ", ".join(one.strip() for one in sink.options["to"].split(",") if one.strip())
+    made["Subject"] = " ".join(subject.split())[:MAX_SUBJECT]
+    made["Date"] = format_datetime(now)
+    made["Auto-Submitted"] = "auto-generated"
+    return made
+
+
+def _id(sink: Sink, event_id: UUID) -> str:
+    return f"<{event_id}.{sink.id}@{sink.options['from'].rpartition('@')[2]}>"

@@ -1,0 +1,191 @@
+"""Slack: messages with buttons, and the forms behind them (https://docs.slack.dev/apis/web-api).
+
+What people wrote is in Slack's own escapes (&, <, >), and where Block Kit has it as plain text: nobody writes a link, a
+mention or a line of a message that is not theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from postern.domain.chat import Card
+from postern.domain.sink import Sink
+from postern.errors import Denied, TooMany, Unavailable
+from postern.integrations.sinks.receivers import Receivers
+
+APPROVE, REJECT, FORCE = "postern_approve", "postern_reject", "postern_force"
+REASON, LINK = "postern_reason", "postern_link"
+MAX_SECTION = 3_000  # characters of a section's text
+MAX_FIELDS, MAX_FIELD = 10, 2_000
+MAX_SCRIPT = 1_900  # characters of a script that are shown, before they are escaped
+MAX_HEADER, MAX_BLOCKS, MAX_REASON = 150, 50, 1_000
+_CUT = "… (more on the page)"
+# By which Slack says that this very message is not wanted.
+_UNWANTED = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_too_long", "no_text", "invalid_arguments"})
+# After which a message cannot be brought up to date any more, and another is sent.
+_LOST = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_locked"})
+
+
+class Lost(Denied):
+    """The message is there no more."""
+
+
+class Slack:
+    def __init__(self, receivers: Receivers) -> None:
+        self._receivers = receivers
+
+    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+        """(channel, ts) of the message; `known` is of the one that says it until now."""
+        content = {"blocks": blocks(card), "text": escaped(f"{card.title}: {card.state}")[:MAX_SECTION]}
+        if known is not None:
+            try:
+                await self._call(sink, "chat.update", {"channel": known[0], "ts": known[1], **content})
+                return known
+            except Lost:
+                pass
+        options = {"unfurl_links": False, "unfurl_media": False}
+        answer = await self._call(sink, "chat.postMessage", {"channel": sink.options["channel"], **content, **options})
+        return _text(answer, "channel"), _text(answer, "ts")
+
+    async def say(self, sink: Sink, text: str) -> None:
+        message = {"channel": sink.options["channel"], "text": escaped(text)[:MAX_SECTION]}
+        await self._call(sink, "chat.postMessage", message)
+
+    async def whisper(self, sink: Sink, channel: str, user: str, text: str) -> None:
+        """To one person, who alone sees it."""
+        message = {"channel": channel, "user": user, "text": escaped(text)[:MAX_SECTION]}
+        await self._call(sink, "chat.postEphemeral", message)
+
+    async def open(self, sink: Sink, trigger_id: str, view: Mapping[str, Any]) -> None:
+        await self._call(sink, "views.open", {"trigger_id": trigger_id, "view": dict(view)})
+
+    async def _call(self, sink: Sink, method: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Slack answers 200 also where it did nothing: `ok` says it. Raises Denied, Lost, TooMany, Unavailable."""
+        headers = {
+            "Authorization": f"Bearer {sink.keys['bot_token'].reveal()}",
+            "Content-Type": "application/json; charset=utf-8",
+            "User-Agent": "postern",
+        }
+        url = f"{sink.address.rstrip('/')}/{method}"
+        answered = await self._receivers.post(sink, json.dumps(dict(body)).encode(), headers, url=url)
+        try:
+            answer = json.loads(answered)
+        except (ValueError, RecursionError):
+            answer = None
+        if not isinstance(answer, dict):
+            raise Unavailable(f"Slack's {method} answered what is no JSON object")
+        if answer.get("ok") is True:
+            return answer
+        error = _text(answer, "error")[:100] or "no reason"
+        if error in _LOST:
+            raise Lost(f"Slack's {method} failed: {error}")
+        if error in _UNWANTED:
+            raise Denied(f"Slack's {method} failed: {error}")
+        if error in ("ratelimited", "rate_limited"):
+            raise TooMany(f"Slack's {method} failed: {error}", retry_after=30)
+        raise Unavailable(f"Slack's {method} failed: {error}")
+
+
+def escaped(text: str) -> str:
+    """As Slack wants what is no markup (https://docs.slack.dev/messaging/formatting-message-text)."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def blocks(card: Card) -> list[dict[str, Any]]:
+    """50 at most; every text within its limit."""
+    found: list[dict[str, Any]] = [
+        {"type": "header", "text": _plain("Review", MAX_HEADER)},
+        {"type": "section", "text": _plain(f"{card.title}\n{card.state}", MAX_SECTION)},
+    ]
+    facts = [_plain(f"{label}: {value}", MAX_FIELD) for label, value in card.facts]
+    starts = range(0, len(facts), MAX_FIELDS)
+    found += [{"type": "section", "fields": facts[start : start + MAX_FIELDS]} for start in starts]
+    if card.input:
+        found.append({"type": "section", "text": {"type": "mrkdwn", "text": _code(card.input), "verbatim": True}})
+    if card.is_open:
+        found.append({"type": "actions", "block_id": f"postern_{card.review_id}", "elements": _buttons(card)})
+    page = f"<{escaped(card.url)}|Open the review>"
+    found.append({"type": "context", "elements": [{"type": "mrkdwn", "text": page, "verbatim": True}]})
+    return found[:MAX_BLOCKS]
+
+
+def _buttons(card: Card) -> list[dict[str, Any]]:
+    wanted = [(APPROVE, "Approve", "primary"), (REJECT, "Reject", "danger")]
+    if card.may_force:
+        wanted.append((FORCE, "Force approval", ""))
+    buttons = []
+    for action, words, style in wanted:
+        button = {"type": "button", "action_id": action, "text": _plain(words, 75), "value": str(card.review_id)}
+        buttons.append(button | ({"style": style} if style else {}))
+    return buttons
+
+
+def _code(text: str) -> str:
+    """A block of code that the text cannot end: a backtick gets a zero-width space behind it."""
+    cut = len(text) > MAX_SCRIPT
+    shown = escaped(text[:MAX_SCRIPT].replace("`", "`\u200b"))
+    while len(shown) > MAX_SECTION - 100:  # most of it were escapes
+        text, cut = text[: len(text[:MAX_SCRIPT]) // 2], True
+        shown = escaped(text.replace("`", "`\u200b"))
+    return f"```{shown}\n```" + (_CUT if cut else "")
+
+
+def _plain(text: str, most: int) -> dict[str, Any]:
+    """Slack reads no markup in it, `emoji` aside."""
+    shown = text if len(text) <= most else text[: most - 1] + "…"
+    return {"type": "plain_text", "text": shown, "emoji": False}
+
+
+def reason_form(title: str, submit: str, metadata: str, *, needed: bool) -> dict[str, Any]:
+    """A modal that asks why; `metadata` comes back with it."""
+    field = {"type": "plain_text_input", "action_id": REASON, "multiline": True, "max_length": MAX_REASON}
+    return {
+        "type": "modal",
+        "callback_id": REASON,
+        "private_metadata": metadata,
+        "title": _plain(title, 24),
+        "submit": _plain(submit, 24),
+        "close": _plain("Cancel", 24),
+        "blocks": [
+            {
+                "type": "input",
+                "block_id": REASON,
+                "optional": not needed,
+                "label": _plain("Reason", 100),
+                "element": field,
+            }
+        ],
+    }
+
+
+def link_form() -> dict[str, Any]:
+    """A modal that asks for the code which shows whose account this is."""
+    field = {"type": "plain_text_input", "action_id": LINK, "max_length": 200}
+    words = "Postern does not know yet who you are here. Run `postern chat link` where you are logged in."
+    return {
+        "type": "modal",
+        "callback_id": LINK,
+        "title": _plain("Who are you?", 24),
+        "submit": _plain("Link", 24),
+        "close": _plain("Cancel", 24),
+        "blocks": [
+            {"type": "section", "text": _plain(words, MAX_SECTION)},
+            {"type": "input", "block_id": LINK, "label": _plain("Code", 100), "element": field},
+        ],
+    }
+
+
+def review_of(value: str) -> UUID | None:
+    """The review that a button is of."""
+    try:
+        return UUID(value)
+    except ValueError:
+        return None
+
+
+def _text(answer: Mapping[str, Any], name: str) -> str:
+    found = answer.get(name)
+    return found if isinstance(found, str) else ""

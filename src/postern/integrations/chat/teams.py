@@ -1,0 +1,86 @@
+"""Microsoft Teams: an Adaptive Card to a workflow's webhook
+(https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook).
+
+A workflow takes cards and gives nothing back, so each event is a card of its own, and the decision is made on the page.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from postern.domain.chat import Card
+from postern.domain.sink import Sink
+from postern.errors import Denied
+from postern.integrations.sinks.receivers import Receivers
+
+MAX_BODY = 28_000  # bytes that Teams takes
+MAX_INPUT = 4_000  # characters
+_MARKUP = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()#+-.!|<>~"})
+
+
+class Teams:
+    def __init__(self, receivers: Receivers) -> None:
+        self._receivers = receivers
+
+    async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
+        await self._post(sink, message(card))
+        return "", ""
+
+    async def say(self, sink: Sink, text: str) -> None:
+        await self._post(sink, _wrapped([_block(text)], []))
+
+    async def _post(self, sink: Sink, content: dict[str, Any]) -> None:
+        body = json.dumps(content).encode()
+        if len(body) > MAX_BODY:
+            raise Denied("this is more than Teams takes in one card")
+        headers = {"Content-Type": "application/json", "User-Agent": "postern"}
+        await self._receivers.post(sink, body, headers, url=sink.keys["url"].reveal())
+
+
+def message(card: Card) -> dict[str, Any]:
+    """Within what Teams takes: facts and the input are cut where there is too much."""
+    for facts, characters in ((40, MAX_INPUT), (20, 1_000), (10, 0)):
+        made = _message(card, facts, characters)
+        if len(json.dumps(made)) <= MAX_BODY:
+            break
+    return made
+
+
+def _message(card: Card, facts: int, characters: int) -> dict[str, Any]:
+    shown = [{"title": label, "value": escaped(value[:500])} for label, value in card.facts[:facts]]
+    body: list[dict[str, Any]] = [
+        _block(card.title, weight="Bolder", size="Medium"),
+        _block(card.state, weight="Bolder"),
+        {"type": "FactSet", "facts": shown},
+    ]
+    if card.input and characters:
+        more = "\n… (more on the page)" if len(card.input) > characters else ""
+        text = card.input[:characters] + more
+        # Not a TextBlock: its text is Markdown.
+        runs = [{"type": "TextRun", "text": text, "fontType": "Monospace"}]
+        body.append({"type": "RichTextBlock", "inlines": runs})
+    words = "Decide" if card.is_open else "Open the review"
+    return _wrapped(body, [{"type": "Action.OpenUrl", "title": words, "url": card.url}])
+
+
+def escaped(text: str) -> str:
+    """What Adaptive Cards read as Markdown is theirs no more."""
+    return text.translate(_MARKUP)
+
+
+def _block(text: str, **more: str) -> dict[str, Any]:
+    return {"type": "TextBlock", "text": escaped(text), "wrap": True, **more}
+
+
+def _wrapped(body: list[dict[str, Any]], actions: list[dict[str, Any]]) -> dict[str, Any]:
+    content = {
+        "$schema": "http://adaptivecards.io/schemas/adaptive-card.json",
+        "type": "AdaptiveCard",
+        "version": "1.4",
+        "body": body,
+        "actions": actions,
+    }
+    attachment = {"contentType": "application/vnd.microsoft.card.adaptive", "contentUrl": None, "content": content}
+    return {"type": "message", "attachments": [attachment]}

@@ -1,0 +1,1 @@
+"""Reviews in chats: they are told there, and decided by who is known there."""

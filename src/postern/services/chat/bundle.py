@@ -1,0 +1,24 @@
+"""The services of chats, built together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.services.chat.desk import ChatDesk, Decides, Window
+from postern.services.chat.links import ChatLinks
+from postern.services.identity.vouchers import Vouchers
+from postern.store.ports import Clock, Stores
+
+
+@dataclass(frozen=True)
+class ChatServices:
+    chat_desk: ChatDesk
+    chat_links: ChatLinks
+
+
+def build_chats(
+    stores: Stores, reviews: Decides, vouchers: Vouchers, now: Clock, window: Window | None
+) -> ChatServices:
+    """Without a window nothing comes in from chats."""
+    links = ChatLinks(stores.chats, stores.sinks, stores.principals, vouchers, now)
+    return ChatServices(ChatDesk(window, stores.chats, links, reviews, vouchers, now), links)

@@ -1,0 +1,611 @@
+"""Rows are counted on a real PostgreSQL by the gateway's own agent: what is counted is what the statement then says,
+nothing is written, and nobody's code is run."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+import psycopg
+import pytest
+from tests.support.gateway import wait_until
+from tests.support.postgres import PostgresServer
+
+from postern.domain.connection import Connection, ConnectionType
+from postern.domain.permit import Permit, seal
+from postern.domain.policy import Policy
+from postern.domain.principal import Principal
+from postern.domain.row_count import PartCount
+from postern.domain.secret import Secret
+from postern.domain.session import Verb
+from postern.errors import Unavailable
+from postern.gateway.estimates import Asked, Estimates, Limits
+from postern.inspection.sql.postgres.counting import PostgresCounter
+from postern.relay.target import Dialer, Start, Target
+from postern.settings import load
+from postern.wiring.worker import embedded_agent
+
+DATABASE = "counted"
+ORG = UUID(int=7)
+START = Start(database=DATABASE)
+
+DEFINITIONS = """
+create schema hr;
+create role app login;
+grant create, usage on schema public, hr to app;
+create table people (id int primary key, name text, born date, mark int, tags jsonb, made timestamptz default now());
+insert into people select n, 'p' || n % 7, date '2000-01-01' + n, n % 5, jsonb_build_object('a', n % 3)
+  from generate_series(1, 100) n;
+create table bonuses (person int, amount numeric(10,2));
+insert into bonuses select n % 60, n * 1.5 from generate_series(1, 90) n;
+create table hr.people_of_hr (id int, name text);
+create table twice (n int); create table hr.twice (n int);
+create type mood as enum ('sad', 'glad');
+create table moods (id int, mood mood, score int);
+insert into moods values (1, 'sad', 1), (2, 'glad', 2), (3, 'glad', 3);
+create table parts (id int, n int) partition by list (n);
+create table parts_0 partition of parts for values in (0);
+create table parts_1 partition of parts for values in (1);
+insert into parts select n, n % 2 from generate_series(1, 9) n;
+create table parents (id int); create table heirs () inherits (parents);
+insert into parents values (1), (2); insert into heirs values (3), (4), (5);
+create view seen as select * from people;
+grant all on all tables in schema public, hr to app;
+"""
+
+
+@pytest.fixture(scope="module")
+def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
+    with psycopg.connect(postgres_server.dsn(), autocommit=True) as admin:
+        admin.execute(f"create database {DATABASE}")
+        with psycopg.connect(postgres_server.dsn(DATABASE), autocommit=True) as inside:
+            inside.execute(DEFINITIONS)
+        yield postgres_server
+        admin.execute(f"drop database {DATABASE} with (force)")
+        admin.execute("drop role app")
+
+
+@pytest.fixture
+def direct(server: PostgresServer) -> Iterator[psycopg.Connection]:
+    with psycopg.connect(server.dsn(DATABASE), autocommit=True) as connection:
+        yield connection
+
+
+class Watched:
+    """The gateway's own agent. `refusal` in its place."""
+
+    def __init__(self, dialer: Dialer) -> None:
+        self._dialer = dialer
+        self.dialled = 0
+        self.cancelled = asyncio.Event()
+        self.refusal: Exception | None = None
+        self.starts: list[Start] = []
+
+    async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
+        self.dialled += 1
+        self.starts.append(start)
+        if self.refusal is not None:
+            raise self.refusal
+        return await self._dialer.dial(permit, start, session_id)
+
+    async def cancel(self, permit: Permit, target: Target) -> None:
+        await self._dialer.cancel(permit, target)
+        self.cancelled.set()
+
+
+@pytest.fixture
+async def dialer() -> Watched:
+    return Watched(embedded_agent(load({}, dial_timeout=60), {}, ORG))
+
+
+LIMITS = Limits(statement=30, lock=0.3, whole=120, turn=120)  # a slow machine counts as well
+
+
+def permit(server: PostgresServer, user: str = "postgres") -> Permit:
+    texts = {"HOST": "127.0.0.1", "PORT": str(server.port), "USER": user, "SSLMODE": "disable"}
+    secret = {f"envvar:{name}": Secret(base64.b64encode(text.encode()).decode()) for name, text in texts.items()}
+    connection = Connection(uuid4(), ORG, "shop", ConnectionType.DATABASE, "postgres", uuid4(), secret=secret)
+    ann = Principal(uuid4(), ORG, "ann", "ann@example.com", "Ann")
+    return Permit(ann, connection, Policy(), Verb.CONNECT, "192.0.2.1", None, None, seal())
+
+
+async def count(
+    server: PostgresServer,
+    dialer: Watched,
+    text: str,
+    *values: bytes | None,
+    user: str = "postgres",
+    limits: Limits = LIMITS,
+) -> list[PartCount]:
+    estimates = Estimates(dialer, PostgresCounter().plans, limits)
+    found = await estimates.of(permit(server, user), START, [Asked(text, values)])
+    return [] if found is None else list(found.parts)
+
+
+async def why_not(server: PostgresServer, dialer: Watched, text: str, *values: bytes | None, user: str = "app") -> str:
+    (part,) = await count(server, dialer, text, *values, user=user)
+    assert part.rows is None, part
+    assert part.why_not
+    return part.why_not
+
+
+COUNTED = [
+    "update people set name = 'x'",
+    "update people set name = 'x' where id <= 10",
+    "update people set mark = mark + 1 where name = 'p3' and born between '2000-01-10' and '2000-02-20'",
+    "update people p set name = 'x' from bonuses b where b.person = p.id and b.amount > 10",
+    "update people set name = 'x' from bonuses join moods on moods.id = bonuses.person where people.id = moods.id",
+    "delete from people using bonuses b, moods m where b.person = people.id and m.id < 3",
+    "delete from people where id in (select person from bonuses where amount > 100) and mark is not null",
+    "delete from people where exists (select from bonuses where person = people.id) or tags ->> 'a' = '2'",
+    "delete from people where tags @> '{\"a\": 1}' and not (name like 'p1%' or name similar to 'p(2|3)')",
+    "delete from people where (id, mark) in ((1, 1), (2, 2), (3, 4)) or id = any('{7,8,9}'::int[])",
+    "delete from people where case mark when 1 then true else id > 90 end and coalesce(name, '') <> lower('P0')",
+    "delete from people where extract(year from born) = 2000 and born > current_date - interval '100 years'",
+    "with old as (select id from people where id < 20) delete from people where id in (select id from old)",
+    "with recursive up(n) as (select 1 union all select n + 1 from up where n < 5)"
+    " update people set name = 'x' where id in (select n from up)",
+    "with people as (select 1 as id) delete from people where mark = 2",
+    "delete from moods where mood = 'glad'",
+    "update moods set score = 0 where score > 1 and mood is not null",
+    "delete from parts where id > 3",
+    "delete from only parts",
+    "delete from parents",
+    "delete from only parents where id > 0",
+    "delete from hr.twice",
+    "merge into people p using bonuses b on p.id = b.person and b.amount > 100"
+    " when matched and p.mark = 1 then do nothing when matched then delete"
+    " when not matched and b.amount < 50 then insert (id, name) values (b.amount::int + 1000, 'new')",
+    "merge into people p using (select distinct person from bonuses) b on p.id = b.person"
+    " when matched and p.mark < 3 then update set name = 'x' when matched then delete",
+]
+
+
+@pytest.mark.parametrize("text", COUNTED)
+async def test_what_is_counted_is_what_the_statement_then_says(
+    server: PostgresServer, dialer: Watched, direct: psycopg.Connection, text: str
+) -> None:
+    (part,) = await count(server, dialer, text)
+    with direct.transaction(force_rollback=True):
+        touched = direct.execute(text.encode()).rowcount
+    assert part.why_not == ""
+    assert part.rows == touched
+
+
+async def test_merge_by_source(server: PostgresServer, dialer: Watched, direct: psycopg.Connection) -> None:
+    if direct.info.server_version < 170_000:
+        text = "merge into moods m using bonuses b on m.id = b.person when not matched by source then delete"
+        (part,) = await count(server, dialer, text)
+        assert part.rows == 0
+        return
+    text = (
+        "merge into people p using bonuses b on p.id = b.person and b.amount > 120"
+        " when matched then do nothing when not matched by source and p.mark = 2 then delete"
+    )
+    (part,) = await count(server, dialer, text)
+    with direct.transaction(force_rollback=True):
+        assert part.rows == direct.execute(text.encode()).rowcount
+
+
+async def test_bind_values_are_given_and_those_that_only_set_something_are_left_out(
+    server: PostgresServer, dialer: Watched
+) -> None:
+    text = "update people set name = $1 where id > $3 and (name = $2 or $2 is null) and mark < $3 + 4"
+    (part,) = await count(server, dialer, text, b"new", b"p3", b"10")
+    assert part.rows == len([n for n in range(11, 101) if n % 7 == 3])
+    (part,) = await count(server, dialer, text, b"new", None, b"90")
+    assert part.rows == 10
+    assert "$3 is not there" in await why_not(server, dialer, text, b"new")
+    assert "refused to count (22P02)" in await why_not(server, dialer, text, b"new", b"p3", b"secret")
+    assert "not text" in await why_not(server, dialer, text, b"new", b"\xff", b"10")
+    estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
+    found = await estimates.of(permit(server), START, [Asked(text, (b"new", b"p3", b"10"), truncated=True)])
+    assert found is not None
+    assert found.parts[0].why_not == "a bind value is too large"
+
+
+async def test_each_part_is_counted(server: PostgresServer, dialer: Watched) -> None:
+    text = (
+        "update people set name = 'x' where id < 11; select 1; delete from moods; insert into moods values (9);"
+        "with gone as (delete from parts where id < 3 returning id), more as (update moods set score = 1 returning id)"
+        " delete from people where id in (select id from gone)"
+    )
+    first, second, third, fourth, last = await count(server, dialer, text)
+    assert (first.said, second.rows) == ("UPDATE public.people: 10 rows", 3)
+    assert "another part of the statement" in third.why_not
+    assert (fourth.rows, last.rows) == (2, 3)
+    assert dialer.dialled == 1
+    assert await count(server, dialer, "select * from people; insert into moods values (1); truncate moods") == []
+    assert dialer.dialled == 1
+
+
+async def test_nothing_is_written(server: PostgresServer, dialer: Watched, direct: psycopg.Connection) -> None:
+    """Neither a row, nor a lock that stays, nor the number of a transaction."""
+
+    def state() -> tuple[object, ...]:
+        row = direct.execute(
+            "select pg_snapshot_xmax(pg_current_snapshot())::text,"
+            " (select md5(string_agg(p::text || p.xmin || p.ctid, ',' order by p.ctid)) from people p),"
+            " (select count(*) from pg_locks where pid <> pg_backend_pid() and database ="
+            "   (select oid from pg_database where datname = current_database()))"
+        ).fetchone()
+        assert row is not None
+        return tuple(row)
+
+    before = state()
+    for text in COUNTED:
+        await count(server, dialer, text)
+    await count(server, dialer, "update people set name = 'x'; delete from people; delete from nowhere")
+    assert await count(server, dialer, "update people set id = nextval('s') where id = txid_current()")
+    gone = "select from pg_stat_activity where application_name = 'postern row count'"
+    await asyncio.to_thread(wait_until, lambda: direct.execute(gone).fetchone() is None)
+    assert state() == before
+
+
+async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
+    server: PostgresServer, dialer: Watched
+) -> None:
+    start = Start(DATABASE, {"DateStyle": "German", "search_path": "evil", "options": "-c role=app", "TimeZone": "UTC"})
+    estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
+    asked = [Asked("delete from people where born < '05.01.2000'"), Asked("delete from pg_catalog.pg_class")]
+    found = await estimates.of(permit(server), start, asked, in_transaction=True)
+    assert found is not None
+    assert found.parts[0].rows == 3
+    assert "the server itself" in found.parts[1].why_not
+    assert found.rows is None
+    assert found.shown()["said"] == [
+        "DELETE public.people: 3 rows",
+        "DELETE pg_catalog.pg_class: cannot be counted, because pg_class is a table of the server itself",
+        "what its session has changed and not committed yet is not counted",
+        "each is counted as if nothing of the others had been done",
+    ]
+    assert dialer.starts[0].parameters == {
+        "DateStyle": "German",
+        "options": "-c role=app",
+        "TimeZone": "UTC",
+        "application_name": "postern row count",
+        "client_encoding": "UTF8",
+    }
+
+
+async def test_very_many_rows_are_more_than_that(
+    server: PostgresServer, dialer: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postern.inspection.sql.postgres.counting.MOST_ROWS", 50)
+    monkeypatch.setattr("postern.gateway.estimates.MOST_ROWS", 50)
+    (part,) = await count(server, dialer, "delete from people")
+    assert (part.rows, part.more, part.said) == (50, True, "DELETE public.people: more than 50 rows")
+    (part,) = await count(server, dialer, "delete from people where id <= 50")
+    assert (part.rows, part.more) == (50, False)
+
+
+# Attacks: whoever is held makes the gateway run what they have prepared. Each says so in the server's log if it runs,
+# which no rollback takes back.
+
+SPY = "create function {} returns {} language plpgsql {} as $$ begin raise log 'SPIED {}'; return {}; end $$"
+
+# What is made by the application's user, what is sent, and why it is not counted.
+ATTACKS = {
+    "a function of its own": (
+        [SPY.format("spy(int)", "bool", "immutable", 1, "true")],
+        "delete from people where spy(id)",
+        "it calls spy()",
+    ),
+    "a function by its schema": ([], "delete from people where public.lower(name) = 'x'", "it calls public.lower()"),
+    "a better fitting overload": (
+        [SPY.format("lower(name text, more int default 1)", "text", "immutable", 2, "name")],
+        "delete from people where lower(name) = 'x'",
+        "somebody has made a function public.lower(",
+    ),
+    "an operator of its own": (
+        [
+            SPY.format("public.same(a int, b int)", "bool", "immutable", 3, "true"),
+            "create operator public.= (leftarg = int, rightarg = int, function = public.same)",
+        ],
+        "delete from people where id = 1",
+        "somebody has made an operator",
+    ),
+    "an operator by its schema": ([], "delete from people where id operator(public.=) 1", "the operator public.="),
+    "an operator of its enumeration": (
+        [
+            "create type colour as enum ('red')",
+            "create table painted (c colour)",
+            SPY.format("public.alike(a colour, b colour)", "bool", "immutable", 4, "true"),
+            "create operator public.= (leftarg = colour, rightarg = colour, function = public.alike)",
+        ],
+        "delete from painted where c = 'red'",
+        "somebody has made an operator",
+    ),
+    "a cast of its own": (
+        [
+            "create type colour as enum ('red')",
+            "create table painted (c colour)",
+            SPY.format("public.made(a colour)", "int", "immutable", 5, "1"),
+            "create cast (colour as int) with function public.made(colour) as implicit",
+        ],
+        "delete from painted where c = 1",
+        "somebody has made a cast",
+    ),
+    "a row type": (
+        ["create type pair as (a int, b int)", "create table pairs (p pair)"],
+        "delete from pairs where p = row(1, 2)",
+        "is of the type public.pair",
+    ),
+    "a domain with a check": (
+        [
+            SPY.format("public.checked(a text)", "bool", "immutable", 6, "true"),
+            "create domain careful as text check (public.checked(value))",
+        ],
+        "delete from people where name::careful = 'x'",
+        "a value of the type careful",
+    ),
+    "a view": (
+        [
+            SPY.format("public.shown(a int)", "bool", "volatile", 7, "true"),
+            "create view spying with (security_barrier) as select * from people where public.shown(id)",
+        ],
+        "delete from spying",
+        "spying is a view",
+    ),
+    "a view in a sub-select": ([], "delete from people where id in (select id from seen)", "seen is a view"),
+    "a rule": (
+        ["create table ruled (id int)", "create rule r as on delete to ruled do instead select public.noted(1)"],
+        "delete from ruled",
+        "rules rewrite",
+    ),
+    "an index": (
+        [
+            "create table indexed (id int)",
+            SPY.format("public.indexing(a int)", "int", "immutable", 8, "a"),
+            "create index on indexed ((id + 1)) where public.indexing(1) = 1",
+        ],
+        "delete from indexed where id > 0",
+        "an index, a condition or a column of its tables calls",
+    ),
+    "a condition": (
+        [
+            "create table conditioned (id int)",
+            SPY.format("public.allowing(a int)", "bool", "immutable", 9, "true"),
+            "alter table conditioned add check (public.allowing(1) and id > 0)",
+        ],
+        "delete from conditioned where id < 0",
+        "an index, a condition or a column of its tables calls",
+    ),
+    "an heir with a condition": (
+        [
+            "create table old (id int)",
+            SPY.format("public.heirs(a int)", "bool", "immutable", 10, "true"),
+            "create table young (check (public.heirs(1) and id > 0)) inherits (old)",
+        ],
+        "delete from old where id < 0",
+        "an index, a condition or a column of its tables calls",
+    ),
+    "a policy": (
+        [
+            "create table secret (id int)",
+            SPY.format("public.sees(a int)", "bool", "stable", 11, "true"),
+            "alter table secret enable row level security",
+            "alter table secret force row level security",
+            "create policy p on secret using (public.sees(id))",
+        ],
+        "delete from secret",
+        "row security decides",
+    ),
+    "a type by the name of the server's": (
+        ["create type text as enum ('x')"],
+        "delete from people where name::text = 'x'",
+        "somebody has made a type",
+    ),
+    "a volatile function": ([], "delete from people where random() < 0.5", "it calls random()"),
+    "a sequence": ([], "delete from people where nextval('s') > 1", "it calls nextval()"),
+    "the number of a transaction": ([], "delete from people where txid_current() > 1", "it calls txid_current()"),
+    "a query as text": ([], "delete from people where query_to_xml('x', true, true, '') is null", "query_to_xml"),
+    "rows of any type": (
+        [],
+        "delete from people where (jsonb_populate_record(null::people, '{}')).id = 1",
+        "it calls jsonb_populate_record()",
+    ),
+    "who the user is": ([], "delete from people where name = current_user", "who the session's user is"),
+    "a setting": ([], "delete from people where current_setting('x.y', true) is null", "it calls current_setting()"),
+    "a lock": ([], "delete from people where id in (select id from moods for update)", "it locks"),
+    "a change in a WITH": (
+        [],
+        "with gone as (insert into moods values (7) returning id) delete from people where id in (select id from gone)",
+        "another part of the statement",
+    ),
+    "a table of several schemas": ([], "delete from twice", "there are several tables twice"),
+    "no such table": ([], "delete from nowhere", "there is no table nowhere"),
+    "no such column": ([], "delete from people where nothing = 1", "a column that is not there"),
+    "a table of the server": (
+        [],
+        "delete from people where id in (select oid::int from pg_class)",
+        "the server itself",
+    ),
+    "a natural join": (
+        [],
+        "delete from people using moods natural join parts where moods.id = people.id",
+        "joins tables",
+    ),
+    "a sample": (
+        [],
+        "delete from people where id in (select id from moods tablesample system (1))",
+        "RangeTableSample",
+    ),
+    "a cursor": ([], "delete from people where current of c", "a cursor stands"),
+    "XML": ([], "delete from people where xmlserialize(document '<a/>' as public.t) = ''", "XmlSerialize"),
+    "a text that is none": ([], "delete from people where", ""),
+    "two ways to read": ([], "delete from people where name = '\\' or id > 0 --'", "read in two ways"),
+}
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_attack_nobodys_code_is_run(
+    server: PostgresServer, dialer: Watched, direct: psycopg.Connection, attack: str
+) -> None:
+    made, text, reason = ATTACKS[attack]
+    with contextlib.ExitStack() as stack:
+        clean = "drop owned by app cascade; grant create, usage on schema public, hr to app;"
+        stack.callback(direct.execute, (clean + "grant all on all tables in schema public, hr to app").encode())
+        with psycopg.connect(server.dsn(DATABASE, user="app"), autocommit=True) as own:
+            if "rule" in attack:
+                own.execute(SPY.format("public.noted(a int)", "int", "volatile", 12, "a").encode())
+            for statement in made:
+                own.execute(statement.encode())
+        started = len(server.log())
+        # As the mightiest user there is, and as the one whose objects these are.
+        for user in ("app",) if attack == "a policy" else ("postgres", "app"):
+            found = await count(server, dialer, text, user=user)
+            if reason:
+                assert [part.rows for part in found] == [None]
+                assert reason in found[0].why_not
+            else:
+                assert not found or found[0].rows is None
+        assert "SPIED" not in server.log()[started:]
+
+
+async def test_a_spy_that_runs_is_seen(server: PostgresServer, direct: psycopg.Connection) -> None:
+    """What the attacks are held against."""
+    direct.execute(SPY.format("pg_temp.spy()", "int", "volatile", 0, "1").encode())
+    direct.execute("select pg_temp.spy()")
+    assert "SPIED 0" in server.log()
+
+
+# What does not forbid to count, and must be known of what was counted.
+
+NOTED = {
+    "a trigger": (
+        [
+            "create table observed (id int)",
+            SPY.format("public.observes()", "trigger", "volatile", 13, "null"),
+            "create trigger watches before delete on observed for each row execute function public.observes()",
+            "insert into observed values (1), (2)",
+        ],
+        "delete from observed",
+        "the trigger watches of public.observed may change that",
+    ),
+    "rows that go with them": (
+        [
+            "create table orders (id int primary key, code int unique)",
+            "create table items (o int references orders on delete cascade, c int references orders (code))",
+            "insert into orders values (1, 1), (2, 2)",
+        ],
+        "delete from orders",
+        "rows of public.items refer to them, and change or go with them",
+    ),
+    "policies that this user does not see": (
+        [
+            "create table guarded (id int)",
+            SPY.format("public.guards(a int)", "bool", "stable", 14, "true"),
+            "alter table guarded enable row level security",
+            "create policy p on guarded using (public.guards(id))",
+            "insert into guarded values (1), (2)",
+        ],
+        "delete from guarded",
+        "row security of public.guarded may leave some out, if the session has another role",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", NOTED)
+async def test_what_may_change_the_count_is_said(
+    server: PostgresServer, dialer: Watched, direct: psycopg.Connection, case: str
+) -> None:
+    made, text, note = NOTED[case]
+    try:
+        with psycopg.connect(server.dsn(DATABASE, user="app"), autocommit=True) as own:
+            for statement in made:
+                own.execute(statement.encode())
+        started = len(server.log())
+        (part,) = await count(server, dialer, text, user="app")
+        assert (part.rows, part.notes) == (2, (note,))
+        assert "SPIED" not in server.log()[started:]
+        (part,) = await count(server, dialer, text.replace("delete from", "update") + " set id = id", user="app")
+        assert bool(part.notes) is (case == "policies that this user does not see")
+    finally:
+        direct.execute(
+            b"drop owned by app cascade; grant create, usage on schema public, hr to app;"
+            b"grant all on all tables in schema public, hr to app"
+        )
+
+
+# A count hurts neither the target nor those who work on it.
+
+
+async def test_a_table_that_others_hold_is_not_waited_for(
+    server: PostgresServer, dialer: Watched, direct: psycopg.Connection
+) -> None:
+    with direct.transaction(force_rollback=True):
+        direct.execute("lock table moods in access exclusive mode")
+        reason = await why_not(server, dialer, "delete from moods", user="postgres")
+    assert reason == "others hold its table for themselves"
+    (part,) = await count(server, dialer, "delete from moods")
+    assert part.rows == 3
+
+
+async def test_what_takes_too_long_is_given_up(server: PostgresServer, dialer: Watched) -> None:
+    text = "delete from people where (select count(*) from generate_series(1, 1000000000)) > id; delete from moods"
+    first, second = await count(server, dialer, text, limits=Limits(statement=1, lock=5, whole=120, turn=120))
+    assert first.why_not == "that took too long"
+    assert second.rows == 3
+
+
+async def test_who_gives_up_ends_what_runs_on_the_target(
+    server: PostgresServer, dialer: Watched, direct: psycopg.Connection
+) -> None:
+    text = "delete from people where (select count(*) from generate_series(1, 1000000000)) > id"
+    slow = asyncio.create_task(count(server, dialer, text))
+    running = "select 1 from pg_stat_activity where query like '%generate_series%' and application_name like 'postern%'"
+    await asyncio.to_thread(wait_until, lambda: direct.execute(running).fetchone())
+    slow.cancel()
+    await asyncio.wait([slow])
+    async with asyncio.timeout(60):
+        await dialer.cancelled.wait()
+    await asyncio.to_thread(wait_until, lambda: direct.execute(running).fetchone() is None)
+
+
+async def test_only_so_many_wait_and_one_counts_at_a_time(
+    server: PostgresServer, dialer: Watched, direct: psycopg.Connection
+) -> None:
+    limits = Limits(statement=60, lock=30, whole=120, turn=120, most_waiting=2)
+    estimates = Estimates(dialer, PostgresCounter().plans, limits)
+    asked = [Asked("delete from moods")]
+    with direct.transaction(force_rollback=True):
+        direct.execute("lock table moods in access exclusive mode")
+        counts = []
+        for _ in range(3):
+            counts.append(asyncio.create_task(estimates.of(permit(server), START, asked)))
+            await asyncio.to_thread(wait_until, lambda: dialer.dialled)
+        await asyncio.to_thread(wait_until, lambda: estimates.waiting == 2)
+        refused = await estimates.of(permit(server), START, asked)
+        assert refused is not None
+        assert refused.parts[0].why_not == "the gateway counts too much else now"
+        assert dialer.dialled == 1
+    done = await asyncio.gather(*counts)
+    assert [one.rows for one in done if one is not None] == [3, 3, 3]
+
+
+@pytest.mark.parametrize("refusal", [Unavailable("the agent is away"), ConnectionError(), OSError("no"), ValueError()])
+async def test_a_target_that_is_away_is_said(server: PostgresServer, dialer: Watched, refusal: Exception) -> None:
+    dialer.refusal = refusal
+    estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
+    found = await estimates.of(permit(server), START, [Asked("delete from moods")])
+    if isinstance(refusal, ValueError):
+        assert found is None  # an error of ours; the log has it
+    else:
+        assert found is not None
+        assert found.parts[0].why_not == "the target could not be asked"
+
+
+async def test_a_login_that_is_refused_is_said(server: PostgresServer, dialer: Watched) -> None:
+    assert await why_not(server, dialer, "delete from moods", user="nobody") == "the target could not be asked"
+
+
+async def test_other_protocols_count_nothing(server: PostgresServer, dialer: Watched) -> None:
+    of = permit(server)
+    other = replace(of, connection=replace(of.connection, type=ConnectionType.CUSTOM, subtype="bash"))
+    assert await Estimates(dialer, PostgresCounter().plans).of(other, START, [Asked("delete from moods")]) is None
+    assert dialer.dialled == 0
