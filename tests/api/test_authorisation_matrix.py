@@ -217,6 +217,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/recordings/export"):                                          "403 403 409 409 403 409 409 409",
     ("GET", "/recordings/key"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/recordings/key/rotate"):                                     "403 403 403 200 403 403 200 200",
+    ("GET", "/reports/reviews"):                                            "403 403 200 200 403 200 200 200",
     ("GET", "/reports/activity"):                                           "403 403 200 200 403 200 200 200",
     ("POST", "/reports/rebuild"):                                           "403 403 403 202 403 403 202 202",
     ("GET", "/reports/sessions"):                                           "403 403 200 200 403 200 200 200",

@@ -83,7 +83,7 @@ def test_who_must_be_let_in_waits_at_the_terminal_until_ctrl_c(sit: Callable[...
         made = gateway.run("connections", *change)
         assert made.returncode == 0, made.stderr
     sitting = sit("connect", "asked", "--reason", "ticket 4711", "--duration", "20m")
-    sitting.shows("approved by a member of dba")
+    sitting.shows("1 person of the group 'dba' must agree")
     sitting.shows("postern reviews approve")
     session = newest(gateway)
     assert (session["connection"], session["status"]) == ("asked", "open")

@@ -176,7 +176,10 @@ def test_psql_is_told_waits_and_goes_on_by_itself(gateway: Gateway, ann: Princip
     client = Psql(url_of(gateway, ann))
     said = client.told("postern reviews approve")
     review = waiting(gateway, ann)
-    assert "NOTICE:  connection 'asked' needs a review: you are let in once it is approved by a member of dba" in said
+    assert (
+        "NOTICE:  connection 'asked' needs a review before you are let in: 1 person of the group 'dba' must agree"
+        in said
+    )
     assert f"{gateway.settings.api_url}/api/reviews/page/{review.id} or postern reviews approve {review.id}" in said
     assert review.session_id is not None
     waits = gateway.session(review.session_id)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from uuid import UUID
 
-from postern.domain.review_groups import address
 from postern.domain.sink import SinkKind
 from postern.integrations.chat.apprise import Apprise
 from postern.integrations.chat.email import Email
@@ -16,6 +14,7 @@ from postern.services.bundle import Services
 from postern.services.chat.telling import Chat, ChatSender
 from postern.services.telling.chat_fields import APPRISE_DIRECT, APPRISE_HOSTED
 from postern.store.ports import Clock, Stores
+from postern.wiring.addresses import review_page
 
 
 def chat_senders(
@@ -29,8 +28,5 @@ def chat_senders(
         SinkKind.APPRISE: Apprise(receivers, APPRISE_HOSTED, APPRISE_DIRECT),
     }
 
-    async def url(review_id: UUID) -> str:
-        config = await services.server_configs.current()
-        return address(config.api_url, review_id)
-
+    url = review_page(services.server_configs)
     return {kind: ChatSender(chat, stores.chats, stores.reviews, stores.sessions, url) for kind, chat in chats.items()}
