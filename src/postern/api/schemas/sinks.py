@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated, Any, ClassVar
 from uuid import UUID
@@ -173,7 +172,11 @@ def _shown(sink: Sink) -> dict[str, Any]:
         "header_names": sorted(sink.headers),
         "options": dict(sink.options),
         "key_names": sorted(sink.keys),
-        "scope": asdict(sink.scope),
+        "scope": {
+            "connections": list(sink.scope.connections),
+            "connection_tags": dict(sink.scope.connection_tags),
+            "groups": list(sink.scope.groups),
+        },
         "failures": sink.trouble.failures,
         "failing_since": sink.trouble.since,
         "last_error": sink.trouble.error,
