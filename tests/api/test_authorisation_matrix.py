@@ -41,7 +41,7 @@ SCIM_GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
 SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
-REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["crew"], "connection_tags": {"stage": "prod"}}
+REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_tags": {"stage": "prod"}}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.
@@ -217,6 +217,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/recordings/export"):                                          "403 403 409 409 403 409 409 409",
     ("GET", "/recordings/key"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/recordings/key/rotate"):                                     "403 403 403 200 403 403 200 200",
+    ("GET", "/reports/reviews"):                                            "403 403 200 200 403 200 200 200",
     ("GET", "/reports/activity"):                                           "403 403 200 200 403 200 200 200",
     ("POST", "/reports/rebuild"):                                           "403 403 403 202 403 403 202 202",
     ("GET", "/reports/sessions"):                                           "403 403 200 200 403 200 200 200",

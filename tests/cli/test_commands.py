@@ -83,7 +83,7 @@ def test_who_must_be_let_in_waits_at_the_terminal_until_ctrl_c(sit: Callable[...
         made = gateway.run("connections", *change)
         assert made.returncode == 0, made.stderr
     sitting = sit("connect", "asked", "--reason", "ticket 4711", "--duration", "20m")
-    sitting.shows("approved by a member of dba")
+    sitting.shows("1 person of the group 'dba' must agree")
     sitting.shows("postern reviews approve")
     session = newest(gateway)
     assert (session["connection"], session["status"]) == ("asked", "open")
@@ -151,6 +151,35 @@ def test_exec_as_json_has_output_and_errors_apart_of_a_script_that_takes_long_to
     assert (done.returncode, done.stderr) == (5, b"")
     assert (told["stdout"], told["stderr"], told["output"]) == ("one\ntwo\n", "oops\n", "one\noops\ntwo\n")
     assert (told["output_status"], told["exit_code"], told["truncated"]) == ("failed", 5, False)
+
+
+def test_exec_on_what_is_reviewed_runs_by_itself_when_it_is_approved(
+    sit: Callable[..., Sitting], gateway: Gateway
+) -> None:
+    """By one person, who may approve their own here."""
+    for arguments in (
+        ("admin", "features", "enable", "self-review"),
+        ("connections", "create", "guarded", "--command", "bash --norc"),
+        ("connections", "update", "guarded", "--set", "reviewers=admin"),
+    ):
+        assert gateway.run(*arguments).returncode == 0
+    sitting = sit("exec", "guarded", "-i", "echo $((6 * 7)); exit 3", "--reason", "ticket 4711")
+    sitting.shows("waiting for 1 of admin")
+    (review,) = json.loads(gateway.run("reviews", "list", "--for-me", "--json").stdout)["data"]
+    assert (review["reason"], review["status"]) == ("ticket 4711", "PENDING")
+    approved = json.loads(gateway.run("reviews", "approve", review["id"], "--json").stdout)
+    assert (approved["status"], approved["self_approved"]) == ("APPROVED", True)
+    sitting.shows("42\r\n")
+    assert sitting.leaves() == 3
+    assert b"postern: approved; it runs now" in sitting.shown
+
+    def is_over() -> bool:
+        shown = json.loads(gateway.run("reviews", "show", review["id"], "--json").stdout)
+        return bool(shown["status"] == "EXECUTED")
+
+    wait_until(is_over)
+    again = piped(gateway, "exec", "--resume", review["session"])
+    assert (again.returncode, again.stdout) == (3, b"42\n")
 
 
 def test_exec_at_a_terminal_shows_that_it_runs(sit: Callable[..., Sitting], gateway: Gateway, tmp_path: Path) -> None:

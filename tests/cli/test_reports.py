@@ -33,6 +33,12 @@ def test_reports_are_shown_as_tables_and_as_json(root: Served) -> None:
     assert root.json("reports", "activity", *days)["total"]["refused"] == 2
 
 
+def test_a_report_of_reviews_is_shown(root: Served) -> None:
+    assert "No reviews." in root.ok("reports", "reviews", "--since", "2026-01-01", "--until", "2026-02-01").stderr
+    shown = root.json("reports", "reviews", "--group-by", "group")
+    assert (shown["group_by"], shown["items"], shown["total"]["median_seconds"]) == ("group", [], None)
+
+
 def test_reports_are_counted_anew(root: Served) -> None:
     root.run(fill(root))
     root.ok("reports", "rebuild")

@@ -131,4 +131,4 @@ def test_a_demand_of_all_groups_is_met_when_every_entry_is_approved_and_only_the
 
 def test_the_address_is_one_whatever_the_gateway_s_ends_with() -> None:
     for base in ("https://gate.example.com", "https://gate.example.com/"):
-        assert address(base, UUID(int=7)) == f"https://gate.example.com/reviews/{UUID(int=7)}"
+        assert address(base, UUID(int=7)) == f"https://gate.example.com/api/reviews/page/{UUID(int=7)}"

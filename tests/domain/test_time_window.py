@@ -43,7 +43,8 @@ def at(text: str, zone: str = "UTC") -> datetime:
     ],
 )
 def test_start_belongs_to_it_and_end_does_not(window: tuple[str, str], inside: list[str], outside: list[str]) -> None:
-    own = TimeWindow(*map(time.fromisoformat, window))
+    start, end = map(time.fromisoformat, window)
+    own = TimeWindow(start, end)
     assert [own.holds(at(f"2026-03-01T{one}")) for one in inside] == [True] * len(inside)
     assert [own.holds(at(f"2026-03-01T{one}")) for one in outside] == [False] * len(outside)
 

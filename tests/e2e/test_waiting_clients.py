@@ -7,9 +7,11 @@ import asyncio
 import subprocess
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from uuid import uuid4
 
+import asyncpg
 import psycopg
 import pytest
 from tests.support.clients import clean_environment, need
@@ -174,7 +176,10 @@ def test_psql_is_told_waits_and_goes_on_by_itself(gateway: Gateway, ann: Princip
     client = Psql(url_of(gateway, ann))
     said = client.told("postern reviews approve")
     review = waiting(gateway, ann)
-    assert "NOTICE:  connection 'asked' needs a review: you are let in once it is approved by a member of dba" in said
+    assert (
+        "NOTICE:  connection 'asked' needs a review before you are let in: 1 person of the group 'dba' must agree"
+        in said
+    )
     assert f"{gateway.settings.api_url}/api/reviews/page/{review.id} or postern reviews approve {review.id}" in said
     assert review.session_id is not None
     waits = gateway.session(review.session_id)
@@ -268,6 +273,37 @@ async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> N
     while data := await reader.read(65536):
         writer.write(data)
     writer.close()
+
+
+def test_psql_waits_over_tls(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+    issued = gateway.credential(NAME, principal=ann)
+    client = Psql(gateway.url(NAME, issued=issued, sslmode="require", channel_binding="require"))
+    client.told("NOTICE")
+    decide(gateway, dba, waiting(gateway, ann), Choice.APPROVED)
+    assert client.ended()[:2] == (0, "42\n")
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_asyncpg_waits(gateway: Gateway, ann: Principal, dba: Principal, agreed: bool) -> None:
+    url = url_of(gateway, ann)
+
+    async def main() -> int:
+        connection = await asyncpg.connect(url)
+        try:
+            found: int = await connection.fetchval("select 40 + 2")
+            return found
+        finally:
+            await connection.close(timeout=10)
+
+    with ThreadPoolExecutor(1) as pool:
+        held = pool.submit(asyncio.run, main())
+        review = waiting(gateway, ann)
+        decide(gateway, dba, review, Choice.APPROVED if agreed else Choice.REJECTED, "as asked")
+        if agreed:
+            assert held.result(60) == 42
+        else:
+            with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError, match="as asked"):
+                held.result(60)
 
 
 def test_a_client_that_goes_away_finds_its_review_again(gateway: Gateway, ann: Principal, dba: Principal) -> None:

@@ -63,7 +63,7 @@ def test_a_terminal_waits_runs_and_is_cut(gateway: Gateway, dba: Principal, shel
     async def work(opened: Opened) -> None:
         opened.type("echo ra''n\r")  # ahead of everything
         review = await there(gateway, opened)
-        assert "approved by a member of dba" in opened.client.text(m.STDERR)
+        assert "1 person of the group 'dba' must agree" in opened.client.text(m.STDERR)
         assert review.reason == "ticket 4711"
         assert "ran" not in opened.client.text()
         await say(gateway, dba, review, Choice.APPROVED)

@@ -324,7 +324,7 @@ async def until(true: Callable[[], bool]) -> None:
 async def _all(world: World) -> list[tuple[str, str]]:
     async with world.database.statement() as connection:
         found = await connection.execute(select(table.c.status, table.c.input))
-    return [tuple(row) for row in found]
+    return [(row.status, row.input) for row in found]
 
 
 async def _ids(world: World) -> list[UUID]:

@@ -84,7 +84,7 @@ async def test_a_client_is_told_at_once_and_let_in_by_itself(size: int) -> None:
     assert tags(told) == b"RN"
     review = place.table.only
     for part in (
-        "approved by a member of dba",
+        "1 person of the group 'dba' must agree",
         str(review.id),
         f"postern reviews approve {review.id}",
         "UTC",
@@ -360,7 +360,7 @@ async def test_a_command_waits_and_keeps_what_was_typed(size: int, at_terminal: 
     await until(lambda: bool(client.line.written))
     text, kinds = words_of(client.line.take())
     assert kinds == [frames.STDERR]
-    assert "approved by a member of dba" in text
+    assert "1 person of the group 'dba' must agree" in text
     assert text.endswith("\r\n" if at_terminal else "\n")
     typed = frames.START_FRAME + frames.frame(frames.STDIN, b"ls\n") + frames.resize(80, 24) + frames.signal("USR1")
     client.send(typed, size)

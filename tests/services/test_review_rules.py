@@ -138,6 +138,23 @@ async def test_a_change_holds_at_once_in_every_process(
     assert world.signals.of(Topic.POLICY_CHANGED) == [{"org_id": str(world.org_id)}]
 
 
+async def test_a_new_rule_holds_for_what_is_open(
+    world: World, services: Services, admin: Principal, ann: Principal, shop: Connection
+) -> None:
+    """As live links hear of it, in another process."""
+    elsewhere = world.services()
+    permit = await elsewhere.access.admit_principal(ann, "shop", verb=Verb.CONNECT, source="::1")
+    assert await elsewhere.access.still_allowed(permit) is None
+    await ask(services, admin, access_type=AccessType.COMMAND)
+    assert await elsewhere.access.still_allowed(permit) is None
+    await ask(services, admin, "more", access_type=AccessType.JIT)
+    assert "leads" in str(await elsewhere.access.still_allowed(permit))
+    with pytest.raises(Denied):
+        await elsewhere.access.renewed(permit)
+    with pytest.raises(Denied):
+        await elsewhere.access.admit_principal(ann, "shop", verb=Verb.CONNECT, source="::1", means="login:1")
+
+
 async def test_a_renamed_group_is_another_demand_and_reviews_at_once(
     world: World, services: Services, admin: Principal, ann: Principal, shop: Connection
 ) -> None:

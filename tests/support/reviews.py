@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -36,7 +35,7 @@ ASKS = (Demand("", (REVIEWERS,), all_groups=True),)
 
 
 def new_review(world: World, owner: Principal | None = None, **fields: Any) -> Review:
-    """Of a stranger, unless told; nothing is in the store yet."""
+    """Of a stranger, unless told, and for a place of its own; nothing is in the store yet."""
     kind = fields.get("kind", ReviewKind.JIT)
     at = fields.get("created_at", START)
     person = Person(uuid4(), "stranger", f"{uuid4()}@example.com") if owner is None else person_of(owner)
@@ -47,7 +46,7 @@ def new_review(world: World, owner: Principal | None = None, **fields: Any) -> R
         "kind": kind,
         "status": ReviewStatus.PENDING,
         "owner": person,
-        "binding": Binding(person.principal_id, UUID(int=7), UUID(int=8), "192.0.2.1", "credential:1"),
+        "binding": Binding(person.principal_id, UUID(int=7), uuid4(), "192.0.2.1", "credential:1"),
         "connection": "shop",
         "demands": ASKS,
         "created_at": at,
@@ -113,6 +112,27 @@ async def decided(
     return await world.stores.reviews.decide(review.id, reviewer.id, rule, ruling.at)
 
 
-async def outcomes(*works: Any) -> Sequence[Any]:
-    """What each of them gave or raised, all begun at the same time."""
-    return await asyncio.gather(*works, return_exceptions=True)
+async def session_now(world: World, review: Review) -> Session:
+    """The one that waits for it, or whose statement it is."""
+    assert review.session_id is not None
+    found = await world.stores.sessions.get(world.org_id, review.session_id)
+    assert found is not None
+    return found
+
+
+async def kept(world: World, review: Review) -> Review:
+    """As it is in the store."""
+    found = await world.stores.reviews.get(review.id)
+    assert found is not None
+    return found
+
+
+def others_than(binding: Binding) -> list[Binding]:
+    """Each differs in one thing."""
+    return [
+        replace(binding, principal_id=uuid4()),
+        replace(binding, connection_id=uuid4()),
+        replace(binding, place=uuid4()),
+        replace(binding, source="192.0.2.99"),
+        replace(binding, means="key:2"),
+    ]

@@ -200,6 +200,10 @@ class Reports:
         """by, group_by, start_date, end_date, time_zone, user, connection, type, verb."""
         return cast(Row, self._http.call("GET", "/reports/activity", query=query))
 
+    def reviews(self, **query: str | None) -> Row:
+        """group_by, start_date, end_date, time_zone."""
+        return cast(Row, self._http.call("GET", "/reports/reviews", query=query))
+
     def rebuild(self) -> None:
         self._http.call("POST", "/reports/rebuild")
 

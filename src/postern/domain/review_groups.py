@@ -45,7 +45,7 @@ class Progress:
 
 def address(api_url: str, review_id: UUID) -> str:
     """Of the page on which people decide. `api_url` is without `/api`."""
-    return f"{api_url.rstrip('/')}/reviews/{review_id}"
+    return f"{api_url.rstrip('/')}/api/reviews/page/{review_id}"
 
 
 def shows_estimate(review: Review, principal: Principal) -> bool:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -21,9 +21,10 @@ from uuid import UUID
 
 from postern.domain.connection import Connection
 from postern.domain.permit import Permit
-from postern.domain.review import Demand, Review, ReviewEvent, ReviewStatus
+from postern.domain.review import Review, ReviewEvent, ReviewStatus
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
 from postern.relay.handshake import StreamHandshake
+from postern.services.review_needed import in_words
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
 from postern.services.reviews.words import over
@@ -299,7 +300,7 @@ def _is_approved(review: Review | None, review_id: UUID) -> bool:
 def _notice(review: Review, address: str) -> tuple[str, str]:
     """What a client that waits is told, and how who has to agree does so."""
     return (
-        f"connection {review.connection!r} needs a review: you are let in once it is approved by {who(review.demands)}",
+        f"connection {review.connection!r} needs a review before you are let in: {in_words(review.demands)}",
         f"Review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: {address} or "
         f"postern reviews approve {review.id}",
     )
@@ -307,22 +308,7 @@ def _notice(review: Review, address: str) -> tuple[str, str]:
 
 def _come_back(review: Review) -> str:
     return (
-        f"connection {review.connection!r} needs a review by {who(review.demands)}: connect again once review "
+        f"connection {review.connection!r} needs a review, {in_words(review.demands)}: connect again once review "
         f"{review.id} is approved (postern reviews approve {review.id}); it waits until "
         f"{review.expires_at:%Y-%m-%d %H:%M:%S} UTC"
     )
-
-
-def who(demands: Sequence[Demand]) -> str:
-    """Who must agree, for people: `2 members of dba or sre, and a member of each of security and audit`."""
-    return ", and ".join(map(_people, demands))
-
-
-def _people(demand: Demand) -> str:
-    each = demand.all_groups and len(demand.groups) > 1
-    names = (" and " if each else " or ").join(demand.groups)
-    if each and demand.min_approvals > len(demand.groups):
-        return f"{demand.min_approvals} people, of each of {names} at least one"
-    if each:
-        return f"a member of each of {names}"
-    return f"{demand.min_approvals} members of {names}" if demand.min_approvals > 1 else f"a member of {names}"

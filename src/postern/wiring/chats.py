@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from uuid import UUID
 
 from postern.domain.sink import SinkKind
 from postern.integrations.chat.apprise import Apprise
@@ -15,6 +14,7 @@ from postern.services.bundle import Services
 from postern.services.chat.telling import Chat, ChatSender
 from postern.services.telling.chat_fields import APPRISE_DIRECT, APPRISE_HOSTED
 from postern.store.ports import Clock, Stores
+from postern.wiring.addresses import review_page
 
 
 def chat_senders(
@@ -28,8 +28,5 @@ def chat_senders(
         SinkKind.APPRISE: Apprise(receivers, APPRISE_HOSTED, APPRISE_DIRECT),
     }
 
-    async def url(review_id: UUID) -> str:
-        config = await services.server_configs.current()
-        return f"{config.api_url}/api/reviews/page/{review_id}"
-
+    url = review_page(services.server_configs)
     return {kind: ChatSender(chat, stores.chats, stores.reviews, stores.sessions, url) for kind, chat in chats.items()}

@@ -61,6 +61,7 @@ from postern.settings import Settings
 from postern.store.ports import SegmentStore
 from postern.store.signals import SocketSignals
 from postern.wiring import paths, tls
+from postern.wiring.addresses import review_page
 from postern.wiring.app import now, open_app
 from postern.wiring.blobs import rows_from_threads
 from postern.wiring.language import provide_language_model
@@ -196,10 +197,7 @@ def build_worker(
     estimates = Estimates(agent, PostgresCounter().plans)
     held = HeldRequests(made.asking, made.reviews, made.signals, estimates=estimates)
     engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
-
-    async def address(review_id: UUID) -> str:
-        return f"{(await made.server_configs.current()).api_url}/api/reviews/page/{review_id}"
-
+    address = review_page(made.server_configs)
     waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
     gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)
     commands = CommandGate(made.access, engine, waiting)

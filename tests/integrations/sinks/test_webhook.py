@@ -15,7 +15,7 @@ from tests.support.world import START
 
 from postern.domain.secret import Secret
 from postern.domain.sink import Delivery, SigningSecret, SinkKind
-from postern.errors import Denied, NotFound, PosternError, Unavailable
+from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
 from postern.integrations.sinks.senders import Senders
 from postern.integrations.sinks.webhook import signature
 
@@ -70,7 +70,7 @@ async def test_a_secret_that_was_replaced_signs_for_a_while(delivery: Make) -> N
         (401, Unavailable),
         (404, Unavailable),
         (410, NotFound),
-        (429, Unavailable),
+        (429, TooMany),
         (503, Unavailable),
     ],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
 
@@ -42,7 +42,6 @@ class Desk:
     root: Principal
     otto: Principal
     zoe: Principal
-    reviewers: tuple[str, ...] = field(default=("dba",))
 
     @classmethod
     async def make(cls, world: World) -> Desk:

@@ -16,6 +16,7 @@ from postern.domain.principal import Account, Principal
 from postern.domain.review import Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError
 from postern.services.identity.api_keys import ApiKeyFields
+from postern.services.identity.users import UserFields
 from postern.services.server.trail import follow
 from postern.store import schema
 from postern.store.ports import ReviewFilter, Topic
@@ -160,6 +161,31 @@ async def test_who_asked_withdraws(desk: Desk) -> None:
     assert desk.world.signals.of(Topic.SESSION_DONE) == [{"session_id": str(review.session_id)}]
     with pytest.raises(Conflict, match="it was withdrawn"):
         await desk.services.reviews.withdraw(desk.ann, str(review.id))
+
+
+async def leaves(desk: Desk, principal: Principal) -> None:
+    """All groups."""
+    await desk.services.users.update(desk.root, principal.subject, UserFields(groups=()))
+
+
+async def test_who_was_a_reviewer_when_it_was_asked_is_none_any_more(desk: Desk) -> None:
+    review = await desk.ask()
+    await leaves(desk, desk.rita)
+    with pytest.raises(Denied, match="this review is for 'dba'"):
+        await desk.approve(review)  # as the request that began before knows them
+    assert (await desk.approve(review, desk.rolf)).status is ReviewStatus.APPROVED
+
+
+async def test_who_leaves_after_their_approval_does_not_count(desk: Desk) -> None:
+    await desk.add_rule(reviewers_groups=("dba",), min_approvals=2)
+    review = await desk.ask()
+    assert (await desk.approve(review)).status is ReviewStatus.PENDING
+    with pytest.raises(Conflict, match="already"):
+        await desk.approve(review)
+    await leaves(desk, desk.rita)
+    assert (await desk.approve(review, desk.rolf)).status is ReviewStatus.PENDING
+    third = await desk.world.add_user("ruth", "dba")
+    assert (await desk.approve(review, third)).status is ReviewStatus.APPROVED
 
 
 async def test_one_of_two_who_decide_at_once_has_it(desk: Desk) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from postern.api.audited import AuditedRoute
-from postern.api.auth import Address, Caller, Use
+from postern.api.auth import Address, Caller, CallerInFull, Use
 from postern.api.responses import errors
 from postern.api.schemas.proxy_managers import ProxyAnswer, ProxyConnectRequest
 
@@ -13,10 +13,19 @@ router = APIRouter(prefix="/proxymanager", tags=["Proxy Manager"], route_class=A
 
 
 @router.post("/connect", responses=errors(403, 404, 409, 413))
-async def proxy_connect(body: ProxyConnectRequest, caller: Caller, services: Use, address: Address) -> ProxyAnswer:
-    """It closes what it had open, and listens on `port`. 404 when none attends, 409 when it could not do it."""
-    connect = services.proxy_managers.connect
-    found = await connect(caller, body.connection_name, body.port, body.access_duration_seconds, source=address)
+async def proxy_connect(
+    body: ProxyConnectRequest, caller: CallerInFull, services: Use, address: Address
+) -> ProxyAnswer:
+    """It closes what it had open, and listens on `port`, where clients wait for reviewers if they have to. 404 when
+    none attends, 409 when it could not do it."""
+    found = await services.proxy_managers.connect(
+        caller.principal,
+        body.connection_name,
+        body.port,
+        body.access_duration_seconds,
+        source=address,
+        means=caller.means,
+    )
     return ProxyAnswer.of(found)
 
 

@@ -12,8 +12,9 @@ from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.paging import Paging
 from postern.api.responses import errors
-from postern.api.schemas.reports import ActivityReportAnswer, MaskingReportAnswer
+from postern.api.schemas.reports import ActivityReportAnswer, MaskingReportAnswer, ReviewReportAnswer
 from postern.domain.report import GroupBy, Interval, ReportFilter
+from postern.domain.review_report import ReviewsBy
 from postern.domain.session import Verb
 from postern.services.telling.reports import ReportDays
 
@@ -71,6 +72,15 @@ async def report_activity(
     are given, a year at most; by the hour today, 31 days at most. For administrators and auditors."""
     report = await services.reports.activity(caller, wanted, days, by, group_by)
     return ActivityReportAnswer.of(report, by, days.time_zone, group_by)
+
+
+@router.get("/reviews", responses=errors(403))
+async def report_reviews(
+    caller: Caller, services: Use, days: Days, group_by: ReviewsBy = ReviewsBy.CONNECTION
+) -> ReviewReportAnswer:
+    """How reviews went that were asked for in those days, the last 30 unless days are given, a year at most: what
+    became of them, and how long people waited for a decision. For administrators and auditors."""
+    return ReviewReportAnswer.of(await services.reports.reviews(caller, days, group_by), group_by)
 
 
 @router.post("/rebuild", status_code=202, responses=errors(403, 409))

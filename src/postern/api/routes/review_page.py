@@ -16,7 +16,8 @@ from postern.api.info import Info, Told
 from postern.api.responses import open_errors
 from postern.domain.chat import card_of
 from postern.domain.principal import Principal
-from postern.domain.review import Choice, person_of
+from postern.domain.review import Choice
+from postern.domain.review_groups import address, shows_estimate
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, Unauthenticated
 from postern.services.bundle import Services
@@ -100,10 +101,7 @@ async def _shown(
 ) -> HTMLResponse:
     review = await services.reviews.get(principal, key)
     script = await services.reviews.script(review)
-    reviews = principal.sees_all or review.may_review(principal.groups)
-    url = f"{info.api_url}/api/reviews/page/{review.id}"
-    card = card_of(
-        review, script, url, with_input=True, with_estimate=reviews and not review.is_own(person_of(principal))
-    )
+    url = address(info.api_url, review.id)
+    card = card_of(review, script, url, with_input=True, with_estimate=shows_estimate(review, principal))
     wanted = review_pages.Wanted(principal.email, csrf_token_of(held), review_pages.answers(review, principal), problem)
     return review_pages.review(card, wanted, status)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import date, datetime
 
 from pydantic import Field
 
 from postern.api.schemas.common import Answer
 from postern.domain.report import Activity, Counts, GroupBy, Interval, Masked
-from postern.services.telling.reports import ActivityReport, MaskingReport
+from postern.domain.review_report import ReviewsBy
+from postern.services.telling.reports import ActivityReport, MaskingReport, ReviewReport
 
 
 class MaskedAnswer(Answer):
@@ -59,7 +61,6 @@ class CountsAnswer(Answer):
     transformed_bytes: int = Field(description="Of the masked values")
     recorded_bytes: int
     duration_ms: int = Field(description="Of all sessions together")
-    reviews: int | None = Field(None, description="Null: this gateway has no reviews yet")
 
     @classmethod
     def of(cls, counts: Counts) -> CountsAnswer:
@@ -100,3 +101,35 @@ class ActivityReportAnswer(Answer):
 def _numbers(counts: Counts) -> dict[str, int]:
     names = ("sessions", "failed", "killed", "operations", "refused", "masked", "transformed_bytes", "recorded_bytes")
     return {name: getattr(counts, name) for name in names} | {"duration_ms": counts.milliseconds}
+
+
+class ReviewSumsAnswer(Answer):
+    asked: int
+    waiting: int = Field(description="Of these, undecided yet")
+    approved: int = Field(description="Whatever became of it later")
+    rejected: int
+    expired: int = Field(description="Without a decision")
+    withdrawn: int = Field(description="By who asked, before there was a decision")
+    revoked: int = Field(description="Of the approved")
+    forced: int = Field(description="Approved by one who may do so alone")
+    own: int = Field(description="Approved by who had asked, too")
+    median_seconds: float | None = Field(description="From asking to decision; null where nothing was decided")
+    longest_seconds: float | None
+
+
+class ReviewLineAnswer(ReviewSumsAnswer):
+    resource: str = Field(description="The connection, the reviewers' group, or the kind")
+
+
+class ReviewReportAnswer(Answer):
+    start_date: date
+    end_date: date = Field(description="The day after the last")
+    group_by: ReviewsBy
+    items: list[ReviewLineAnswer] = Field(description="Most asked for first; a review of several groups is in each")
+    total: ReviewSumsAnswer = Field(description="Each review once")
+
+    @classmethod
+    def of(cls, report: ReviewReport, by: ReviewsBy) -> ReviewReportAnswer:
+        items = [ReviewLineAnswer(resource=resource, **asdict(sums)) for resource, sums in report.lines]
+        total = ReviewSumsAnswer(**asdict(report.total))
+        return cls(start_date=report.start, end_date=report.end, group_by=by, items=items, total=total)

@@ -21,7 +21,18 @@ def reports() -> None:
     postern reports sessions --group-by user --since 2026-01-01 --until 2026-02-01
     postern reports activity --by week --time-zone Europe/Berlin
     postern reports activity --by hour --connection shop-demo
+    postern reports reviews --group-by group
     """
+
+
+def _days(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (
+        click.option("--time-zone", help="Of the days, such as Europe/Berlin; UTC when left out."),
+        click.option("--until", "end_date", metavar="DATE", help="The day after the last, such as 2026-02-01."),
+        click.option("--since", "start_date", metavar="DATE", help="The first day, such as 2026-01-01."),
+    ):
+        command = option(command)
+    return command
 
 
 def _options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -31,12 +42,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--type", help="Only of connections of this type."),
         click.option("--connection", help="Only on this connection (name)."),
         click.option("--user", help="Only of this user (e-mail)."),
-        click.option("--time-zone", help="Of the days, such as Europe/Berlin; UTC when left out."),
-        click.option("--until", "end_date", metavar="DATE", help="The day after the last, such as 2026-02-01."),
-        click.option("--since", "start_date", metavar="DATE", help="The first day, such as 2026-01-01."),
     ):
         command = option(command)
-    return command
+    return _days(command)
 
 
 @reports.command()
@@ -88,6 +96,30 @@ def _start(text: str, by: str) -> str:
 def _numbers(one: Row) -> list[Any]:
     names = ("sessions", "failed", "killed", "operations", "refused", "masked")
     return [*(one[name] for name in names), span(one["duration_ms"] / 1000) if one["duration_ms"] else "-"]
+
+
+@reports.command()
+@click.option("--group-by", type=click.Choice(["connection", "group", "kind"]), default="connection", show_default=True)
+@_days
+@json_option
+def reviews(as_json: bool, **query: Any) -> None:
+    """How reviews went, and how long people waited for a decision. The last 30 days, unless days are given."""
+    with client() as api:
+        report = api.reports.reviews(**query)
+    emit(report, as_json, _show_reviews)
+
+
+def _show_reviews(report: Row) -> None:
+    names = ("asked", "waiting", "approved", "rejected", "expired", "withdrawn", "revoked", "forced", "own")
+    rows = [
+        [one["resource"], *(one[name] for name in names), _wait(one["median_seconds"]), _wait(one["longest_seconds"])]
+        for one in report["items"]
+    ]
+    table([report["group_by"], *names, "median", "longest"], rows, "No reviews.")
+
+
+def _wait(seconds: float | None) -> str:
+    return "-" if seconds is None else span(seconds)
 
 
 @reports.command()

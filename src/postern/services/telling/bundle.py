@@ -21,7 +21,7 @@ class TellingServices:
 def build_telling(stores: Stores, now: Clock) -> TellingServices:
     return TellingServices(
         follow_up=FollowUp(stores.follow_up, stores.reviews, stores.sinks, stores.leases, now),
-        reports=Reports(stores.reports, now),
+        reports=Reports(stores.reports, stores.review_reports, now),
         sinks=Sinks(stores.sinks, stores.deliveries, now),
         violations=stores.violations,
     )

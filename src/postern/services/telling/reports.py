@@ -11,15 +11,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
 from postern.domain.report import SLOT, Activity, Counts, GroupBy, Interval, Masked, ReportFilter, Span, slot_of
+from postern.domain.review_report import ReviewsBy, ReviewSums, grouped, sums_of
 from postern.errors import Invalid
 from postern.services.identity.users import require_reader
 from postern.store.ports import Clock
-from postern.store.ports.telling import ReportStore
+from postern.store.ports.telling import ReportStore, ReviewReportStore
 
 __all__ = ["ReportDays", "Reports"]
 
 MAX_DAYS, MAX_HOURLY_DAYS = 366, 31
 MAX_LINES = 20_000
+MAX_REVIEWS = 20_000  # that one report looks at
 _DAY = 86_400 // SLOT
 
 
@@ -49,9 +51,18 @@ class ActivityReport:
     total: Counts
 
 
+@dataclass(frozen=True, slots=True)
+class ReviewReport:
+    start: date
+    end: date
+    lines: list[tuple[str, ReviewSums]]
+    total: ReviewSums
+
+
 class Reports:
-    def __init__(self, store: ReportStore, now: Clock) -> None:
+    def __init__(self, store: ReportStore, reviews: ReviewReportStore, now: Clock) -> None:
         self._store = store
+        self._reviews = reviews
         self._now = now
 
     async def masking(
@@ -99,13 +110,24 @@ class Reports:
             rows = await self._store.activity(principal.org_id, wanted, span, unit, offset, group, MAX_LINES + 1)
             if len(rows) > MAX_LINES:
                 raise Invalid("start_date: too many lines; ask for fewer days, or with a filter", field="start_date")
-            for number, grouped, counts in rows:
-                key = (_begin(number, offset, interval, zone), grouped)
+            for number, name, counts in rows:
+                key = (_begin(number, offset, interval, zone), name)
                 found[key] = found.get(key, Counts()) + counts
         total = sum(found.values(), Counts())
         ordered = sorted(found.items(), key=lambda item: (item[0][0], item[0][1] or ""))
         lines = [Activity(begin.astimezone(zone), name, counts) for (begin, name), counts in ordered]
         return ActivityReport(start, end, lines, total)
+
+    async def reviews(self, principal: Principal, days: ReportDays, by: ReviewsBy) -> ReviewReport:
+        """Of those that were asked for in the last 30 days, unless `days` say otherwise. Raises Denied, Invalid."""
+        require_reader(principal, "reports")
+        zone = _zone(days.time_zone)
+        start, end = self._days(days, zone, 30)
+        moments = (_midnight(start, zone), _midnight(end, zone))
+        found = await self._reviews.reviewed(principal.org_id, *moments, MAX_REVIEWS + 1)
+        if len(found) > MAX_REVIEWS:
+            raise Invalid("start_date: too many reviews; ask for fewer days", field="start_date")
+        return ReviewReport(start, end, grouped(found, by), sums_of(found))
 
     def _days(self, given: ReportDays, zone: ZoneInfo, usual: int) -> tuple[date, date]:
         today = self._now().astimezone(zone).date()

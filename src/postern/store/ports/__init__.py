@@ -80,7 +80,14 @@ from postern.store.ports.targets import (
     Unread,
     WorkerStore,
 )
-from postern.store.ports.telling import DeliveryStore, FollowUpStore, ReportStore, SinkStore, ViolationStore
+from postern.store.ports.telling import (
+    DeliveryStore,
+    FollowUpStore,
+    ReportStore,
+    ReviewReportStore,
+    SinkStore,
+    ViolationStore,
+)
 
 __all__ = [
     "AccessRuleStore",
@@ -139,6 +146,7 @@ __all__ = [
     "RetentionStore",
     "ReviewFilter",
     "ReviewNews",
+    "ReviewReportStore",
     "ReviewRuleStore",
     "ReviewStore",
     "Rules",
@@ -227,6 +235,8 @@ class Stores(Protocol):
     def resources(self) -> ResourceStore: ...
     @property
     def retentions(self) -> RetentionStore: ...
+    @property
+    def review_reports(self) -> ReviewReportStore: ...
     @property
     def review_rules(self) -> ReviewRuleStore: ...
     @property

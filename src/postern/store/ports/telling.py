@@ -10,6 +10,7 @@ from uuid import UUID
 
 from postern.domain.lists import Listed, Page
 from postern.domain.report import Counts, GroupBy, Interval, Masked, ReportFilter, Span
+from postern.domain.review_report import Reviewed
 from postern.domain.session import Session
 from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkOutline, Trouble
 from postern.domain.violation import Violation
@@ -129,6 +130,12 @@ class ReportStore(Protocol):
     ) -> list[tuple[int, str | None, Counts]]:
         """By hours or days since 1970 in local time, which is `offset` seconds ahead of UTC all the while; `most` rows
         at most."""
+
+
+class ReviewReportStore(Protocol):
+    async def reviewed(self, org_id: UUID, start: datetime, end: datetime, most: int) -> list[Reviewed]:
+        """Those that were asked for from `start` until before `end`. Where there are `most` or more, `most` of them,
+        without groups and voices."""
 
 
 class SinkStore(Protocol):

@@ -51,6 +51,7 @@ reviews = Table(
     Column("time_window", JSON),
     Index(None, "org_id", "created_at", "id"),
     Index(None, "principal_id", "connection_id", "created_at"),
+    Index(None, "ended_at"),
     Index(
         "ix_reviews_open",
         "org_id",

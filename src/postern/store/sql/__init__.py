@@ -33,6 +33,7 @@ from postern.store.sql.relay_workers import SqlRelayWorkers
 from postern.store.sql.reports import SqlReports
 from postern.store.sql.resources import SqlResources
 from postern.store.sql.retentions import SqlRetentions
+from postern.store.sql.review_reports import SqlReviewReports
 from postern.store.sql.review_rules import SqlReviewRules
 from postern.store.sql.reviews import SqlReviews
 from postern.store.sql.schema import SqlSchema
@@ -79,6 +80,7 @@ class SqlStores:
         self.reports = SqlReports(database)
         self.resources = SqlResources(database)
         self.retentions = SqlRetentions(database)
+        self.review_reports = SqlReviewReports(database)
         self.review_rules = SqlReviewRules(database)
         self.reviews = SqlReviews(database, encryption)
         self.schema = SqlSchema(database)

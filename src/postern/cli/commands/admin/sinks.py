@@ -9,11 +9,11 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import as_text, emit, json_option, local_time, table
-from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, told, yes_option
+from postern.cli.rows import confirm, given, page_of, paging_options, pairs, show_page, show_row, told, yes_option
 from postern.client.resources import PAGE
 from postern.client.shapes import Row
 from postern.domain.event import CHOSEN, EventKind
-from postern.domain.sink import DeliveryState, SinkKind
+from postern.domain.sink import CHATS, DeliveryState, SinkKind
 
 _COLUMNS = [
     ("name", "name"),
@@ -34,6 +34,7 @@ _DELIVERIES = [
 ]
 _EVENTS = [str(kind) for kind in CHOSEN]
 _PATH = "sinks"
+_SHAPED = frozenset({"keys_stdin", "connections", "tags", "groups", "options"})
 _LOOK_AGAIN = 0.3  # seconds
 
 _event = click.option("--event", "events", multiple=True, type=click.Choice(_EVENTS), help="Repeatable; replaces all.")
@@ -41,6 +42,17 @@ _authority = click.option(
     "--authority", type=click.File(), metavar="FILE", help="PEM of the receiver's CA; '-' for standard input."
 )
 _script = click.option("--with-script/--without-script", default=None, help="Whether sessions come with their script.")
+_options = click.option(
+    "--option", "options", multiple=True, metavar="NAME=VALUE", help="What a chat needs besides; they replace all."
+)
+_keys = click.option(
+    "--keys-stdin", is_flag=True, help="Read a chat's secrets, a line `name: value` each; others stay as they are."
+)
+_scope_connections = click.option(
+    "--connection", "connections", multiple=True, help="Only reviews on this connection. Repeatable."
+)
+_scope_tags = click.option("--tag", "tags", multiple=True, metavar="NAME=VALUE", help="Or on one with all these tags.")
+_scope_groups = click.option("--group", "groups", multiple=True, help="Only reviews for this group. Repeatable.")
 _headers = click.option(
     "--headers-stdin", is_flag=True, help="Read headers to send along, a line `Name: value` each; they replace all."
 )
@@ -48,12 +60,14 @@ _headers = click.option(
 
 @click.group()
 def sinks() -> None:
-    """Send what happens to a webhook, a syslog server or an OpenTelemetry collector. SINK is a name or id.
+    """Send what happens to a webhook, a syslog server or an OpenTelemetry collector, and reviews to a chat. SINK is a
+    name or id.
 
     \b
     postern admin sinks events
     postern admin sinks create siem webhook https://siem.example.com/postern --event session.close --event audit.entry
     postern admin sinks create logs syslog syslog+tls://logs.example.com:6514 --event audit.entry
+    postern admin sinks create mail email smtps://mail.example.com:465 --option to=dba@example.com --option from=…
     postern admin sinks test siem
     postern admin sinks deliveries siem --state given_up
     """
@@ -94,16 +108,21 @@ def show(sink: str, as_json: bool) -> None:
 @sinks.command()
 @click.argument("name")
 @click.argument("kind", type=click.Choice([str(kind) for kind in SinkKind]))
-@click.argument("address")
+@click.argument("address", default="")
 @_event
 @_authority
 @_script
 @_headers
+@_options
+@_keys
+@_scope_connections
+@_scope_tags
+@_scope_groups
 @json_option
 def create(authority: IO[str] | None, headers_stdin: bool, as_json: bool, **more: Any) -> None:
     """Make a sink; events from now on go there. What signs a webhook's events is printed this once."""
     body = _body(authority, headers_stdin, **more)
-    if not more["events"]:
+    if not more["events"] and more["kind"] not in CHATS:
         raise click.UsageError(f"--event: needs one at least, of {', '.join(_EVENTS)}")
     with client() as api:
         made = api.collection(_PATH).create(body)
@@ -126,6 +145,11 @@ def _show_made(made: Row) -> None:
 @_authority
 @_script
 @_headers
+@_options
+@_keys
+@_scope_connections
+@_scope_tags
+@_scope_groups
 @json_option
 def update(sink: str, authority: IO[str] | None, headers_stdin: bool, as_json: bool, **more: Any) -> None:
     """Change a sink; what is left out stays as it is. What waits is tried again at once."""
@@ -235,17 +259,30 @@ def _change(sink: str, body: Row) -> Row:
 
 
 def _body(authority: IO[str] | None, headers_stdin: bool, **more: Any) -> Row:
-    if headers_stdin and authority is not None and authority.name == "<stdin>":
-        raise click.UsageError("--headers-stdin and --authority - cannot both read standard input")
-    body = given(**more, authority=authority.read() if authority is not None else None)
-    if headers_stdin:
-        body["headers"] = dict(map(_header, filter(None, map(str.strip, sys.stdin))))
+    readers = [headers_stdin, more["keys_stdin"], authority is not None and authority.name == "<stdin>"]
+    if sum(readers) > 1:
+        raise click.UsageError("only one of --headers-stdin, --keys-stdin and --authority - can read standard input")
+    body = given(authority=authority.read() if authority is not None else None, **_plain(more))
+    if headers_stdin or more["keys_stdin"]:
+        flag = "--headers-stdin" if headers_stdin else "--keys-stdin"
+        lines = [_line(flag, line) for line in filter(None, map(str.strip, sys.stdin))]
+        body["headers" if headers_stdin else "keys"] = dict(lines)
     return body
 
 
-def _header(line: str) -> tuple[str, str]:
+def _plain(more: Row) -> Row:
+    """Options and the scope as the API has them."""
+    scope = given(connections=more["connections"], groups=more["groups"])
+    if more["tags"]:
+        scope["connection_tags"] = pairs("--tag", more["tags"])
+    others = {name: value for name, value in more.items() if name not in _SHAPED}
+    options = pairs("--option", more["options"]) if more["options"] else None
+    return others | {"options": options, "scope": scope or None}
+
+
+def _line(flag: str, line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip():
         # The text may be a secret: it is not repeated.
-        raise click.UsageError("--headers-stdin: needs lines `Name: value`")
+        raise click.UsageError(f"{flag}: needs lines `name: value`")
     return name.strip(), value.strip()

@@ -82,6 +82,7 @@ def _reviews() -> None:
         ["principal_id", "connection_id", "created_at"],
         unique=False,
     )
+    op.create_index("ix_reviews_ended_at", "reviews", ["ended_at"], unique=False)
     some: sa.ColumnElement[bool] = sa.literal_column("ended_at is null")
     op.create_index("ix_reviews_open", "reviews", ["org_id", "status"], sqlite_where=some, postgresql_where=some)
     op.create_table(

@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import click
+
+from postern.cli.api import client
+from postern.cli.output import emit, json_option
+from postern.cli.rows import page_of, paging_options, show_page, told
+
+_COLUMNS = [
+    ("id", "id"),
+    ("account", "chat_id"),
+    ("user", "email"),
+    ("said by", "made_by"),
+    ("since", "created_at"),
+]
+_PATH = ("chat", "accounts")
+
+
+@click.group()
+def chat() -> None:
+    """Decide reviews from a chat: show whose account there is yours.
+
+    \b
+    postern chat link
+    postern chat list
+    postern chat unlink ID
+    """
+
+
+@chat.command()
+@json_option
+def link(as_json: bool) -> None:
+    """Print a code that shows in Slack that an account there is yours: `/postern CODE`, or in the form that asks for
+    it. It is good once, for ten minutes."""
+    with client() as api:
+        made = api.collection("chat").act("link")
+    emit(made, as_json, lambda one: click.echo(one["code"]))
+    if not as_json:
+        click.echo("Type it in Slack within ten minutes, and show it to nobody.", err=True)
+
+
+@chat.command("list")
+@paging_options
+def list_(as_json: bool, limit: int, offset: int, every: bool) -> None:
+    """List your accounts of chats; administrators and auditors see everybody's."""
+    with client() as api:
+        page = page_of(api.collection(*_PATH), limit=limit, offset=offset, every=every)
+    show_page(page, _COLUMNS, as_json, "No account of a chat yet: postern chat link")
+
+
+@chat.command()
+@click.argument("id_", metavar="ID")
+@json_option
+def unlink(id_: str, as_json: bool) -> None:
+    """From now on that account decides nothing; ID is what the list shows."""
+    with client() as api:
+        api.collection(*_PATH).delete(id_)
+    told({"deleted": id_}, as_json, f"Unlinked {id_}.")
+
+
+@chat.command("set")
+@click.argument("email")
+@click.argument("sink")
+@click.argument("chat_id")
+@json_option
+def set_(email: str, sink: str, chat_id: str, as_json: bool) -> None:
+    """As an administrator, say whose account CHAT_ID of the Slack that SINK tells is. It is in the audit log."""
+    with client() as api:
+        made = api.collection("chat").act("accounts", method="PUT", body=_body(email, sink, chat_id))
+    told(made, as_json, f"{chat_id} decides as {email} from now on.")
+
+
+def _body(email: str, sink: str, chat_id: str) -> dict[str, str]:
+    return {"email": email, "sink": sink, "chat_id": chat_id}

@@ -1,0 +1,215 @@
+"""`postern reviews`, and `postern exec` on what needs one, against the real API."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from click.testing import Result
+from tests.support.gateway import wait_until
+from tests.support.served import ANN, PASSWORD, ROOT, Served
+
+from postern.cli import reviewed
+from postern.cli.commands.reviews import changes
+from postern.cli.profile import config, require
+from postern.client.client import Client
+from postern.client.http import Http
+from postern.client.shapes import Review
+from postern.domain.secret import Secret
+from postern.domain.session import EndReason
+
+SCRIPT = "delete from orders\n-- \x1b[2J\u202e"
+EXEC = ("exec", "guarded", "-i", SCRIPT)
+
+
+@pytest.fixture
+def ann(gate: Served) -> Served:
+    """Ann is logged in; `guarded` is reviewed by administrators, and no worker runs anything."""
+    agent = gate.run(gate.world.add_agent("edge"))
+    gate.run(gate.world.add_connection("guarded", agent=agent, reviewers=("admin",), force_approve_groups=("admin",)))
+    gate.log_in(ANN)
+    return gate
+
+
+def as_root(gate: Served, *arguments: str) -> Result:
+    """By the administrator, whose configuration is elsewhere."""
+    home = gate.folder.parent / "root"
+    if not home.exists():
+        line = ("login", gate.url, "--email", ROOT, "--password-stdin")
+        assert gate.cli(*line, stdin=PASSWORD + "\n", XDG_CONFIG_HOME=str(home)).exit_code == 0
+    return gate.cli(*arguments, XDG_CONFIG_HOME=str(home))
+
+
+def status(gate: Served, key: str) -> str:
+    return str(json.loads(as_root(gate, "reviews", "show", key, "--json").stdout)["status"])
+
+
+def asked(gate: Served, *more: str) -> dict[str, Any]:
+    """What is printed of a script that was put up and waits."""
+    done = gate.cli(*EXEC, *more, "--no-wait-review", "--json")
+    assert (done.exit_code, done.stderr) == (7, "")
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_script_that_waits_says_who_decides_where_and_how_to_go_on(ann: Served) -> None:
+    done = ann.cli(*EXEC, "--reason", "ticket 4711", "--no-wait-review")
+    assert (done.exit_code, done.stdout) == (7, "")
+    (review,) = ann.json("reviews")["data"]
+    assert review["reason"] == "ticket 4711"
+    lines = done.stderr.splitlines()
+    assert lines[0] == "postern: this needs a review: 1 of admin"
+    assert (
+        lines[1]
+        == f"postern: they decide at {ann.url}/reviews/{review['id']} or by `postern reviews approve {review['id']}`"
+    )
+    assert f"`postern exec --resume {review['session']}` goes on" in lines[2]
+
+
+def test_what_waits_longer_than_wanted_is_left(ann: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reviewed, "PAUSE", 0.01)
+    done = ann.cli(*EXEC, "--wait-review", "0.05", "--json")
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["output_status"], told["has_review"]) == (7, "waiting", True)
+    assert told["review"]["status"] == "PENDING"
+    again = ann.cli("exec", "--resume", told["session_id"], "--wait-review", "0.05")
+    assert again.exit_code == 7
+    assert "this needs a review" in again.stderr
+
+
+def test_what_colleagues_refuse_ends_with_its_own_code(ann: Served) -> None:
+    told = asked(ann)
+    refused = as_root(ann, "reviews", "reject", told["session_id"], "--comment", "use the job")
+    assert refused.stdout == f"Rejected: onetime of {ANN} on guarded.\n"
+    done = ann.cli("exec", "--resume", told["session_id"])
+    assert (done.exit_code, done.stdout) == (8, "")
+    assert done.stderr == f"postern: review {told['review']['id']} is REJECTED by {ROOT}: use the job\n"
+    as_json = ann.cli("exec", "--resume", told["session_id"], "--json")
+    assert (as_json.exit_code, json.loads(as_json.stdout)["review"]["status"]) == (8, "REJECTED")
+
+
+@pytest.mark.parametrize("by", [("reviews", "withdraw"), ("sessions", "kill")])
+def test_what_is_given_up_ends_with_its_own_code(ann: Served, by: tuple[str, str]) -> None:
+    told = asked(ann)
+    ann.ok(*by, told["session_id"])
+    done = ann.cli("exec", "--resume", told["session_id"])
+    assert done.exit_code == 9
+    assert "is WITHDRAWN" in done.stderr
+
+
+def test_what_was_taken_back_is_refused(ann: Served) -> None:
+    told = asked(ann)
+    assert as_root(ann, "reviews", "approve", told["review"]["id"]).exit_code == 0
+    taken = as_root(ann, "reviews", "revoke", told["review"]["id"], "--comment", "too late", "--json")
+    assert json.loads(taken.stdout)["status"] == "REVOKED"
+    assert ann.cli("exec", "--resume", told["session_id"]).exit_code == 8
+
+
+def test_what_ran_is_printed_once_more(ann: Served) -> None:
+    told = asked(ann)
+    as_root(ann, "reviews", "approve", told["review"]["id"])
+    session, services = told["session_id"], ann.services
+
+    async def run() -> None:
+        claimed = await services.sessions.claim(UUID(session), "w1")
+        assert claimed is not None
+        ann.world.recordings.stored[claimed[0].id] = [(1.0, "o", b"DELETE 3\n")]
+        await services.sessions.close(claimed[0].id, reason=EndReason.COMPLETED, exit_code=0, metrics={}, event_size=9)
+
+    with ann.started("exec", "--resume", session) as process:
+        wait_until(lambda: status(ann, session) == "PROCESSING")
+        ann.run(run())
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "DELETE 3\n")
+    assert "postern: approved; it runs now" in err
+    again = ann.cli("exec", "--resume", session)
+    assert (again.exit_code, again.stdout) == (0, "DELETE 3\n")
+
+
+def test_reviews_are_listed_and_shown_safely(ann: Served) -> None:
+    told = asked(ann, "--reason", "ticket 4711")
+    key = told["review"]["id"]
+    for arguments in (("reviews",), ("reviews", "list", "--for-me"), ("reviews", "list", "--status", "pending")):
+        (row,) = as_root(ann, *arguments).stdout.splitlines()
+        cells = row.split("\t")
+        assert (cells[0], cells[2:]) == (key, ["onetime", "PENDING", "guarded", ANN, "admin", "ticket 4711"])
+    assert as_root(ann, "reviews", "list", "--mine").stderr == "No reviews.\n"
+    assert as_root(ann, "reviews", "list", "--type", "jit").stdout == ""
+    shown = as_root(ann, "reviews", "show", key)
+    assert "delete from orders\n-- \\x1b[2J\\u202e" in shown.stdout
+    assert "needs: admin (the connection's reviewers) has 0 of 1; admin may approve alone by --force" in shown.stdout
+    assert f"{ann.url}/api/reviews/page/{key}" in shown.stdout
+    for text in (shown.output, as_root(ann, "reviews", "show", key, "--json").output):
+        assert "\x1b" not in text
+        assert "\u202e" not in text
+
+
+def test_an_approval_with_a_window_is_marked_and_told(ann: Served) -> None:
+    told = asked(ann)
+    window = ("--time-window", "22:00-06:00", "--time-zone", "Europe/Vienna")
+    done = as_root(ann, "reviews", "approve", told["review"]["id"], "--force", *window, "--comment", "outage")
+    assert done.stdout == f"Approved: onetime of {ANN} on guarded.\n"
+    shown = as_root(ann, "reviews", "show", told["session_id"]).stdout
+    assert "22:00 to 06:00 Europe/Vienna" in shown
+    assert f"approved by {ROOT} (forced) at " in shown
+    assert shown.rstrip().splitlines()[0].startswith("review")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("exec",), 2, "say on which connection"),
+        (("exec", "--resume", "x", "guarded"), 2, "give nothing else of it"),
+        (("exec", "guarded", "-i", "x", "--wait-review", "3", "--no-wait-review"), 2, "not both"),
+        (("reviews", "approve", "x", "--time-zone", "UTC"), 2, "--time-zone goes with --time-window"),
+        (("reviews", "approve", "x", "--time-window", "22:00"), 2, "22:00-06:00"),
+        (("reviews", "approve", "x"), 5, "`postern reviews` shows what there is"),
+        (("exec", "--resume", "00000000-0000-0000-0000-000000000000"), 5, "`postern sessions` shows what there is"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_to_do(ann: Served, arguments: tuple[str, ...], code: int, said: str) -> None:
+    done = ann.cli(*arguments)
+    assert done.exit_code == code
+    assert said in done.stderr
+
+
+def test_nobody_approves_their_own(ann: Served) -> None:
+    told = json.loads(as_root(ann, *EXEC, "--no-wait-review", "--json").stdout)
+    done = as_root(ann, "reviews", "approve", told["review"]["id"])
+    assert done.exit_code == 4
+    assert "themselves" in done.stderr
+
+
+def test_watching_shows_each_once_and_what_became_of_it(ann: Served) -> None:
+    as_root(ann, "reviews")
+    steps: Iterator[str] = iter(("ask", "look", "reject"))
+    made: list[dict[str, Any]] = []
+
+    def sleep(seconds: float) -> None:
+        step = next(steps)
+        if step == "ask":
+            made.append(asked(ann))
+        elif step == "reject":
+            as_root(ann, "reviews", "reject", made[0]["session_id"])
+
+    token = config_token(ann.folder.parent / "root")
+    with Http(ann.url, token) as http:
+        seen = changes(Client(http), every=False, sleep=sleep)
+        found: list[Review] = [next(seen), next(seen)]
+    assert [(one["session"], one["status"]) for one in found] == [
+        (made[0]["session_id"], "PENDING"),
+        (made[0]["session_id"], "REJECTED"),
+    ]
+
+
+def config_token(home: Path) -> Secret:
+    """Of the one profile of this configuration."""
+    environment = {"XDG_CONFIG_HOME": str(home)}
+    assert config(environment).profiles
+    used = require(environment)
+    assert used.token is not None
+    return used.token

@@ -1,0 +1,270 @@
+"""What happens to a review at the same instant has one right result: several processes, one store."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import delete, update
+from tests.support.examples import examples
+from tests.support.reviews import REVIEWERS, asked, decided, kept, new_review, session_now, session_of
+from tests.support.world import START, World
+
+from postern.domain.principal import Principal, PrincipalStatus
+from postern.domain.review import (
+    MAX_OF_OWNER,
+    Choice,
+    Demand,
+    Review,
+    ReviewEvent,
+    ReviewKind,
+    ReviewStatus,
+)
+from postern.domain.session import Session, SessionStatus
+from postern.errors import Conflict, Denied, TooMany
+from postern.store.database import Database
+from postern.store.ports import Moved
+from postern.store.schema import user_groups, users
+from postern.store.sql import SqlStores
+
+ROUNDS = examples(5)
+PROCESSES = 4
+KINDS = [ReviewKind.JIT, ReviewKind.ONETIME]
+
+
+@pytest.fixture
+async def worlds(database_url: str) -> AsyncIterator[list[World]]:
+    """The same store, as each of several processes sees it."""
+    databases = [Database(database_url, pool_size=3) for _ in range(PROCESSES)]
+    first = await World.make(databases[0])
+    others = [replace(first, database=one, stores=SqlStores(one, first.encryption)) for one in databases[1:]]
+    yield [first, *others]
+    for one in databases:
+        await one.close()
+
+
+async def staff(world: World) -> tuple[Principal, Principal, Principal]:
+    """Who asks, and two who review."""
+    return (
+        await world.add_user("ann"),
+        await world.add_user("bob", REVIEWERS),
+        await world.add_user("cat", REVIEWERS),
+    )
+
+
+async def at_once(*works: Any) -> list[Any]:
+    """What each gave or raised: nothing but what a review's rules raise."""
+    found = await asyncio.gather(*works, return_exceptions=True)
+    for one in found:
+        if isinstance(one, BaseException) and not isinstance(one, Conflict | Denied | TooMany):
+            raise one
+    return found
+
+
+def those(found: Sequence[Any], kind: type) -> list[Any]:
+    return [one for one in found if isinstance(one, kind)]
+
+
+async def state(world: World, review: Review) -> tuple[Review, Session]:
+    return await kept(world, review), await session_now(world, review)
+
+
+async def news(world: World, review: Review) -> list[str]:
+    return [one.kind for one in await world.stores.reviews.news(10_000) if one.review.id == review.id]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_of_two_approvals_one_lets_them_in(worlds: list[World], kind: ReviewKind) -> None:
+    one, two, *_ = worlds
+    ann, bob, cat = await staff(one)
+    for _ in range(ROUNDS):
+        review = await asked(one, ann, kind=kind)
+        found = await at_once(decided(one, review, bob), decided(two, review, cat))
+        assert len(those(found, Moved)) == len(those(found, Conflict)) == 1
+        now, session = await state(one, review)
+        assert (now.status, session.status, len(now.voices)) == (ReviewStatus.APPROVED, SessionStatus.READY, 1)
+        assert sorted(await news(one, review)) == ["approved", "created"]
+
+
+async def test_of_two_that_are_needed_the_second_lets_them_in(worlds: list[World]) -> None:
+    one, two, *_ = worlds
+    ann, bob, cat = await staff(one)
+    for _ in range(ROUNDS):
+        review = await asked(one, ann, demands=(Demand("two", (REVIEWERS,), min_approvals=2),))
+        found = await at_once(decided(one, review, bob), decided(two, review, cat))
+        assert sorted(moved.review.status for moved in found) == [ReviewStatus.APPROVED, ReviewStatus.PENDING]
+        assert sorted(await news(one, review)) == ["approved", "created", "voiced"]
+        assert (await state(one, review))[1].status is SessionStatus.READY
+
+
+async def test_one_person_at_two_windows_counts_once(worlds: list[World]) -> None:
+    ann, bob, _ = await staff(worlds[0])
+    for _ in range(ROUNDS):
+        review = await asked(worlds[0], ann, demands=(Demand("two", (REVIEWERS,), min_approvals=2),))
+        found = await at_once(*(decided(world, review, bob) for world in worlds))
+        assert (len(those(found, Moved)), len(those(found, Conflict))) == (1, PROCESSES - 1)
+        assert (await state(worlds[0], review))[0].status is ReviewStatus.PENDING
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_approval_and_a_rejection(worlds: list[World], kind: ReviewKind) -> None:
+    one, two, *_ = worlds
+    ann, bob, cat = await staff(one)
+    for _ in range(ROUNDS):
+        review = await asked(one, ann, kind=kind)
+        found = await at_once(decided(one, review, bob), decided(two, review, cat, Choice.REJECTED))
+        assert len(those(found, Moved)) == len(those(found, Conflict)) == 1
+        now, session = await state(one, review)
+        expected = {ReviewStatus.APPROVED: SessionStatus.READY, ReviewStatus.REJECTED: SessionStatus.DONE}
+        assert session.status is expected[now.status]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_an_approval_and_a_withdrawal(worlds: list[World], kind: ReviewKind) -> None:
+    """Whoever asked gives it up in any case: the approval came before that, or too late."""
+    one, two, *_ = worlds
+    ann, bob, _ = await staff(one)
+    for _ in range(ROUNDS):
+        review = await asked(one, ann, kind=kind)
+        withdraw = two.stores.reviews.move(review.id, ReviewEvent.WITHDRAWN, START)
+        approved, withdrawn = await at_once(decided(one, review, bob), withdraw)
+        assert withdrawn.session_ended
+        now, session = await state(one, review)
+        assert (now.status, session.status) == (ReviewStatus.WITHDRAWN, SessionStatus.DONE)
+        told = ["created", "withdrawn"] if isinstance(approved, Conflict) else ["created", "approved", "withdrawn"]
+        assert sorted(await news(one, review)) == sorted(told)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, ReviewKind.STATEMENT])
+async def test_an_approval_and_a_deadline(worlds: list[World], kind: ReviewKind) -> None:
+    """A worker whose wait is over ends what nobody has decided, and never what somebody just has."""
+    one, two, *_ = worlds
+    ann, bob, _ = await staff(one)
+    for _ in range(ROUNDS):
+        review = await asked(one, ann, kind=kind)
+        expire = two.stores.reviews.move(review.id, ReviewEvent.EXPIRED, START)
+        approved, expired = await at_once(decided(one, review, bob), expire)
+        assert isinstance(approved, Moved) == (expired is None)
+        now, session = await state(one, review)
+        assert now.status is (ReviewStatus.APPROVED if expired is None else ReviewStatus.EXPIRED)
+        if kind is not ReviewKind.STATEMENT:
+            assert session.status is (SessionStatus.READY if expired is None else SessionStatus.DONE)
+
+
+async def test_a_client_that_goes_on_and_a_revocation(worlds: list[World]) -> None:
+    """Either it is in, and its worker is told to end it, or it never was."""
+    one, two, *_ = worlds
+    ann, bob, cat = await staff(one)
+    for _ in range(ROUNDS):
+        review = await asked(one, ann)
+        assert review.session_id is not None
+        await decided(one, review, bob)
+        claim = one.stores.sessions.claim(review.session_id, "w1", START)
+        claimed, revoked = await at_once(claim, decided(two, review, cat, Choice.REVOKED))
+        now, session = await state(one, review)
+        assert now.status is ReviewStatus.REVOKED
+        assert revoked.session_ended == (claimed is None)
+        assert session.status is (SessionStatus.DONE if claimed is None else SessionStatus.OPEN)
+
+
+async def test_of_many_who_start_a_script_one_does_and_it_runs_once(worlds: list[World]) -> None:
+    ann, bob, _ = await staff(worlds[0])
+    for _ in range(ROUNDS):
+        review = await asked(worlds[0], ann, kind=ReviewKind.ONETIME)
+        assert review.session_id is not None
+        await decided(worlds[0], review, bob)
+        moves = (world.stores.reviews.move(review.id, ReviewEvent.STARTED, START) for world in worlds)
+        assert len(those(await at_once(*moves), Moved)) == 1
+        claims = (world.stores.sessions.claim(review.session_id, f"w{n}", START) for n, world in enumerate(worlds))
+        assert len(those(await at_once(*claims), tuple)) == 1
+        ends = (world.stores.reviews.finish(review.session_id, START) for world in worlds)
+        await at_once(*ends)
+        assert (await state(worlds[0], review))[0].status is ReviewStatus.EXECUTED
+        assert sorted(await news(worlds[0], review)) == ["approved", "created", "finished", "started"]
+
+
+async def test_a_start_and_a_revocation(worlds: list[World]) -> None:
+    one, two, *_ = worlds
+    ann, bob, cat = await staff(one)
+    for _ in range(ROUNDS):
+        review = await asked(one, ann, kind=ReviewKind.ONETIME)
+        await decided(one, review, bob)
+        start = one.stores.reviews.move(review.id, ReviewEvent.STARTED, START)
+        started, revoked = await at_once(start, decided(two, review, cat, Choice.REVOKED))
+        assert isinstance(revoked, Conflict) == (started is not None)
+        now, session = await state(one, review)
+        if started is None:
+            assert (now.status, session.status) == (ReviewStatus.REVOKED, SessionStatus.DONE)
+        else:
+            assert (now.status, session.status) == (ReviewStatus.PROCESSING, SessionStatus.READY)
+
+
+@pytest.mark.parametrize("way", ["group", "account"])
+async def test_a_reviewer_who_is_being_removed_is_waited_for(worlds: list[World], way: str) -> None:
+    """Who takes the right away has begun before they decide, and ends behind: then it is gone."""
+    one, two, *_ = worlds
+    ann, bob, _ = await staff(one)
+    review = await asked(one, ann)
+    gone = delete(user_groups).where(user_groups.c.user_id == bob.id)
+    barred = update(users).where(users.c.id == bob.id).values(status=PrincipalStatus.INACTIVE)
+    async with one.database.transaction() as transaction:
+        await transaction.execute(gone if way == "group" else barred)
+        deciding = asyncio.create_task(decided(two, review, bob))
+        done, _pending = await asyncio.wait([deciding], timeout=0.3)
+        assert not done
+    with pytest.raises(Denied):
+        await deciding
+    assert (await state(one, review))[0].status is ReviewStatus.PENDING
+
+
+async def test_removals_and_decisions_never_wait_in_a_circle(worlds: list[World]) -> None:
+    one, two, three, *_ = worlds
+    ann, bob, cat = await staff(one)
+    group = await one.stores.groups.get(one.org_id, REVIEWERS)
+    assert group is not None
+    for _ in range(ROUNDS):
+        review = await asked(one, ann, demands=(Demand("two", (REVIEWERS,), min_approvals=2),))
+        found = await at_once(
+            decided(one, review, bob),
+            decided(two, review, cat),
+            three.stores.groups.rename(group, "others", None),
+        )
+        now, _ = await state(one, review)
+        assert len(now.voices) == len(those(found, Moved))
+        await one.stores.groups.rename(replace(group, name="others"), REVIEWERS, None)
+
+
+async def test_who_asks_many_times_at_once_has_no_more_than_may_wait(worlds: list[World]) -> None:
+    ann, *_ = await staff(worlds[0])
+    binding = new_review(worlds[0], ann).binding
+    bindings = [replace(binding, source=f"192.0.2.{n}") for n in range(MAX_OF_OWNER + 10)]
+    works = [asked(worlds[n % PROCESSES], ann, binding=binding) for n, binding in enumerate(bindings)]
+    found = await at_once(*works)
+    assert (len(those(found, Review)), len(those(found, TooMany))) == (MAX_OF_OWNER, 10)
+
+
+async def test_a_burst_of_the_same_client_is_one_review_with_one_session(worlds: list[World]) -> None:
+    ann, *_ = await staff(worlds[0])
+    binding = new_review(worlds[0], ann).binding
+    pairs = [session_of(new_review(worlds[0], ann, binding=binding)) for _ in range(20)]
+    works = [
+        worlds[n % PROCESSES].stores.reviews.add(review, session, source="192.0.2.1")
+        for n, (review, session) in enumerate(pairs)
+    ]
+    found = await at_once(*works)
+    assert len({review.id for review in found}) == 1
+    added = [await worlds[0].stores.sessions.get(worlds[0].org_id, session.id) for _, session in pairs]
+    assert [session.id for session in added if session is not None] == [found[0].session_id]
+
+
+async def test_several_rounds_of_upkeep_end_each_once(worlds: list[World]) -> None:
+    ann, *_ = await staff(worlds[0])
+    reviews = [await asked(worlds[0], ann, kind=ReviewKind.ONETIME) for _ in range(10)]
+    later = START + timedelta(days=2)
+    rounds = await at_once(*(world.stores.reviews.lapse(later) for world in worlds))
+    ended = [moved.review.id for one in rounds for moved in one]
+    assert sorted(ended) == sorted(review.id for review in reviews)
