@@ -186,8 +186,9 @@ class HeldRequests:
         driver.on_settled = settled = event.set
         try:
             while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
-                if driver.link.parked is not parked:
-                    raise asyncio.CancelledError  # it was given up
+                if driver.link.parked is not parked or driver.done.done():
+                    # It was given up. Python 3.11's wait_for passes a cancellation over that comes with what wakes it.
+                    raise asyncio.CancelledError
                 found = await self._look(review)
                 if found is not None and found.status is not ReviewStatus.PENDING:
                     return found
