@@ -26,7 +26,7 @@ from postern.gateway import held as module
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.held import HeldRequests
 from postern.gateway.parsing import ParseThreads
-from postern.interception.events import Operation
+from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
 from postern.protocols.base import Request
@@ -146,6 +146,27 @@ async def test_nobody_decides_until_the_deadline(world: World, monkeypatch: pyte
     assert "waits until somebody of admin has decided" in line.told[0].message
     (kept,) = await _all(world)
     assert kept == (ReviewStatus.EXPIRED, "delete from t\n-- $1 = 'x'\n-- $2 = NULL")
+
+
+async def test_attack_what_is_shown_once_runs_many_times(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch that executes one statement again and again is let through by one decision."""
+    waits(monkeypatch, 1.5)
+    held = held_by(world)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    pay = "update accounts set balance = balance + 100 where id = 7"
+    line.link.parked.request.operations[:] = [
+        Operation(1, pay, Phase.PREPARE),
+        *(Operation(exchange, pay) for exchange in range(1, 4)),
+        # What is run may be any of several statements by that name: one exchange, judged as each of them.
+        Operation(4, "select 1"),
+        Operation(4, "select 1"),
+        *(Operation(exchange, "delete from t", values=(b"x",)) for exchange in (5, 6)),
+    ]
+    park(held, line, *await permit(world))
+    world.clock.forward(seconds=2)
+    await asyncio.wait_for(line.settled, 60)
+    ((_, shown),) = await _all(world)
+    assert shown == f"{pay}\n-- 3 times\nselect 1\ndelete from t\n-- $1 = 'x'\n-- 2 times"
 
 
 async def test_attack_what_no_decider_would_be_shown_is_not_asked_about(world: World) -> None:

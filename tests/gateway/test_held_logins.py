@@ -13,7 +13,7 @@ from tests.support.waiting import Line, Place, now, somebody
 
 from postern.domain.principal import Principal
 from postern.domain.review import ReviewStatus
-from postern.errors import Denied, ProtocolViolation, TooMany, Unavailable
+from postern.errors import Denied, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway import held_logins
 from postern.gateway.listener import Logins
 from postern.protocols.postgres import messages as m
@@ -246,6 +246,19 @@ async def test_attack_others_are_not_let_in_by_what_was_given_to_one() -> None:
     assert [permit.principal for permit in place.opened] == [ann]
 
 
+async def test_attack_an_approval_lets_in_who_was_logged_out_while_they_waited() -> None:
+    place, ann = Place(), somebody()
+    client = await enter_held(place, ann)
+    place.ended = Unauthenticated("this login has ended; log in again")
+    await place.table.becomes(ReviewStatus.APPROVED)
+    assert b"this login has ended" in await client.ended()
+    assert not place.opened
+    # What was given stays theirs, once they are logged in by the same again.
+    place.ended = None
+    await enter(place, ann).ended()
+    assert len(place.opened) == 1
+
+
 async def test_stopping_ends_them_with_words() -> None:
     place = Place()
     client = await enter_held(place, somebody())
@@ -404,3 +417,16 @@ async def test_a_command_whose_review_is_rejected_says_why() -> None:
     text, kinds = words_of(await client.ended())
     assert kinds == [frames.STDERR, frames.EXIT]
     assert "use the replica" in text
+
+
+async def test_attack_an_approval_starts_a_command_of_who_was_logged_out_while_they_waited() -> None:
+    place = Place(subtype="bash")
+    client = run(place, at_terminal=True)
+    await until(lambda: bool(client.line.written))
+    client.line.take()
+    place.ended = Unauthenticated("this login has ended; log in again")
+    await place.table.becomes(ReviewStatus.APPROVED)
+    text, kinds = words_of(await client.ended())
+    assert kinds == [frames.STDERR, frames.EXIT]
+    assert "this login has ended" in text
+    assert not place.opened

@@ -178,6 +178,7 @@ class Place:
         )
         self.opened: list[Permit] = []
         self.turned_away: list[PosternError] = []
+        self.ended: PosternError | None = None  # of what clients are logged in with
         self.sessions: list[Mapping[str, str]] = []
         sessions = SimpleNamespace(to_wait=self._to_wait)
         self.held = HeldLogins(
@@ -220,13 +221,21 @@ class Place:
         return done
 
     def database(self, stream: StreamHandshake, who: Principal, reason: str = "") -> Awaitable[Awaitable[None] | None]:
-        return self.postgres.carried(stream, Wanted(who, "login:1", "shop", 0, reason, None))
+        return self.postgres.carried(stream, self._wanted(who, reason))
 
     def command(
         self, stream: StreamHandshake, who: Principal, *, at_terminal: bool
     ) -> Awaitable[Awaitable[None] | None]:
         start = Start(terminal=Terminal() if at_terminal else None)
-        return self.commands.carried(stream, Wanted(who, "login:1", "shop", 0), start)
+        return self.commands.carried(stream, self._wanted(who), start)
+
+    def _wanted(self, who: Principal, reason: str = "") -> Wanted:
+        async def standing() -> Principal:
+            if self.ended is not None:
+                raise self.ended
+            return who
+
+        return Wanted(who, "login:1", "shop", 0, standing, reason)
 
 
 async def _address(review_id: UUID) -> str:

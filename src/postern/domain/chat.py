@@ -71,7 +71,8 @@ class ChatLink:
 def card_of(review: Review, script: str | None, url: str, *, with_input: bool, with_estimate: bool = False) -> Card:
     """`script` is the session's, for a review of one. `url` is of the page where it is decided. `with_estimate`: for
     who may review alone; to who asked it would tell what they may not read."""
-    given = script if review.kind is ReviewKind.ONETIME else review.input
+    # The arguments of a script decide what it does as much as its text; in front, where nothing of them is cut.
+    given = "\n\n".join(filter(None, (review.input, script if review.kind is ReviewKind.ONETIME else None)))
     return Card(
         review.id,
         f"{_who(review.owner)} {_ASKS[review.kind]} {_short(review.connection)}",

@@ -15,6 +15,7 @@ from typing import TypeGuard
 from postern.domain.command import check_arguments, check_variables
 from postern.domain.connection import TERMINAL, Connection
 from postern.domain.permit import Permit
+from postern.domain.principal import Principal
 from postern.domain.session import Verb
 from postern.errors import Denied, PosternError, ProtocolViolation
 from postern.gateway.engine import Engine
@@ -57,18 +58,21 @@ class CommandGate:
             return None
 
     async def _open(self, stream: StreamHandshake, wanted: Wanted, start: Start) -> Awaitable[None]:
-        def admit() -> Awaitable[Permit]:
+        def admit(who: Principal) -> Awaitable[Permit]:
             return self._access.admit_principal(
-                wanted.principal, wanted.connection, verb=Verb.CONNECT, source=stream.peer, means=wanted.means
+                who, wanted.connection, verb=Verb.CONNECT, source=stream.peer, means=wanted.means
             )
+
+        async def again() -> Permit:
+            return await admit(await wanted.standing())
 
         metadata = {"client_address": stream.peer, "terminal": "yes" if start.terminal else "no"}
         try:
-            permit = await decided(admit())
+            permit = await decided(admit(wanted.principal))
         except ReviewRequired as required:
             asked = Asked(metadata, wanted.reason, wanted.duration)
             client = _Client(stream, is_terminal=start.terminal is not None)
-            permit = await self._held.wait(required, client, asked, admit, _check)
+            permit = await self._held.wait(required, client, asked, again, _check)
         _check(permit.connection)
         stream.on_known()
         session, target = await self._engine.open(permit, start, metadata, since=wanted.since)

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable
+from functools import partial
 from typing import Protocol
 from uuid import UUID
 
@@ -152,7 +153,8 @@ class TunnelDoor:
         start, (reason, duration) = start_of(incoming.request), asked_for(incoming.request)
         since = self._links.changes
         caller = await self._authentication.caller(bearer, address=address)
-        wanted = Wanted(caller.principal, caller.means, connection, since, reason, duration)
+        standing = partial(self._authentication.standing, caller, address=address)
+        wanted = Wanted(caller.principal, caller.means, connection, since, standing, reason, duration)
         client = StreamHandshake()
         incoming.accept({}, client)
 

@@ -30,7 +30,7 @@ from postern.protocols.base import Side, Wire
 from postern.relay import endpoint
 from postern.relay.driver import Driver, clock_since
 from postern.relay.handshake import StreamHandshake
-from postern.relay.link import Link
+from postern.relay.link import Link, Park
 from postern.relay.target import Dialer, Start, Target
 from postern.services.sessions import Sessions
 
@@ -259,14 +259,19 @@ class Engine:
         wire = self._parts.wire(permit, opened.start, target.parameters)
         clock = clock_since(opened.started)
         link = Link(wire, self._parts.pipeline(permit, opened.view), clock)
+
+        def on_park(driver: Driver, park: Park) -> None:
+            if self._held is not None:  # by the permit as it is then: who decides may have changed
+                self._held.on_park(opened.id, live.permit, opened.start, driver, park)
+
         driver = Driver(
             link,
             opened.recording,
             clock=clock,
             cancel_target=lambda: self.links.cancelling(self._dialer.cancel(permit, target)),
-            on_park=None if self._held is None else partial(self._held.on_park, opened.id, permit, opened.start),
+            on_park=on_park,
         )
-        return LiveLink(
+        live = LiveLink(
             opened.id,
             permit,
             opened.view,
@@ -277,6 +282,7 @@ class Engine:
             schema=lambda permit: self._schemas.of(permit, opened.start),
             schema_until=next_reading(permit, target.schema, age=self._schemas.age),
         )
+        return live
 
     async def close(self, opened: Opened, reason: EndReason, exit_code: int | None = None) -> None:
         """Seals the recording and ends the row; the row says so even when the recording cannot be sealed."""

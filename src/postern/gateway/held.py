@@ -14,6 +14,7 @@ from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.parsing import Busy, ParseThreads
+from postern.interception.events import Phase
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
 from postern.relay.driver import Driver
 from postern.relay.link import Park
@@ -185,8 +186,9 @@ class HeldRequests:
         driver.on_settled = settled = event.set
         try:
             while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
-                if driver.link.parked is not parked:
-                    raise asyncio.CancelledError  # it was given up
+                if driver.link.parked is not parked or driver.done.done():
+                    # It was given up. Python 3.11's wait_for passes a cancellation over that comes with what wakes it.
+                    raise asyncio.CancelledError
                 found = await self._look(review)
                 if found is not None and found.status is not ReviewStatus.PENDING:
                     return found
@@ -223,18 +225,18 @@ def utc_now() -> datetime:
 
 
 def _text(parked: Parked) -> str:
-    """All that the decision lets through, with its values: who approves must see what runs, and in the order in which
-    it is written. Nothing of it steers a screen."""
-    shown = []
+    """All that the decision lets through, with its values: who approves must see what runs, in the order in which it is
+    written, and how often. Nothing of it steers a screen."""
+    times: dict[str, set[int]] = {}  # the exchanges that run it
     for operation in parked.request.operations:
         values = [
             f"-- ${number} = {'NULL' if value is None else repr(value.decode('utf-8', 'replace'))}"
             for number, value in enumerate(operation.values, 1)
         ]
-        text = printable("\n".join([operation.text, *values]))
-        if text not in shown:
-            shown.append(text)
-    return "\n".join(shown)
+        runs = times.setdefault(printable("\n".join([operation.text, *values])), set())
+        if operation.phase is Phase.RUN:
+            runs.add(operation.exchange)
+    return "\n".join(text if len(runs) < 2 else f"{text}\n-- {len(runs)} times" for text, runs in times.items())
 
 
 def _notice(rule: str, review: Review) -> Warn:

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from postern.domain.connection import Connection
 from postern.domain.permit import Permit
+from postern.domain.principal import Principal
 from postern.domain.session import Verb
 from postern.errors import Denied, Invalid, PosternError, ProtocolViolation, TooMany, Unauthenticated, Unavailable
 from postern.gateway.engine import Engine
@@ -84,13 +85,16 @@ class PostgresGate:
                 return None
             with session_span(self._engine.tracer, Verb.CONNECT):
 
-                def admit() -> Awaitable[Permit]:
+                def admit(who: Principal) -> Awaitable[Permit]:
                     return self._access.admit_principal(
-                        wanted.principal, wanted.connection, verb=Verb.CONNECT, source=stream.peer, means=wanted.means
+                        who, wanted.connection, verb=Verb.CONNECT, source=stream.peer, means=wanted.means
                     )
 
+                async def again() -> Permit:
+                    return await admit(await wanted.standing())
+
                 client = _Client(stream, startup, startup.user, wanted.since, wanted.reason, wanted.duration)
-                return await self._let_in(client, admit(), admit)
+                return await self._let_in(client, admit(wanted.principal), again)
         except PosternError as error:
             self._engine.turned_away(error)
             _turn_away(stream, error)

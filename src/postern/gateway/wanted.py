@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from postern.domain.principal import Principal
@@ -13,12 +14,14 @@ from postern.transport.mux import Message
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """`connection` is a name or id. `means` is what the principal logged in with. `since`: `LiveLinks.changes` before
-    the principal was known. `reason` and `duration`, in seconds, are told to those who have to agree."""
+    the principal was known. `standing` asks who they are now, for who has waited: it raises Unauthenticated once what
+    they logged in with is good no longer. `reason` and `duration`, in seconds, are told to those who have to agree."""
 
     principal: Principal
     means: str
     connection: str
     since: int
+    standing: Callable[[], Awaitable[Principal]]
     reason: str = ""
     duration: int | None = None
 

@@ -258,3 +258,15 @@ async def test_nothing_of_another_organisation_is_seen(services: Services, world
     ):
         with pytest.raises(NotFound):
             await deed
+
+
+async def test_attack_who_came_by_a_key_stands_for_nobody_once_it_is_revoked(
+    services: Services, root: Principal
+) -> None:
+    issued = await made(services, root, groups=("dba",))
+    caller = await services.authentication.caller(issued.secret, address="192.0.2.7")
+    await services.api_keys.update(root, "ci", ApiKeyFields(groups=("sre",)))
+    assert (await services.authentication.standing(caller, address="192.0.2.7")).groups == frozenset({"sre"})
+    await services.api_keys.revoke(root, "ci")
+    with pytest.raises(Unauthenticated, match="was revoked"):
+        await services.authentication.standing(caller, address="192.0.2.7")

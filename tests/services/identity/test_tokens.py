@@ -91,10 +91,13 @@ async def test_a_remembered_token_is_worth_nothing_once_its_login_ended(world: W
     account = await world.stores.principals.by_email(world.org_id, "ann@example.com")
     assert account is not None
     opened = await services.logins.open(account, LoginMethod.LOCAL, CLIENT)
-    await services.authentication.caller(opened.token, address="::1")
+    caller = await services.authentication.caller(opened.token, address="::1")
+    assert await services.authentication.standing(caller, address="::1") == account.principal
     await world.stores.logins.end(opened.login.id, world.clock())
     with pytest.raises(Unauthenticated):
         await services.authentication.caller(opened.token, address="::1")
+    with pytest.raises(Unauthenticated):  # nor to who has come by it before
+        await services.authentication.standing(caller, address="::1")
 
 
 async def test_a_changed_token_is_not_the_remembered_one(world: World) -> None:

@@ -209,6 +209,23 @@ async def test_access_ends_with_the_first_of_its_ends(desk: Desk) -> None:
     assert (await access.renewed(permit)).expires_at == grant.expires_at
 
 
+async def test_attack_asking_for_long_before_less_is_given(desk: Desk) -> None:
+    """The limit of the rule is lowered while the review waits, or behind its approval: nobody keeps more than that."""
+    rule = await desk.add_rule(reviewers_groups=("dba",), max_duration=7_200)
+    permit = await desk.granted(duration=7_200)
+    assert await desk.services.access.still_allowed(permit) is None
+    await desk.world.stores.review_rules.update(replace(rule, max_duration=600))
+    await desk.world.signals.publish(Topic.POLICY_CHANGED, org_id=str(desk.world.org_id))
+    assert "for less time now" in str(await desk.services.access.still_allowed(permit))
+    with pytest.raises(Denied, match="for less time now"):
+        await desk.services.access.renewed(permit)
+    assert (await desk.wish()).waiting is None
+    desk.world.clock.forward(seconds=1)
+    shorter = await desk.granted(duration=600)
+    assert shorter.review_id != permit.review_id
+    assert await desk.services.access.still_allowed(shorter) is None
+
+
 async def test_a_window_that_closes_ends_access(desk: Desk) -> None:
     permit = await desk.granted(window=NIGHT)
     closes = desk.world.clock().replace(minute=15, second=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.support.world import World
@@ -105,13 +105,20 @@ async def test_api_keys_off(world: World) -> None:
         async def authenticate(self, _key: Secret, _address: str) -> tuple[ApiKey, Principal]:
             return key, ann
 
+        async def standing(self, _org_id: UUID, _key_id: UUID, _address: str) -> Principal:
+            return ann
+
     class NoFactors:
         async def is_missing(self, _login: Login) -> bool:
             return False
 
     door = Authentication(services.tokens, services.logins, services.features, NoFactors(), Keys())
     given = Secret(f"{PREFIX}anything")
-    assert (await door.caller(given, address="::1")).principal == ann
+    caller = await door.caller(given, address="::1")
+    assert caller.principal == ann
+    assert await door.standing(caller, address="::1") == ann
     await services.features.put(admin, "api-keys", enabled=False)
     with pytest.raises(Unauthenticated, match="switched off"):
         await door.caller(given, address="::1")
+    with pytest.raises(Unauthenticated, match="switched off"):
+        await door.standing(caller, address="::1")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Protocol
+from uuid import UUID
 
 from postern.domain.api_key import PREFIX, ApiKey
 from postern.domain.features import Feature
@@ -48,6 +49,9 @@ class KeyDoor(Protocol):
     async def authenticate(self, key: Secret, address: str) -> tuple[ApiKey, Principal]:
         """Raises Unauthenticated."""
 
+    async def standing(self, org_id: UUID, key_id: UUID, address: str) -> Principal:
+        """Whom a key acts as, as long as it may be used from there. Raises Unauthenticated."""
+
 
 class ProviderDoor(Protocol):
     """Access tokens of the identity provider."""
@@ -91,8 +95,7 @@ class Authentication:
         Unauthenticated, Unavailable."""
         if token.reveal().startswith(PREFIX) and self._api_keys is not None:
             key, principal = await self._api_keys.authenticate(token, address)
-            if not await self._features.enabled(principal.org_id, Feature.API_KEYS):
-                raise Unauthenticated("API keys are switched off in this organisation; ask an administrator")
+            await self._require_keys(principal)
             require_active(principal)
             return Caller(principal, api_key=key)
         if self._provider is not None and not await self._tokens.is_ours(token):
@@ -101,6 +104,22 @@ class Authentication:
             return Caller(principal)
         login, account = await self._logins.authenticate(token)
         return Caller(account.principal, login=login, must_enrol=await self._factors.is_missing(login))
+
+    async def standing(self, caller: Caller, *, address: str) -> Principal:
+        """Who somebody is now that came a while ago, as long as the login or key stands by which they came; a token of
+        the identity provider was good for that moment. Raises Unauthenticated, Unavailable."""
+        principal = caller.principal
+        if caller.api_key is not None and self._api_keys is not None:
+            await self._require_keys(principal)
+            principal = await self._api_keys.standing(principal.org_id, caller.api_key.id, address)
+        elif caller.login is not None:
+            principal = (await self._logins.standing(caller.login.id, principal.id)).principal
+        require_active(principal)
+        return principal
+
+    async def _require_keys(self, principal: Principal) -> None:
+        if not await self._features.enabled(principal.org_id, Feature.API_KEYS):
+            raise Unauthenticated("API keys are switched off in this organisation; ask an administrator")
 
 
 def require_enrolled(caller: Caller) -> None:

@@ -106,10 +106,12 @@ class Asking:
         if not means:
             raise Denied(f"connection {connection.name!r} asks for a review by {who(demands)}: log in to ask for one")
         binding = Binding(principal.id, connection.id, _place(connection), source, means)
+        longest = await self._needed.longest(principal, connection, verb)
         found = await self._granted(binding, demands) if verb is Verb.CONNECT else None
         if found is not None and found.status is ReviewStatus.APPROVED:
-            return found
-        longest = await self._needed.longest(principal, connection, verb)
+            if found.access_duration <= longest:
+                return found
+            found = None  # given when more might be
         raise ReviewRequired(Wish(principal, connection, verb, binding, demands, longest, credential_id, found))
 
     async def _granted(self, binding: Binding, demands: Sequence[Demand]) -> Review | None:
@@ -253,6 +255,8 @@ class Asking:
             return
         if demands and demands != review.demands:
             raise Denied(f"who must agree on connection {connection.name!r} has changed since; ask for a review again")
+        if demands and review.access_duration > await self._needed.longest(principal, connection, verb):
+            raise Denied(f"access to connection {connection.name!r} is given for less time now; ask for a review again")
         if connection.place != review.binding.place:
             raise Denied(f"connection {connection.name!r} leads elsewhere since it was reviewed; ask again")
 

@@ -1,0 +1,57 @@
+"""A session that is opened, apart from its target and its store."""
+
+from __future__ import annotations
+
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+from tests.support.links import Asks
+
+from postern.domain.permit import Permit
+from postern.gateway.engine import Engine, Opened, Parts
+from postern.gateway.held import HeldRequests
+from postern.gateway.live import LiveLinks
+from postern.interception.pipeline import Pipeline, SessionView
+from postern.protocols.postgres.wire import PostgresWire
+from postern.relay.link import Park
+from postern.relay.target import Dialer, Start, Target
+from postern.services.sessions import Sessions
+from postern.testing import postgres as pg
+
+
+class Held:
+    """Hears who would be asked."""
+
+    def __init__(self) -> None:
+        self.permits: list[Permit] = []
+
+    def on_park(self, _session: UUID, permit: Permit, _start: Start, _driver: object, park: Park) -> None:
+        self.permits.append(permit)
+
+
+async def test_attack_who_reviewed_when_it_was_opened_is_asked_though_another_does_now() -> None:
+    held = Held()
+    parts = Parts(
+        pipeline=lambda permit, view: Pipeline([Asks()], view),
+        recording=cast("Any", None),
+        wire=lambda permit, start, parameters: PostgresWire(),
+    )
+    engine = Engine(
+        "w1",
+        cast("Sessions", None),
+        cast("Dialer", None),
+        cast("LiveLinks", None),
+        parts,
+        max_duration=60,
+        held=cast("HeldRequests", held),
+    )
+    at_first, now = cast("Permit", object()), cast("Permit", object())
+    view = SessionView(uuid4(), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
+    recording = SimpleNamespace(record=lambda events, micros: None)
+    opened = Opened(view.id, at_first, Start("db"), view, cast("Any", recording), time.monotonic(), cast("Any", None))
+    live = engine._live(opened, Target(cast("Any", None), schema=cast("Any", object())), b"")
+    live.permit = now  # as LiveLinks renews it when the connection's reviewers change
+    live.driver.from_client(pg.query("review this"))
+    assert held.permits == [now]
