@@ -96,6 +96,13 @@ async def test_who_reviews_sees_what_is_asked_and_approves(api: Api, crowd: Prin
     assert (found.status, found.voices[0].comment) == (ReviewStatus.APPROVED, "looks right")
 
 
+async def test_attack_arguments_of_a_script_are_not_hidden(api: Api, crowd: Principal) -> None:
+    """A harmless script, and what it does in its arguments."""
+    review = await waiting(api, input="argument 1: '--wipe'\nvariable TARGET")
+    shown = await (await browser(api, "bob")).get(f"/reviews/page/{review.id}")
+    assert "<pre>argument 1: &#39;--wipe&#39;\nvariable TARGET\n\nselect 1" in shown.text
+
+
 async def test_a_rejection_says_why(api: Api, crowd: Principal) -> None:
     review = await waiting(api)
     page = await browser(api, "bob")
