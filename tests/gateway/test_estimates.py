@@ -223,6 +223,20 @@ async def test_each_part_is_counted(server: PostgresServer, dialer: Watched) -> 
     assert dialer.dialled == 1
 
 
+async def test_attack_what_is_beyond_the_last_part_is_not_left_out(server: PostgresServer, dialer: Watched) -> None:
+    """Many harmless statements in front of the one that matters."""
+    asked = [Asked(f"delete from people where id = {number}") for number in range(1, 21)]
+    found = await Estimates(dialer, PostgresCounter().plans, LIMITS).of(
+        permit(server), START, [*asked, Asked("delete from people")]
+    )
+    assert found is not None
+    assert found.rows is None
+    assert found.parts[-1].said == "the rest: cannot be counted, because there are more than 20 parts that change rows"
+    exactly = await Estimates(dialer, PostgresCounter().plans, LIMITS).of(permit(server), START, asked)
+    assert exactly is not None
+    assert exactly.rows == 20
+
+
 async def test_nothing_is_written(server: PostgresServer, dialer: Watched, direct: psycopg.Connection) -> None:
     """Neither a row, nor a lock that stays, nor the number of a transaction."""
 

@@ -93,7 +93,10 @@ class Estimates:
 
     def _planned(self, asked: Sequence[Asked]) -> list[tuple[CountPlan, Asked]]:
         found = [(plan, one) for one in asked for plan in self._plans(one.text)]
-        return found[:MOST_PARTS]
+        if len(found) > MOST_PARTS:  # else what is left out would count for nothing
+            rest = CountPlan("the rest", ("", ""), f"there are more than {MOST_PARTS} parts that change rows")
+            found[MOST_PARTS:] = [(rest, Asked(""))]
+        return found
 
     async def _counted(self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, Asked]]) -> list[PartCount]:
         counted: dict[int, PartCount] = {}
