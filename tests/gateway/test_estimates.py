@@ -206,6 +206,9 @@ async def test_bind_values_are_given_and_those_that_only_set_something_are_left_
     found = await estimates.of(permit(server), START, [Asked(text, (b"new", b"p3", b"10"), truncated=True)])
     assert found is not None
     assert found.parts[0].why_not == "a bind value is too large"
+    guessed = await estimates.of(permit(server), START, [Asked(text, (b"new", b"p3", b"10"), unsure=(3,))])
+    assert guessed is not None
+    assert guessed.parts[0].why_not == "the type of the bind value $3 is not known"
 
 
 async def test_each_part_is_counted(server: PostgresServer, dialer: Watched) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -163,7 +163,7 @@ class HeldRequests:
         in_transaction: bool,
     ) -> None:
         operations = parked.request.operations
-        asked = list(dict.fromkeys(Asked(one.text, one.values, one.truncated) for one in operations))
+        asked = list(dict.fromkeys(Asked(one.text, one.values, one.truncated, one.unsure) for one in operations))
         try:
             found = await estimates.of(permit, start, asked, in_transaction=in_transaction)
             if found is not None:
@@ -227,14 +227,19 @@ def _text(parked: Parked) -> str:
     it is written. Nothing of it steers a screen."""
     shown = []
     for operation in parked.request.operations:
-        values = [
-            f"-- ${number} = {'NULL' if value is None else repr(value.decode('utf-8', 'replace'))}"
-            for number, value in enumerate(operation.values, 1)
-        ]
-        text = printable("\n".join([operation.text, *values]))
+        values = [_value(number, value, operation.unsure) for number, value in enumerate(operation.values, 1)]
+        # A server ends a comment at a carriage return, too.
+        text = printable("\n".join([operation.text.replace("\r\n", "\n").replace("\r", "\n"), *values]))
         if text not in shown:
             shown.append(text)
     return "\n".join(shown)
+
+
+def _value(number: int, value: bytes | None, unsure: Sequence[int]) -> str:
+    if value is None:
+        return f"-- ${number} = NULL"
+    bytes_of = f", or whatever its type reads in the bytes {value.hex()}" if number in unsure else ""
+    return f"-- ${number} = {value.decode('utf-8', 'backslashreplace')!r}{bytes_of}"
 
 
 def _notice(rule: str, review: Review) -> Warn:
