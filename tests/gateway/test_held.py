@@ -26,7 +26,7 @@ from postern.gateway import held as module
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.held import HeldRequests
 from postern.gateway.parsing import ParseThreads
-from postern.interception.events import Operation
+from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
 from postern.protocols.base import Request
@@ -203,6 +203,23 @@ async def test_attack_what_reads_otherwise_than_it_runs_is_told_apart(world: Wor
         "-- $2 = '1234'",
         "-- $3 = 'a\\\\xe9'",
     ]
+    line.done.set_result(None)
+    await until(lambda: not held._tasks)
+
+
+async def test_attack_what_runs_often_is_not_shown_as_once(world: World) -> None:
+    held = held_by(world)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    text = "update accounts set balance = balance - $1"
+    line.link.parked.request.operations[:] = [
+        Operation(1, text, Phase.PREPARE),
+        *(Operation(number, text, values=(b"1",)) for number in (1, 2, 2, 3)),
+        Operation(4, "select 1"),
+    ]
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(line.asked.wait(), 60)
+    ((_, shown),) = await _all(world)
+    assert shown.splitlines() == [text, text, "-- $1 = '1'", "-- 3 times", "select 1"]
     line.done.set_result(None)
     await until(lambda: not held._tasks)
 

@@ -14,6 +14,7 @@ from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.parsing import Busy, ParseThreads
+from postern.interception.events import RUN
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
 from postern.relay.driver import Driver
 from postern.relay.link import Park
@@ -223,16 +224,15 @@ def utc_now() -> datetime:
 
 
 def _text(parked: Parked) -> str:
-    """All that the decision lets through, with its values: who approves must see what runs, and in the order in which
-    it is written. Nothing of it steers a screen."""
-    shown = []
+    """All that the decision lets through, with its values: who approves must see what runs, in the order in which it is
+    written, and how often. Nothing of it steers a screen."""
+    shown: dict[str, set[int]] = {}  # in which exchanges it runs
     for operation in parked.request.operations:
         values = [_value(number, value, operation.unsure) for number, value in enumerate(operation.values, 1)]
         # A server ends a comment at a carriage return, too.
         text = printable("\n".join([operation.text.replace("\r\n", "\n").replace("\r", "\n"), *values]))
-        if text not in shown:
-            shown.append(text)
-    return "\n".join(shown)
+        shown.setdefault(text, set()).update((operation.exchange,) if operation.phase is RUN else ())
+    return "\n".join(f"{text}\n-- {len(runs)} times" if len(runs) > 1 else text for text, runs in shown.items())
 
 
 def _value(number: int, value: bytes | None, unsure: Sequence[int]) -> str:
