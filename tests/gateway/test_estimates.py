@@ -412,6 +412,24 @@ ATTACKS = {
         "delete from secret",
         "row security decides",
     ),
+    "the condition of a domain": (
+        [
+            SPY.format("public.fits(a text)", "bool", "immutable", 15, "true"),
+            "create domain fitting as text check (public.fits(value))",
+            "create table fitted (id int, all_of fitting[])",
+        ],
+        "delete from fitted where all_of = '{x}'",  # which is read as an array of these
+        "a column is of the domain public.fitting, whose condition may be run",
+    ),
+    "the condition of a domain, by the server's own function": (
+        [
+            SPY.format("public.ran()", "int", "volatile", 16, "1"),
+            "create domain fitting as text check (query_to_xml('select public.ran()', true, true, value) is not null)",
+            "create table fitted (id int, one fitting)",
+        ],
+        "delete from fitted where array[one] = '{x}'",
+        "a column is of the domain public.fitting, whose condition may be run",
+    ),
     "a type by the name of the server's": (
         ["create type text as enum ('x')"],
         "delete from people where name::text = 'x'",
