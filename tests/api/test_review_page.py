@@ -104,6 +104,13 @@ async def test_attack_arguments_do_what_the_script_that_is_shown_does_not(api: A
         assert text in shown
 
 
+async def test_attack_arguments_of_a_script_are_not_hidden(api: Api, crowd: Principal) -> None:
+    """A harmless script, and what it does in its arguments."""
+    review = await waiting(api, input="argument 1: '--wipe'\nvariable TARGET")
+    shown = await (await browser(api, "bob")).get(f"/reviews/page/{review.id}")
+    assert "<pre>argument 1: &#39;--wipe&#39;\nvariable TARGET\n\nselect 1" in shown.text
+
+
 async def test_a_rejection_says_why(api: Api, crowd: Principal) -> None:
     review = await waiting(api)
     page = await browser(api, "bob")

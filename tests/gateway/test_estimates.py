@@ -206,6 +206,9 @@ async def test_bind_values_are_given_and_those_that_only_set_something_are_left_
     found = await estimates.of(permit(server), START, [Asked(text, (b"new", b"p3", b"10"), truncated=True)])
     assert found is not None
     assert found.parts[0].why_not == "a bind value is too large"
+    guessed = await estimates.of(permit(server), START, [Asked(text, (b"new", b"p3", b"10"), unsure=(3,))])
+    assert guessed is not None
+    assert guessed.parts[0].why_not == "the type of the bind value $3 is not known"
 
 
 async def test_each_part_is_counted(server: PostgresServer, dialer: Watched) -> None:
@@ -221,6 +224,20 @@ async def test_each_part_is_counted(server: PostgresServer, dialer: Watched) -> 
     assert dialer.dialled == 1
     assert await count(server, dialer, "select * from people; insert into moods values (1); truncate moods") == []
     assert dialer.dialled == 1
+
+
+async def test_attack_what_is_beyond_the_last_part_is_not_left_out(server: PostgresServer, dialer: Watched) -> None:
+    """Many harmless statements in front of the one that matters."""
+    asked = [Asked(f"delete from people where id = {number}") for number in range(1, 21)]
+    found = await Estimates(dialer, PostgresCounter().plans, LIMITS).of(
+        permit(server), START, [*asked, Asked("delete from people")]
+    )
+    assert found is not None
+    assert found.rows is None
+    assert found.parts[-1].said == "the rest: cannot be counted, because there are more than 20 parts that change rows"
+    exactly = await Estimates(dialer, PostgresCounter().plans, LIMITS).of(permit(server), START, asked)
+    assert exactly is not None
+    assert exactly.rows == 20
 
 
 async def test_nothing_is_written(server: PostgresServer, dialer: Watched, direct: psycopg.Connection) -> None:
@@ -394,6 +411,24 @@ ATTACKS = {
         ],
         "delete from secret",
         "row security decides",
+    ),
+    "the condition of a domain": (
+        [
+            SPY.format("public.fits(a text)", "bool", "immutable", 15, "true"),
+            "create domain fitting as text check (public.fits(value))",
+            "create table fitted (id int, all_of fitting[])",
+        ],
+        "delete from fitted where all_of = '{x}'",  # which is read as an array of these
+        "a column is of the domain public.fitting, whose condition may be run",
+    ),
+    "the condition of a domain, by the server's own function": (
+        [
+            SPY.format("public.ran()", "int", "volatile", 16, "1"),
+            "create domain fitting as text check (query_to_xml('select public.ran()', true, true, value) is not null)",
+            "create table fitted (id int, one fitting)",
+        ],
+        "delete from fitted where array[one] = '{x}'",
+        "a column is of the domain public.fitting, whose condition may be run",
     ),
     "a type by the name of the server's": (
         ["create type text as enum ('x')"],

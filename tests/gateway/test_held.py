@@ -207,6 +207,44 @@ async def test_attack_a_statement_steers_no_screen(world: World) -> None:
     await until(lambda: not held._tasks)
 
 
+async def test_attack_what_reads_otherwise_than_it_runs_is_told_apart(world: World) -> None:
+    """A comment that ends where no line seems to, bytes that look like another value, and no UTF-8."""
+    held = held_by(world)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    text = "delete from t where n = $1 -- one\ror true"
+    values = (b"1234", b"1234", b"a\xe9")
+    line.link.parked.request.operations[:] = [Operation(1, text, values=values, unsure=(1,))]
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(line.asked.wait(), 60)
+    ((_, shown),) = await _all(world)
+    assert shown.splitlines() == [
+        "delete from t where n = $1 -- one",
+        "or true",
+        "-- $1 = '1234', or whatever its type reads in the bytes 31323334",
+        "-- $2 = '1234'",
+        "-- $3 = 'a\\\\xe9'",
+    ]
+    line.done.set_result(None)
+    await until(lambda: not held._tasks)
+
+
+async def test_attack_what_runs_often_is_not_shown_as_once(world: World) -> None:
+    held = held_by(world)
+    line = Line(Hold("t1", "held by care", rule="care / 1"))
+    text = "update accounts set balance = balance - $1"
+    line.link.parked.request.operations[:] = [
+        Operation(1, text, Phase.PREPARE),
+        *(Operation(number, text, values=(b"1",)) for number in (1, 2, 2, 3)),
+        Operation(4, "select 1"),
+    ]
+    park(held, line, *await permit(world))
+    await asyncio.wait_for(line.asked.wait(), 60)
+    ((_, shown),) = await _all(world)
+    assert shown.splitlines() == [text, text, "-- $1 = '1'", "-- 3 times", "select 1"]
+    line.done.set_result(None)
+    await until(lambda: not held._tasks)
+
+
 async def test_a_link_that_ends_withdraws_its_review(world: World) -> None:
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))

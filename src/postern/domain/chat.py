@@ -69,10 +69,10 @@ class ChatLink:
 
 
 def card_of(review: Review, script: str | None, url: str, *, with_input: bool, with_estimate: bool = False) -> Card:
-    """`script` is the session's, for a review of one. `url` is of the page where it is decided. `with_estimate`: for
-    who may review alone; to who asked it would tell what they may not read."""
-    # The arguments of a script decide what it does as much as its text; in front, where nothing of them is cut.
-    given = "\n\n".join(filter(None, (review.input, script if review.kind is ReviewKind.ONETIME else None)))
+    """`script` is the session's, for a review of one, whose `input` has its arguments. `url` is of the page where it is
+    decided. `with_estimate`: for who may review alone; to who asked it would tell what they may not read."""
+    # In this order: a script may hold what looks like arguments, and these no line that looks like a script.
+    given = "\n\n".join(part for part in (review.input, script) if part)
     return Card(
         review.id,
         f"{_who(review.owner)} {_ASKS[review.kind]} {_short(review.connection)}",

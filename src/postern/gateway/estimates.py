@@ -39,11 +39,13 @@ Plans = Callable[[str], tuple[CountPlan, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A statement and its bind values, as text. `truncated`: some of them are not whole."""
+    """A statement and its bind values, as text. `truncated`: some of them are not whole. `unsure` are the numbers of
+    those that may mean something else to the target."""
 
     text: str
     values: tuple[bytes | None, ...] = ()
     truncated: bool = False
+    unsure: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,10 @@ class Estimates:
 
     def _planned(self, asked: Sequence[Asked]) -> list[tuple[CountPlan, Asked]]:
         found = [(plan, one) for one in asked for plan in self._plans(one.text)]
-        return found[:MOST_PARTS]
+        if len(found) > MOST_PARTS:  # else what is left out would count for nothing
+            rest = CountPlan("the rest", ("", ""), f"there are more than {MOST_PARTS} parts that change rows")
+            found[MOST_PARTS:] = [(rest, Asked(""))]
+        return found
 
     async def _counted(self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, Asked]]) -> list[PartCount]:
         counted: dict[int, PartCount] = {}
@@ -222,6 +227,8 @@ def _values(plan: CountPlan, asked: Asked) -> list[str | None]:
     for number in plan.values:
         if not 0 < number <= len(asked.values):
             raise Uncountable(f"the bind value ${number} is not there")
+        if number in asked.unsure:
+            raise Uncountable(f"the type of the bind value ${number} is not known")
         value = asked.values[number - 1]
         try:
             found.append(None if value is None else value.decode())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -14,7 +14,7 @@ from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.parsing import Busy, ParseThreads
-from postern.interception.events import Phase
+from postern.interception.events import RUN
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
 from postern.relay.driver import Driver
 from postern.relay.link import Park
@@ -164,7 +164,7 @@ class HeldRequests:
         in_transaction: bool,
     ) -> None:
         operations = parked.request.operations
-        asked = list(dict.fromkeys(Asked(one.text, one.values, one.truncated) for one in operations))
+        asked = list(dict.fromkeys(Asked(one.text, one.values, one.truncated, one.unsure) for one in operations))
         try:
             found = await estimates.of(permit, start, asked, in_transaction=in_transaction)
             if found is not None:
@@ -227,16 +227,20 @@ def utc_now() -> datetime:
 def _text(parked: Parked) -> str:
     """All that the decision lets through, with its values: who approves must see what runs, in the order in which it is
     written, and how often. Nothing of it steers a screen."""
-    times: dict[str, set[int]] = {}  # the exchanges that run it
+    shown: dict[str, set[int]] = {}  # in which exchanges it runs
     for operation in parked.request.operations:
-        values = [
-            f"-- ${number} = {'NULL' if value is None else repr(value.decode('utf-8', 'replace'))}"
-            for number, value in enumerate(operation.values, 1)
-        ]
-        runs = times.setdefault(printable("\n".join([operation.text, *values])), set())
-        if operation.phase is Phase.RUN:
-            runs.add(operation.exchange)
-    return "\n".join(text if len(runs) < 2 else f"{text}\n-- {len(runs)} times" for text, runs in times.items())
+        values = [_value(number, value, operation.unsure) for number, value in enumerate(operation.values, 1)]
+        # A server ends a comment at a carriage return, too.
+        text = printable("\n".join([operation.text.replace("\r\n", "\n").replace("\r", "\n"), *values]))
+        shown.setdefault(text, set()).update((operation.exchange,) if operation.phase is RUN else ())
+    return "\n".join(f"{text}\n-- {len(runs)} times" if len(runs) > 1 else text for text, runs in shown.items())
+
+
+def _value(number: int, value: bytes | None, unsure: Sequence[int]) -> str:
+    if value is None:
+        return f"-- ${number} = NULL"
+    bytes_of = f", or whatever its type reads in the bytes {value.hex()}" if number in unsure else ""
+    return f"-- ${number} = {value.decode('utf-8', 'backslashreplace')!r}{bytes_of}"
 
 
 def _notice(rule: str, review: Review) -> Warn:

@@ -41,7 +41,8 @@ class Operation(Event):
     `values` are the bind values as text, None for NULL; `truncated` says that some were too large
     to be kept whole. `exchange` counts the requests of a link, from 1. `unread` names the encoding that the client
     speaks, where the target may read a text in it in another way than it is read here; `behind` tells that the target
-    has not answered all that was asked before, which may change the encoding.
+    has not answered all that was asked before, which may change the encoding. `unsure` are the numbers, from 1, of
+    values that are bytes of a type which is not known, and may not mean to the target what they are as text.
     """
 
     exchange: int
@@ -51,6 +52,7 @@ class Operation(Event):
     truncated: bool
     unread: str = field(compare=False)
     behind: bool = field(compare=False)
+    unsure: tuple[int, ...] = field(compare=False)
 
     def __init__(
         self,
@@ -61,7 +63,9 @@ class Operation(Event):
         truncated: bool = False,
         unread: str = "",
         behind: bool = False,
+        unsure: tuple[int, ...] = (),
     ) -> None:
+        self.unsure = unsure
         self.unread = unread
         self.behind = behind
         self.exchange = exchange

@@ -309,6 +309,31 @@ async def test_apprise_goes_nowhere_that_it_may_not() -> None:
 @pytest.mark.parametrize(
     "url",
     [
+        "json://u@127.0.0.2@127.0.0.1:{port}/x",  # the last @ is not what Apprise reads
+        "jsons://u@127.0.0.2@127.0.0.1:{port}/x",
+        "discord://1234567890/abcdefghijklmnop?template=http://127.0.0.1:{port}/x",
+        "discord://1234567890/abcdefghijklmnop?TEMPLATE=/etc/hostname",
+        "tgram://123456789:abcdefg_hijklmnopqrstuvwxyzABCDEFG/1234?template=http://127.0.0.1:{port}/x",
+        "betterstack://aaaaaaaaaaaaaaaaaaaaaaaa@127.0.0.1:{port}",
+    ],
+)
+async def test_attack_apprise_goes_where_the_check_did_not_look(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def request(_: object, method: str, url: str, **more: object) -> None:
+        asked.append(url)
+        raise OSError
+
+    monkeypatch.setattr("requests.Session.request", request)
+    with pytest.raises(Denied):
+        await apprise(*LOOPBACK).say(sink(SinkKind.APPRISE, keys={"url": Secret(url.format(port=1))}), "a test")
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "betterstack://aaaaaaaaaaaaaaaaaaaaaaaa@127.0.0.1:80",
         *("dbus://", "windows://", "macosx://", "gnome://", "syslog://", "file:///etc/passwd", "exec://id", "smpp://x"),
         *("https://discord.com/api/webhooks/1/2", "discord://1/2, dbus://", "json://127.0.0.1 dbus://", "", "discord"),
     ],

@@ -187,13 +187,16 @@ async def test_statements_are_told_only_where_a_sink_is_for_them(desk: Desk) -> 
     plain, whole = await desk.sink(), await desk.sink("whole", with_script=True)
     session = await begin(desk.world, desk.ann, desk.shop)
     await desk.world.stores.violations.add([violation(desk, session), violation(desk, session, 2, statement=None)])
-    await desk.asked(kind=ReviewKind.STATEMENT, input="delete from orders")
+    review = await desk.asked(kind=ReviewKind.STATEMENT, input="delete from orders")
+    await desk.world.stores.reviews.estimated(review.id, {"said": ["DELETE public.orders: 4,711 rows"]})
     shown, full = await desk.told(plain), await desk.told(whole)
     assert [one["id"] for one in shown] == [one["id"] for one in full]
     assert "drop table" not in json.dumps(shown)
     assert "delete from" not in json.dumps(shown)
+    assert "public.orders" not in json.dumps(shown)
     by_type = {one["type"]: one["data"] for one in full}
     assert by_type["review.created"]["input"] == "delete from orders"
+    assert by_type["review.created"]["estimate"] == {"said": ["DELETE public.orders: 4,711 rows"]}
     statements = [one["data"]["statement"] for one in full if one["type"] == "guardrail.violation"]
     assert statements == ["drop table orders", None]
 

@@ -20,6 +20,8 @@ from postern.integrations.sinks.receivers import Receivers
 MAX_INPUT = 1_500
 _DEFAULT_PORTS = {True: 443, False: 80}
 
+Where = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
+
 
 class Apprise:
     """`hosted` and `direct` are the schemes that are taken, as services/telling/chat_fields.py has them."""
@@ -41,28 +43,29 @@ class Apprise:
 
     async def _send(self, sink: Sink, title: str, body: str) -> None:
         url = sink.keys["url"].reveal()
-        await self._check(url)
-        if not await asyncio.to_thread(_notify, url, title, body):
+        where = await self._check(url)
+        if not await asyncio.to_thread(_notify, url, title, body, where):
             raise Unavailable("the chat did not take this, or cannot be reached; Apprise says no more")
 
-    async def _check(self, url: str) -> None:
-        """Raises Denied, Unavailable."""
+    async def _check(self, url: str) -> Where | None:
+        """Where it may go; None where the vendor says. Raises Denied, Unavailable."""
         scheme = url.partition("://")[0].lower()
         if scheme in self._hosted:
-            return
+            return None
         if scheme not in self._direct:
             raise Denied(f"{scheme}: is not among the services of Apprise that are taken")
         try:
             parts = urlsplit(url)
             host, port = parts.hostname or "", parts.port or _DEFAULT_PORTS[scheme.endswith("s")]
-            ipaddress.ip_address(host)
+            address = ipaddress.ip_address(host)
         except ValueError:
             raise Denied("the host must be an address, and no name: Apprise would look a name up anew") from None
         await self._receivers.address_of(host, port, private=True)
+        return address, port
 
 
-def _notify(url: str, title: str, body: str) -> bool:
-    """In a thread: Apprise waits for what it sends."""
+def _notify(url: str, title: str, body: str, where: Where | None) -> bool:
+    """In a thread: Apprise waits for what it sends. Raises Denied where it would go elsewhere."""
     try:
         import apprise
     except ImportError:
@@ -71,5 +74,17 @@ def _notify(url: str, title: str, body: str) -> bool:
     made: Any = apprise.Apprise.instantiate(url, asset=asset, suppress_exceptions=True)
     if made is None:
         raise Denied("Apprise cannot read this address")
+    if getattr(made, "template", None):
+        raise Denied("Apprise would fetch a template from wherever the address says")
+    if where is not None and where != _where(made):
+        raise Denied("Apprise reads another host in this address than others do")
     made.redirects, made.verify_certificate = False, True  # whatever the address says
     return bool(made.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT))
+
+
+def _where(made: Any) -> Where | None:
+    try:
+        address = ipaddress.ip_address(str(made.host).strip("[]"))
+    except ValueError:
+        return None
+    return address, made.port or _DEFAULT_PORTS[bool(made.secure)]

@@ -77,6 +77,8 @@ from pg_class c where c.oid = any($1::oid[]) and row_security_active(c.oid)
 union all select true, format('a column is of the type %s, which is not the server''s own', t.oid::regtype)
 from pg_type t join kinds k on k.oid = t.oid
 where t.oid >= 16384 and t.typtype not in ('e', 'd') and not (t.typtype = 'b' and t.typcategory = 'A')
+union all select true, format('a column is of the domain %s, whose condition may be run', c.contypid::regtype)
+from pg_constraint c join kinds k on k.oid = c.contypid where c.contype = 'c'
 union all select true, format('somebody has made a cast from %s to %s', y.castsource::regtype, y.casttarget::regtype)
 from pg_cast y where y.oid >= 16384 and (y.castsource < 16384 and (y.casttarget < 16384 or y.castcontext = 'i')
   or (y.castsource >= 16384 and exists (select from kinds k where k.oid = y.castsource))

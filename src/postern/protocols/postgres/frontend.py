@@ -205,10 +205,11 @@ class Frontend:
         phase: Phase = RUN,
         values: tuple[bytes | None, ...] = (),
         truncated: bool = False,
+        unsure: tuple[int, ...] = (),
     ) -> None:
         ledger = self.ledger
         behind = bool(ledger.slots) or ledger.unsynced or bool(batch.operations)
-        batch.operations.append(Operation(exchange, text, phase, values, truncated, ledger.unread, behind))
+        batch.operations.append(Operation(exchange, text, phase, values, truncated, ledger.unread, behind, unsure))
 
     def _finish(self) -> Batch:
         batch = self._batch
@@ -326,6 +327,7 @@ class Frontend:
             statements = [Statement(f"execute prepared statement {name!r}")]
         values = types.parameters(body.values, body.formats, statements[-1].types)
         slot.portal = Portal(statements, values)
+        slot.portal.unsure = types.unsure(body.values, body.formats, statements[-1].types)
         self._portals[slot.name] = slot.portal
         return slot
 
@@ -364,7 +366,7 @@ class Frontend:
 
     def _run(self, batch: Batch, exchange: int, portal: Portal) -> None:
         for statement in portal.statements:
-            self._asks(batch, exchange, statement.text, RUN, portal.values, portal.truncated)
+            self._asks(batch, exchange, statement.text, RUN, portal.values, portal.truncated, portal.unsure)
 
     def _run_by_name(self, batch: Batch, exchange: int, text: str) -> None:
         """What the text may run of what messages have prepared and bound, each as if it were executed here."""

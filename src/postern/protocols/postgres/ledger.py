@@ -83,14 +83,15 @@ class Statement:
 
 
 class Portal:
-    """A bound statement: every statement that its name may have meant, and the values bound."""
+    """A bound statement: all that its name may have meant, and the values bound. `unsure`: see Operation."""
 
-    __slots__ = ("began", "statements", "truncated", "values")
+    __slots__ = ("began", "statements", "truncated", "unsure", "values")
 
     def __init__(self, statements: list[Statement], values: tuple[bytes | None, ...] = ()) -> None:
         self.statements = statements
         self.values = values
         self.truncated = False
+        self.unsure: tuple[int, ...] = ()
         self.began = 0  # the exchange of its first Execute
 
 

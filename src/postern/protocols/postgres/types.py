@@ -327,19 +327,37 @@ def _integer(cell: bytes) -> bytes:
     return b"%d" % int.from_bytes(cell, "big", signed=True)
 
 
+def _boolean(cell: bytes) -> bytes:
+    """The target takes each byte but zero for true."""
+    return b"false" if cell == b"\0" else b"true"
+
+
+def _number(cell: bytes) -> bytes:
+    text = decimal_of(cell)
+    return _SPECIAL.get(cell[4:6], b"NaN") if text is None else text
+
+
+def _network(cell: bytes) -> bytes:
+    """With the length of its prefix, where that is not the whole address."""
+    (address,) = _Inet().leaves(cell)
+    return address if cell[1] == (32 if cell[0] == 2 else 128) else b"%s/%d" % (address, cell[1])
+
+
+_SPECIAL: Final = {b"\xc0\0": b"NaN", b"\xd0\0": b"Infinity", b"\xf0\0": b"-Infinity"}
 _PARAMETERS: Mapping[int, Callable[[bytes], bytes]] = {
-    16: lambda cell: b"true" if cell == b"\1" else b"false",
+    16: _boolean,
     20: _integer,
     21: _integer,
     23: _integer,
     26: _integer,
     700: _float("f"),
     701: _float("d"),
-    NUMERIC: lambda cell: (_Numeric().leaves(cell) or [b"NaN"])[0],
+    NUMERIC: _number,
     JSONB: lambda cell: cell[1:],
     2950: lambda cell: cell.hex().encode(),
-    INET: lambda cell: _Inet().leaves(cell)[0],
+    INET: _network,
 }
+_WRITTEN: Final = frozenset({18, 19, _TEXT_OID, JSON, 142, 705, 1042, 1043})  # which are sent as they are written
 
 
 def parameters(
@@ -353,6 +371,21 @@ def parameters(
         form = formats[0] if len(formats) == 1 else formats[index] if index < len(formats) else 0
         oid = oids[index] if index < len(oids) else 0
         found.append(value if value is None or form == TEXT else readable(value, oid))
+    return tuple(found)
+
+
+def unsure(values: tuple[bytes | None, ...], formats: tuple[int, ...], oids: tuple[int, ...]) -> tuple[int, ...]:
+    """The numbers, from 1, of binary values that `parameters` gives as they are, and whose type may read them in
+    another way."""
+    if not formats or not any(formats):
+        return ()
+    found: list[int] = []
+    for index, value in enumerate(values):
+        form = formats[0] if len(formats) == 1 else formats[index] if index < len(formats) else 0
+        oid = oids[index] if index < len(oids) else 0
+        known = form == TEXT or oid in _WRITTEN or oid in _PARAMETERS
+        if value and not known and readable(value, oid) == value:
+            found.append(index + 1)
     return tuple(found)
 
 

@@ -19,7 +19,7 @@ MAX_NAMED = 100  # connections, tags or groups of a scope
 MAX_KEY = 4_000
 APPRISE_HOSTED = frozenset(
     {"discord", "tgram", "pover", "gchat", "pagerduty", "opsgenie", "wxteams", "webex", "pbul", "flock", "prowl"}
-    | {"signl4", "ilert", "incidentio", "squadcast", "spike", "betterstack"}
+    | {"signl4", "ilert", "incidentio", "squadcast", "spike"}
 )  # which go to their vendor's own host, whatever the rest of the address says
 APPRISE_DIRECT = frozenset(
     {"json", "jsons", "form", "forms", "xml", "xmls", "gotify", "gotifys", "mmost", "mmosts"}

@@ -144,8 +144,8 @@ class ReviewData(TypedDict):
     decided_at: datetime | None
     revoke_at: datetime | None
     """When the access ends"""
-    estimate: Mapping[str, Any] | None
-    """How many rows the statement would touch, where that was counted"""
+    estimate: NotRequired[Mapping[str, Any] | None]
+    """How many rows the statement would touch, where that was counted; for sinks with `with_script`"""
     input: NotRequired[str]
     """The held statement with its values, 10,000 characters at most; for sinks with `with_script`"""
 

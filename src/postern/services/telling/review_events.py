@@ -51,9 +51,9 @@ def review_data(review: Review, *, with_script: bool) -> ReviewData:
         "expires_at": review.expires_at,
         "decided_at": review.decided_at,
         "revoke_at": review.revoke_at,
-        "estimate": review.estimate,
     }
-    if with_script:
+    if with_script:  # what was counted names tables, and tells of rows
+        found["estimate"] = review.estimate
         found["input"] = review.input
     return found
 

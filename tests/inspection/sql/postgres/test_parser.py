@@ -121,6 +121,17 @@ def test_what_cannot_be_judged_is_unknown_and_says_why(parser: PostgresParser, t
     assert says in statement.reason
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["update users set password = 'hunter2", 'select 1 "hunter2', "hunter2", "create role a with hunter2 'x'"],
+)
+def test_attack_a_reason_holds_nothing_of_the_statement(parser: PostgresParser, text: str) -> None:
+    """It is told to all who hear of violations, also where statements are not to be told."""
+    (statement,) = parser.parse(text)
+    assert "cannot be parsed: " in statement.reason
+    assert "hunter2" not in statement.reason
+
+
 def test_a_large_statement_that_does_not_nest_is_judged(parser: PostgresParser) -> None:
     rows = ", ".join(f"({number}, 'C:\\temp', now(), 1 + 2)" for number in range(2_000))
     assert effects(parser, f"insert into a values {rows}") == [{"write"}]

@@ -27,6 +27,7 @@ MOST_BYTES = 1 << 20
 MOST_TREE = 4 << 20
 _UNCHECKED_BYTES = 1_000  # a text as short as this cannot nest deep enough to hurt
 _READ_TWICE_BYTES = 4_096
+_QUOTE: Final = ' "'
 _SHORT = 4_096  # characters; a tree takes some fifty times as much memory as its text
 _LONG = 64 * 1024
 _BACKSLASHES_ESCAPE = 32  # PG_QUERY_DISABLE_STANDARD_CONFORMING_STRINGS
@@ -127,7 +128,9 @@ def _statements(data: bytes, options: int) -> list[Message]:
     result = _parse(data, options)
     try:
         if result.error:
-            raise Unreadable(f"it cannot be parsed: {result.error.contents.message.decode(errors='replace')}")
+            said = result.error.contents.message.decode(errors="replace")
+            # The statement's own text has no place in messages: what is near may be all of a literal.
+            raise Unreadable(f"it cannot be parsed: {said.partition(_QUOTE)[0].removesuffix(' at or near')}")
         written = result.parse_tree
         if len(written) > MOST_TREE:
             raise Unreadable("it holds too much to be judged; send it in smaller parts, or use COPY")
