@@ -217,7 +217,24 @@ async def test_a_window_that_closes_ends_access(desk: Desk) -> None:
     desk.world.clock.now = closes
     reason = await desk.services.access.still_allowed(permit)
     assert reason is not None
-    assert "22:00 to 03:15 UTC" in reason
+    assert "ended at 2026-01-02 03:15:00 UTC" in reason
+    await desk.wish()  # it does not open again before access would have ended, so they may ask anew
+
+
+async def test_a_window_that_opens_again_lets_in_again(desk: Desk) -> None:
+    permit = await desk.granted(window=NIGHT, duration=86_400)
+    closes = desk.world.clock().replace(minute=15, second=0)
+    assert permit.expires_at == closes
+    desk.world.clock.now = closes
+    reason = await desk.services.access.still_allowed(permit)
+    assert reason is not None
+    assert "22:00 to 03:15 UTC, next at 2026-01-02 22:00:00 UTC" in reason
+    with pytest.raises(Denied, match="next at 2026-01-02 22:00:00 UTC") as refused:
+        await desk.connect()
+    assert not isinstance(refused.value, ReviewRequired)
+    desk.world.clock.now = closes.replace(hour=22, minute=0)
+    again = await desk.connect()
+    assert again.expires_at == closes.replace(minute=4, second=5) + timedelta(days=1)
 
 
 async def test_before_its_window_opens_nobody_is_let_in(desk: Desk) -> None:
