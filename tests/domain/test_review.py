@@ -183,6 +183,26 @@ def test_access_in_a_time_window_lasts_from_when_that_opens() -> None:
     assert review().approved(opens, night).revoke_at == opens + timedelta(seconds=DEFAULT_ACCESS)
 
 
+@pytest.mark.parametrize(
+    ("window", "hours", "ends"),
+    [
+        (TimeWindow(time(22), time(6)), 2, timedelta(hours=24)),
+        (TimeWindow(time(22), time(6)), 8, timedelta(hours=30)),
+        (TimeWindow(time(22), time(6)), 9, timedelta(hours=30)),  # closed, and does not open again before its end
+        (TimeWindow(time(22), time(6)), 24, timedelta(hours=30)),
+        (TimeWindow(time(22), time(6)), 25, timedelta(hours=47)),  # opens again for an hour
+        (TimeWindow(time(22), time(6)), 48, timedelta(hours=54)),
+        (TimeWindow(time(9), time(9)), 48, timedelta(hours=60)),  # is always open
+    ],
+)
+def test_access_ends_when_its_window_closes_for_the_last_time(window: TimeWindow, hours: int, ends: timedelta) -> None:
+    """Else who has it could neither use it nor ask anew. `ends` is counted from the midnight before."""
+    given_ = review(access_duration=hours * 3600).approved(AT, window)
+    assert given_.revoke_at == AT.replace(hour=0) + ends
+    assert given_.is_usable(given_.revoke_at - timedelta(seconds=1))
+    assert given_.has_lapsed(given_.revoke_at)
+
+
 @pytest.mark.parametrize("fields", [{"is_active": False}, {"is_person": False}])
 @pytest.mark.parametrize("choice", list(Choice))
 def test_whoever_decides_is_an_active_person(choice: Choice, fields: dict[str, bool]) -> None:

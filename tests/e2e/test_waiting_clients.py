@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import asyncpg
@@ -27,6 +28,7 @@ from postern.domain.login import LoginMethod
 from postern.domain.principal import Principal, PrincipalStatus
 from postern.domain.review import Choice, Review, ReviewStatus
 from postern.domain.session import Session, SessionStatus
+from postern.domain.time_window import TimeWindow
 from postern.services.credentials import Issued
 from postern.services.identity.users import UserFields
 from postern.store.ports import ReviewFilter
@@ -366,6 +368,28 @@ def test_access_ends_when_its_time_is_over(gateway: Gateway, ann: Principal, dba
         assert "ended" in said
         ended = gateway.finished(sessions_of(gateway, ann)[0].id)
         assert ended.metadata["end_reason"] == "expired"
+
+
+def test_access_ends_when_its_time_window_closes(gateway: Gateway, ann: Principal, dba: Principal) -> None:
+    """Windows are of whole minutes, so this takes one."""
+    url = url_of(gateway, ann)
+    holder = Holder(url)
+    review = waiting(gateway, ann)
+    closes = (datetime.now(UTC) + timedelta(seconds=70)).replace(second=0, microsecond=0)
+    window = TimeWindow((closes - timedelta(minutes=3)).time(), closes.time())
+    decided = gateway.services.reviews.decide(dba, str(review.id), Choice.APPROVED, time_window=window)
+    assert gateway.call(decided).revoke_at == closes
+    mine = holder.done()
+    assert mine.execute("select 1").fetchone() == (1,)
+    assert datetime.now(UTC) < closes
+    wait_until(lambda: datetime.now(UTC) >= closes, 80)
+    assert "the access that was approved has ended" in is_cut(mine)
+    assert gateway.finished(sessions_of(gateway, ann)[0].id).metadata["end_reason"] == "expired"
+    again = Psql(url)  # may ask anew at once
+    anew = waiting(gateway, ann)
+    assert anew.id != review.id
+    decide(gateway, dba, anew, Choice.REJECTED)
+    assert again.ended()[0] == 2
 
 
 def is_cut_now(connection: psycopg.Connection) -> str:

@@ -17,7 +17,7 @@ from postern.domain.review import Choice, ReviewEvent, ReviewStatus
 from postern.domain.review_rule import AccessType
 from postern.domain.session import Verb
 from postern.domain.time_window import TimeWindow
-from postern.errors import Conflict, Denied, Invalid
+from postern.errors import Conflict, Denied, Invalid, NotFound
 from postern.services.reviews.asking import ReviewRequired
 from postern.store.ports import Topic
 
@@ -234,7 +234,24 @@ async def test_a_window_that_closes_ends_access(desk: Desk) -> None:
     desk.world.clock.now = closes
     reason = await desk.services.access.still_allowed(permit)
     assert reason is not None
-    assert "22:00 to 03:15 UTC" in reason
+    assert "ended at 2026-01-02 03:15:00 UTC" in reason
+    await desk.wish()  # it does not open again before access would have ended, so they may ask anew
+
+
+async def test_a_window_that_opens_again_lets_in_again(desk: Desk) -> None:
+    permit = await desk.granted(window=NIGHT, duration=86_400)
+    closes = desk.world.clock().replace(minute=15, second=0)
+    assert permit.expires_at == closes
+    desk.world.clock.now = closes
+    reason = await desk.services.access.still_allowed(permit)
+    assert reason is not None
+    assert "22:00 to 03:15 UTC, next at 2026-01-02 22:00:00 UTC" in reason
+    with pytest.raises(Denied, match="next at 2026-01-02 22:00:00 UTC") as refused:
+        await desk.connect()
+    assert not isinstance(refused.value, ReviewRequired)
+    desk.world.clock.now = closes.replace(hour=22, minute=0)
+    again = await desk.connect()
+    assert again.expires_at == closes.replace(minute=4, second=5) + timedelta(days=1)
 
 
 async def test_before_its_window_opens_nobody_is_let_in(desk: Desk) -> None:
@@ -299,3 +316,36 @@ async def test_a_reason_is_one_plain_line(desk: Desk) -> None:
         with pytest.raises(Invalid, match=r"^reason: "):
             await desk.ask(reason=reason)
     assert (await desk.ask(reason="Störung \u2014 ticket 7")).reason == "Störung \u2014 ticket 7"
+
+
+async def test_a_group_that_is_renamed_while_a_review_waits_is_asked_anew(desk: Desk) -> None:
+    given = await desk.granted()
+    old = await desk.services.asking.ask(await desk.wish(means="login:2"))
+    await desk.services.groups.rename(desk.root, "dba", "keepers")
+    rita = replace(desk.rita, groups=frozenset({"keepers"}))
+    for reviewer, refusal in ((desk.rita, Denied), (rita, NotFound)):
+        with pytest.raises(refusal):
+            await desk.approve(old, by=reviewer)
+    assert desk.world.signals.of(Topic.POLICY_CHANGED)[-1]["org_id"] == str(desk.world.org_id)
+    with pytest.raises(Denied, match="has changed since"):
+        await desk.services.access.renewed(given)
+    wish = await desk.wish(means="login:2")
+    assert (wish.waiting, wish.demands[0].groups) == (None, ("keepers",))
+    again = await desk.services.asking.ask(wish)
+    assert (await desk.approve(again, by=rita)).status is ReviewStatus.APPROVED
+    assert (await desk.connect(means="login:2")).review_id == again.id
+    assert (await desk.services.reviews.withdraw(desk.ann, str(old.id))).status is ReviewStatus.WITHDRAWN
+
+
+async def test_attack_a_connection_that_was_deleted_and_made_again_is_another_one(desk: Desk) -> None:
+    """What was approved lets nobody in, but rules that listed the old one do not ask for the new one."""
+    await desk.add_rule()
+    waits = await desk.ask()
+    await desk.services.connections.remove(desk.root, "shop")
+    await desk.world.add_connection("shop", await desk.world.add_agent("another"), reviewers=("dba",))
+    await desk.approve(waits)
+    wish = await desk.wish()
+    assert wish.waiting is None
+    assert [demand.rule for demand in wish.demands] == [""]
+    with pytest.raises(ReviewRequired):
+        await desk.connect()

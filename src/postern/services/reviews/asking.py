@@ -236,7 +236,7 @@ class Asking:
             holds = review.is_usable(now)
         if holds:
             return
-        if not window_open and review.time_window is not None:
+        if not window_open and review.time_window is not None and not review.has_lapsed(now):
             raise Denied(f"the time window of review {review.id} is over: {opens(review.time_window, now)}")
         if review.status is ReviewStatus.APPROVED and review.revoke_at is not None:
             raise Denied(f"the access that review {review.id} gave ended at {moment(review.revoke_at)}")

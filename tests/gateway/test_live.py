@@ -1,0 +1,166 @@
+"""Live links that hear of a review: whose are looked at again, and what becomes of them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID, uuid4
+
+import pytest
+from tests.support.waiting import somebody
+
+from postern.domain.connection import Connection
+from postern.domain.permit import Permit, seal
+from postern.domain.policy import Policy
+from postern.domain.session import EndReason, Verb
+from postern.errors import Unavailable
+from postern.gateway.live import LiveLink, LiveLinks
+from postern.gateway.opening import EndedEarly
+from postern.services.access import Access
+from postern.store.ports import Topic
+from postern.store.signals import LocalSignals
+
+OVER = "the access that review 7 gave is over: it was revoked by rita@example.com"
+
+
+def permit_of(review_id: UUID | None, expires_at: datetime | None = None) -> Permit:
+    connection = cast("Connection", SimpleNamespace(id=uuid4(), org_id=uuid4(), name="shop", protocol="postgres"))
+    policy = cast("Policy", SimpleNamespace(max_duration=None))
+    given = (somebody(), connection, policy, Verb.CONNECT, "192.0.2.1", None, expires_at, seal())
+    return Permit(*given, means="login:1", review_id=review_id)
+
+
+class Driving:
+    """As much of a driver as is told to end."""
+
+    def __init__(self) -> None:
+        self.ends: list[tuple[EndReason, str]] = []
+        self.renewed = 0
+        self.client_bytes = self.target_bytes = 0
+
+    def end(self, reason: EndReason, message: str) -> None:
+        self.ends.append((reason, message))
+
+    def renew(self, _pipeline: object) -> None:
+        self.renewed += 1
+
+
+class Place:
+    """Links of one worker. `over` are the reviews that give nothing any more; admission fails with `problem`."""
+
+    def __init__(self) -> None:
+        self.signals = LocalSignals()
+        self.over: set[UUID] = set()
+        self.problem: Exception | None = None
+        self.asked: list[UUID | None] = []
+        access = cast("Access", SimpleNamespace(still_allowed=self._still_allowed, renewed=self._renewed))
+        self.links = LiveLinks(access, self.signals, cast("Any", lambda permit, view: None), idle_timeout=0)
+
+    async def _still_allowed(self, permit: Permit) -> str | None:
+        self.asked.append(permit.review_id)
+        if self.problem is not None:
+            raise self.problem
+        return OVER if permit.review_id in self.over else None
+
+    async def _renewed(self, permit: Permit) -> Permit:
+        return permit
+
+    def add(self, permit: Permit, since: int | None = None) -> Driving:
+        driver, view = Driving(), cast("Any", SimpleNamespace(schema=None))
+        link = LiveLink(uuid4(), permit, view, cast("Any", driver), time.monotonic(), 60)
+        self.links.add(link, since=self.links.changes if since is None else since)
+        return driver
+
+    async def tell(self, review_id: UUID, status: str = "REVOKED") -> None:
+        """As the services do it; back once every check has ended."""
+        await self.signals.publish(Topic.REVIEW_CHANGED, review_id=str(review_id), status=status)
+        while self.links._tasks:
+            await asyncio.wait(set(self.links._tasks))
+
+
+@pytest.fixture
+async def place() -> Place:
+    return Place()
+
+
+async def test_a_review_that_is_over_ends_its_links_and_no_others(place: Place) -> None:
+    review, other = uuid4(), uuid4()
+    own = [place.add(permit_of(review)) for _ in range(3)]
+    others = [place.add(permit_of(other)), place.add(permit_of(None))]
+    place.over |= {review, other}
+    await place.tell(review)
+    assert [driver.ends for driver in own] == [[(EndReason.REVOKED, OVER)]] * 3
+    assert [driver.ends for driver in others] == [[], []]
+    assert place.asked == [review] * 3
+
+
+async def test_what_came_by_its_time_has_expired(place: Place) -> None:
+    review, now = uuid4(), datetime.now(UTC)
+    past, future = (place.add(permit_of(review, now + timedelta(hours=hours))) for hours in (-1, 1))
+    place.over.add(review)
+    await place.tell(review, "EXPIRED")
+    assert past.ends == [(EndReason.EXPIRED, OVER)]
+    assert future.ends == [(EndReason.REVOKED, OVER)]
+
+
+async def test_a_review_that_still_gives_access_changes_nothing(place: Place) -> None:
+    review = uuid4()
+    driver = place.add(permit_of(review))
+    await place.tell(review, "APPROVED")
+    assert place.asked == [review]
+    assert (driver.ends, driver.renewed) == ([], 0)
+
+
+@pytest.mark.parametrize("problem", [Unavailable("the store is away"), RuntimeError("broken")])
+async def test_a_link_whose_review_cannot_be_checked_ends(place: Place, problem: Exception) -> None:
+    review = uuid4()
+    driver = place.add(permit_of(review))
+    place.problem = problem
+    await place.tell(review)
+    ((reason, message),) = driver.ends
+    assert reason is EndReason.REVOKED
+    assert "could not be" in message
+
+
+async def test_a_link_that_is_gone_is_asked_for_no_more(place: Place) -> None:
+    review = uuid4()
+    driver = place.add(permit_of(review))
+    (link,) = place.links._links
+    place.links.remove(link)
+    place.over.add(review)
+    await place.tell(review)
+    assert (driver.ends, place.asked) == ([], [])
+
+
+async def test_what_is_still_dialling_ends_as_well(place: Place) -> None:
+    review = uuid4()
+
+    async def dial() -> None:
+        links = place.links
+        with links.opening(uuid4()) as opening, links.dialling(opening, permit_of(review), since=links.changes):
+            begun.set()
+            await asyncio.sleep(60)
+
+    begun = asyncio.Event()
+    dialling = asyncio.create_task(dial())
+    await begun.wait()
+    place.over.add(review)
+    await place.tell(review)
+    with pytest.raises(EndedEarly, match="was revoked") as ended:
+        await dialling
+    assert ended.value.reason is EndReason.REVOKED
+
+
+async def test_attack_a_review_ends_between_admission_and_its_link(place: Place) -> None:
+    review, before = uuid4(), place.links.changes
+    place.over.add(review)
+    await place.tell(review)
+    assert place.asked == []
+    late, known = place.add(permit_of(review), before), place.add(permit_of(review))
+    while place.links._tasks:
+        await asyncio.wait(set(place.links._tasks))
+    assert late.ends == [(EndReason.REVOKED, OVER)]
+    assert known.ends == []  # was admitted by what holds since
