@@ -96,14 +96,6 @@ async def test_who_reviews_sees_what_is_asked_and_approves(api: Api, crowd: Prin
     assert (found.status, found.voices[0].comment) == (ReviewStatus.APPROVED, "looks right")
 
 
-async def test_attack_arguments_do_what_the_script_that_is_shown_does_not(api: Api, crowd: Principal) -> None:
-    review = await waiting(api, input="argument 1: '-c'\nargument 2: 'rm -rf /srv'\nvariable SHARD")
-    page = await browser(api, "bob")
-    shown = (await page.get(f"/reviews/page/{review.id}")).text
-    for text in ("argument 2: &#39;rm -rf /srv&#39;", "variable SHARD", "select 1"):
-        assert text in shown
-
-
 async def test_attack_arguments_of_a_script_are_not_hidden(api: Api, crowd: Principal) -> None:
     """A harmless script, and what it does in its arguments."""
     review = await waiting(api, input="argument 1: '--wipe'\nvariable TARGET")
