@@ -257,22 +257,11 @@ class Review:
         opens = at if window is None or window.holds(at) else window.opens_at(at)
         grant = opens + timedelta(seconds=self.access_duration) if self.kind is ReviewKind.JIT else None
         if grant is not None and window is not None:
-            grant = _last_open(window, opens, grant)
+            grant = window.last_open(opens, grant)
         until = at + RUN_WITHIN if self.kind is ReviewKind.ONETIME else self.expires_at
         return replace(
             self, status=ReviewStatus.APPROVED, decided_at=at, revoke_at=grant, expires_at=until, time_window=window
         )
-
-
-def _last_open(window: TimeWindow, opens: datetime, end: datetime) -> datetime:
-    """The end of what is open of this time, which begins while the window is open."""
-    closes = window.closes_at(opens)
-    while closes < end:
-        again = window.opens_at(closes)
-        if again >= end:
-            return closes
-        closes = window.closes_at(again)
-    return end
 
 
 @dataclass(frozen=True, slots=True)

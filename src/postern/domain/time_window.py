@@ -44,6 +44,16 @@ class TimeWindow:
         """When the next window begins, for a moment in none."""
         return self._turns_at(moment)
 
+    def last_open(self, since: datetime, until: datetime) -> datetime:
+        """The end of what is open from `since`, a moment at which it holds, to `until`."""
+        closes = self.closes_at(since)
+        while closes < until:
+            again = self.opens_at(closes)
+            if again >= until:
+                return closes
+            closes = self.closes_at(again)
+        return until
+
     def _turns_at(self, moment: datetime) -> datetime:
         """The next time that it does not hold as it does now: the clock shows an end of it, or was put beyond one."""
         zone = ZoneInfo(self.zone)
