@@ -143,6 +143,7 @@ def test_utc_is_meant_without_a_zone() -> None:
         (TIME_RANGE, {"start_time": "08:00:00", "end_time": "09:00"}),
         (TIME_RANGE, {"start_time": "08:00", "end_time": "09:00", "time_zone": "Mars/Olympus"}),
         (TIME_RANGE, {"start_time": "08:00", "end_time": "09:00", "time_zone": "../etc/passwd"}),
+        (TIME_RANGE, {"start_time": "08:00", "end_time": "09:00", "time_zone": "localtime"}),
         (TIME_RANGE, {"start_time": "08:00", "end_time": "09:00", "days": "mon"}),
     ],
 )

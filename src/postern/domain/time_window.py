@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, time, timedelta
+from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from postern.errors import Invalid
@@ -108,11 +109,17 @@ def time_window(type_: str, configuration: Mapping[str, str]) -> TimeWindow:
             raise Invalid(f"{_FIELD}.configuration.{name}: must be HH:MM, from 00:00 to 23:59", field=_FIELD)
         ends.append(time.fromisoformat(text))
     zone = configuration.get("time_zone", "UTC")
-    if zone not in available_timezones():
+    if zone not in _zones():
         raise Invalid(
             f"{_FIELD}.configuration.time_zone: {zone!r} is no time zone; write one as Europe/Vienna", field=_FIELD
         )
     return TimeWindow(ends[0], ends[1], zone)
+
+
+@cache
+def _zones() -> frozenset[str]:
+    """Looked for once: it takes a walk through files. `localtime` is another one on each machine."""
+    return frozenset(available_timezones() - {"localtime"})
 
 
 def configuration(window: TimeWindow) -> dict[str, str]:
