@@ -353,7 +353,8 @@ async def test_a_blob_store_that_is_away_holds_up_no_other_text_and_loses_none(
     with monkeypatch.context() as patch:
         patch.setattr(world.recordings, "texts", fail)
         patch.setattr(texts, "ROUND", 2)
-        assert [await catch_up(world, services) for _ in range(4)] == [0, 1, 0, 0]
+        # In which round depends on how much of one a slow machine has.
+        assert sum([await catch_up(world, services) for _ in range(6)]) == 1
         assert await found(services, admin, "here") == [here.id]
     assert await catch_up(world, services) + await catch_up(world, services) == 3
     assert len(await found(services, admin, "away")) == 3
