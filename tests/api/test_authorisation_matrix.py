@@ -213,8 +213,8 @@ TABLE: Mapping[tuple[str, str], str] = {
     # There is nothing in the ledger here.
     ("GET", "/holds"):                                                      "403 403 200 200 403 200 200 200",
     ("GET", "/recordings/checkpoints"):                                     "403 403 200 200 403 200 200 200",
-    ("POST", "/recordings/checkpoints"):                                    "403 403 403 409 403 403 409 409",
-    ("GET", "/recordings/export"):                                          "403 403 409 409 403 409 409 409",
+    ("POST", "/recordings/checkpoints"):                                    "403 403 403 201 403 403 201 409",
+    ("GET", "/recordings/export"):                                          "403 403 200 200 403 200 200 409",
     ("GET", "/recordings/key"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/recordings/key/rotate"):                                     "403 403 403 200 403 403 200 200",
     ("GET", "/reports/reviews"):                                            "403 403 200 200 403 200 200 200",

@@ -97,7 +97,7 @@ async def test_attack_049_another_organisations_admin_finds_and_runs_nothing_her
 
 async def test_features_over_http(api: Api) -> None:
     listed = (await api.as_ann.get("/feature-flags?limit=2")).json()
-    assert ([one["name"] for one in listed["data"]], listed["total"]) == (["access-control", "api-keys"], 6)
+    assert ([one["name"] for one in listed["data"]], listed["total"]) == (["access-control", "api-keys"], 7)
     await api.make_connection()
     put = await api.as_admin.put("/feature-flags/script-runs", json={"enabled": False})
     assert (put.json()["name"], put.json()["enabled"]) == ("script-runs", False)
@@ -107,7 +107,7 @@ async def test_features_over_http(api: Api) -> None:
     on = await api.as_admin.put("/orgs/features", json={"name": "script-runs", "status": "enabled"})
     assert on.status_code == 204
     assert (await api.as_ann.get("/serverinfo")).json()["feature_flags"]["script-runs"] is True
-    message(await api.as_admin.put("/feature-flags/reviews", json={"enabled": True}), 404)
+    message(await api.as_admin.put("/feature-flags/approvals", json={"enabled": True}), 404)
     message(await api.as_admin.put("/orgs/features", json={"name": "api-keys", "status": "maybe"}), 400)
     message(await api.as_ann.put("/feature-flags/script-runs", json={"enabled": False}), 403)
 

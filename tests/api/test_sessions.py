@@ -251,6 +251,7 @@ async def test_running_a_script(api: Api, exit_code: int | None, reason: EndReas
         "truncated": False,
         "execution_time": 250,
         "has_review": False,
+        "review": None,
     }
     shown = (await api.as_ann.get(f"/sessions/{result['session_id']}")).json()
     assert (shown["verb"], shown["script"], shown["script_size"]) == ("exec", {"data": "select 1"}, 8)

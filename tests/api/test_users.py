@@ -80,6 +80,7 @@ async def test_server_info(api: Api) -> None:
             "access-control": False,
             "api-keys": True,
             "native-credentials": True,
+            "reviews": True,
             "script-runs": True,
             "self-review": False,
             "session-download": True,

@@ -63,10 +63,8 @@ def test_a_script_that_waits_says_who_decides_where_and_how_to_go_on(ann: Served
     assert review["reason"] == "ticket 4711"
     lines = done.stderr.splitlines()
     assert lines[0] == "postern: this needs a review: 1 of admin"
-    assert (
-        lines[1]
-        == f"postern: they decide at {ann.url}/reviews/{review['id']} or by `postern reviews approve {review['id']}`"
-    )
+    page = f"{ann.url}/api/reviews/page/{review['id']}"
+    assert lines[1] == f"postern: they decide at {page} or by `postern reviews approve {review['id']}`"
     assert f"`postern exec --resume {review['session']}` goes on" in lines[2]
 
 
