@@ -151,6 +151,19 @@ async def test_comments_are_plain(desk: Desk) -> None:
     assert await desk.services.reviews.look(review.id) == review
 
 
+async def test_who_takes_back_their_approval_has_said_both(desk: Desk) -> None:
+    await desk.switch(Feature.SELF_REVIEW, on=True)
+    oona = await desk.world.add_user("oona", "on call")
+    review = await asked_by(desk, oona)
+    reviews = desk.services.reviews
+    await reviews.decide(oona, str(review.id), Choice.APPROVED, force=True, comment="outage")
+    revoked = await reviews.decide(oona, str(review.id), Choice.REVOKED, comment="over")
+    said = [(voice.choice, voice.forced, voice.own, voice.comment) for voice in revoked.voices]
+    assert said == [(Choice.APPROVED, True, True, "outage"), (Choice.REVOKED, False, True, "over")]
+    assert revoked.refusal == revoked.voices[1]
+    assert await reviews.look(review.id) == revoked
+
+
 async def test_who_asked_withdraws(desk: Desk) -> None:
     review = await desk.ask()
     for principal in (desk.rita, desk.root):

@@ -444,10 +444,10 @@ def _one(connection: Connection, review_id: UUID) -> Review:
 
 
 def _speak(connection: Connection, review: Review, said: Weighed) -> None:
-    """In the place of what the same person has said before, by whichever account."""
-    voice = said.voice
+    """In the place of the same choice of the same person, by whichever account; what they take back stays beside it."""
+    voice, table = said.voice, review_voices.c
     same = {one.reviewer.principal_id for one in review.voices if one.reviewer.is_same(voice.reviewer)}
-    mine = (review_voices.c.review_id == review.id, review_voices.c.principal_id.in_(same))
+    mine = (table.review_id == review.id, table.principal_id.in_(same), table.choice == voice.choice)
     connection.execute(delete(review_voices).where(*mine))
     connection.execute(insert(review_voices).values(voice_values(review.id, voice)))
 
