@@ -20,8 +20,8 @@ from postern.domain.review_rule import AccessType, ReviewRule
 from postern.domain.session import Verb
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unavailable
 from postern.services.bundle import Services
-from postern.services.review_needed import in_words
 from postern.services.review_rules import ReviewRuleFields
+from postern.services.reviews.words import in_words
 from postern.store.ports import Topic
 
 
@@ -328,15 +328,15 @@ async def test_a_provisioned_group_that_is_refused_leaves_a_connections_reviewer
 
 
 WORDS = {
-    "1 person of the group 'a' must agree (review rule 'r')": Demand("r", ("a",)),
-    "1 person of the groups 'a' or 'b' must agree (review rule 'r')": Demand("r", ("a", "b")),
-    "3 people of the group 'a' must agree (review rule 'r')": Demand("r", ("a",), 3, all_groups=True),
+    "1 person of the group 'a' must agree (rule 'r')": Demand("r", ("a",)),
+    "1 person of the groups 'a' or 'b' must agree (rule 'r')": Demand("r", ("a", "b")),
+    "3 people of the group 'a' must agree (rule 'r')": Demand("r", ("a",), 3, all_groups=True),
     "a person of each of the groups 'a' and 'b' must agree (the connection's reviewers)": Demand(
         "", ("a", "b"), 2, all_groups=True
     ),
     "a person of each of the groups 'a' and 'b' must agree, 3 people in all, or force it as a member of 'c' or 'd' "
-    "(review rule 'r')": Demand("r", ("a", "b"), 3, True, ("c", "d")),
-    "nobody is left who may agree (review rule 'r')": Demand("r", ()),
+    "(rule 'r')": Demand("r", ("a", "b"), 3, True, ("c", "d")),
+    "nobody is left who may agree (rule 'r')": Demand("r", ()),
 }
 
 
@@ -344,6 +344,5 @@ WORDS = {
 def test_what_is_asked_for_in_words(says: str) -> None:
     assert in_words([WORDS[says]]) == says
     assert (
-        in_words([WORDS[says], Demand("z", ("x",))])
-        == f"{says}, and 1 person of the group 'x' must agree (review rule 'z')"
+        in_words([WORDS[says], Demand("z", ("x",))]) == f"{says}, and 1 person of the group 'x' must agree (rule 'z')"
     )

@@ -24,10 +24,9 @@ from postern.domain.permit import Permit
 from postern.domain.review import Review, ReviewEvent, ReviewStatus
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
 from postern.relay.handshake import StreamHandshake
-from postern.services.review_needed import in_words
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
-from postern.services.reviews.words import over
+from postern.services.reviews.words import in_words, over
 from postern.services.sessions import Sessions
 from postern.store.ports import Signals, Topic
 

@@ -5,7 +5,6 @@ Costs no statement while the organisation's rules are kept here: they are read a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from postern.domain.connection import Connection
@@ -14,6 +13,7 @@ from postern.domain.principal import Principal
 from postern.domain.review import Demand, demands_of, longest_access
 from postern.domain.session import Verb
 from postern.services.kept_rules import KeptRules
+from postern.services.reviews.words import in_words
 from postern.services.server.features import Features
 from postern.store.ports import Clock, ReviewRuleStore, Signals
 
@@ -58,23 +58,3 @@ class ReviewNeeded:
         if not await self._features.enabled(connection.org_id, Feature.REVIEWS):
             reason += "; reviews are switched off in this organisation, so it is refused"
         return Needed(verb, demands, longest, reason)
-
-
-def in_words(demands: Sequence[Demand]) -> str:
-    """Who must agree."""
-    return ", and ".join(map(_in_words, demands))
-
-
-def _in_words(demand: Demand) -> str:
-    groups = [repr(name) for name in demand.groups]
-    people = "1 person" if demand.min_approvals == 1 else f"{demand.min_approvals} people"
-    if not groups:
-        who = "nobody is left who may agree"
-    elif demand.all_groups and len(groups) > 1:
-        who = f"a person of each of the groups {' and '.join(groups)} must agree"
-        who += f", {people} in all" if demand.min_approvals > len(groups) else ""
-    else:
-        who = f"{people} of the group{'s' if len(groups) > 1 else ''} {' or '.join(groups)} must agree"
-    if demand.force_groups:
-        who += f", or force it as a member of {' or '.join(map(repr, demand.force_groups))}"
-    return who + (f" (review rule {demand.rule!r})" if demand.rule else " (the connection's reviewers)")
