@@ -40,11 +40,10 @@ from postern.domain.review import (
     ReviewEvent,
     ReviewKind,
     ReviewStatus,
-    Seat,
-    Weighed,
     after,
     is_final,
 )
+from postern.domain.review_weighing import Seat, Weighed
 from postern.domain.session import EndReason, Session, SessionStatus
 from postern.errors import Conflict, NotFound, TooMany
 from postern.store.database import Database
