@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.principal import Principal
 from postern.domain.review import (
+    MAX_LATELY,
     MAX_OF_ORGANISATION,
     MAX_OF_OWNER,
     MAX_OF_SESSION,
@@ -337,14 +338,14 @@ demand_of = st.builds(
 
 
 def account(who: int, number: int) -> Person:
-    """Accounts of one person have an e-mail address in common, or a subject."""
-    subject = f"s{who}" if number != 1 else f"s{who}-other"
-    email = f"p{who}@example.com" if number != 2 else f"P{who}-second@example.com"
+    """The second account of one person has the e-mail address in common, that of the next one the subject."""
+    subject = f"s{who}" if not number or who % 2 else f"s{who}-other"
+    email = f"{'P' if number else 'p'}{who}@example.com" if not number or not who % 2 else f"second{who}@example.com"
     return Person(UUID(int=100 + 10 * who + number), subject, email)
 
 
-# Who else is the same person as the first account of each: by address, and by subject.
-ACCOUNTS = {account(who, number): who for who in range(4) for number in range(3)}
+# Who is the same person, by address or by subject.
+ACCOUNTS = {account(who, number): who for who in range(4) for number in range(2)}
 FIRST = account(0, 0)  # the owner
 
 
@@ -469,6 +470,21 @@ def test_access_lasts_as_long_as_asked_within_what_may_be_given() -> None:
 
 
 def test_what_waits_is_bounded() -> None:
-    assert Crowd(MAX_OF_SESSION - 1, MAX_OF_OWNER - 1, MAX_OF_ORGANISATION - 1).full() is None
-    for crowd in (Crowd(MAX_OF_SESSION, 0, 0), Crowd(0, MAX_OF_OWNER, 0), Crowd(0, 0, MAX_OF_ORGANISATION)):
+    assert Crowd(MAX_OF_SESSION - 1, MAX_OF_OWNER - 1, MAX_OF_ORGANISATION - 1, MAX_LATELY - 1).full() is None
+    for crowd in (
+        Crowd(MAX_OF_SESSION, 0, 0, 0),
+        Crowd(0, MAX_OF_OWNER, 0, 0),
+        Crowd(0, 0, MAX_OF_ORGANISATION, 0),
+        Crowd(0, 0, 0, MAX_LATELY),
+    ):
         assert crowd.full() is not None
+
+
+def test_who_forced_it_has_forced_it_when_they_speak_for_more() -> None:
+    of = review(Demand("one", ("dba",), force_groups=("leads",)), Demand("two", ("ops",), 2))
+    seats = seated({BOB: ["leads", "ops"]})
+    of = heard(of, weigh(of, BOB, Ruling(Choice.APPROVED, AT, force=True), seated({BOB: ["leads"]}), own_allowed=False))
+    of = heard(of, weigh(of, BOB, Ruling(Choice.APPROVED, AT), seats, own_allowed=False))
+    assert [(voice.forced, voice.groups) for voice in of.voices] == [(True, frozenset({"leads", "ops"}))]
+    seats = seated({BOB: ["leads", "ops"], CAT: ["ops"]})
+    assert weigh(of, CAT, Ruling(Choice.APPROVED, AT), seats, own_allowed=False).event is ReviewEvent.APPROVED
