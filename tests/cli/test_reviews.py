@@ -149,7 +149,7 @@ def test_reviews_are_listed_and_shown_safely(ann: Served) -> None:
 
 def test_attack_a_long_script_hides_no_arguments(ann: Served) -> None:
     """Nor does one that ends with what looks like others: nothing stands behind it."""
-    command = {"type": ConnectionType.CUSTOM, "subtype": "bash", "command": ("bash",)}
+    command: dict[str, Any] = {"type": ConnectionType.CUSTOM, "subtype": "bash", "command": ("bash",)}
     ann.run(ann.world.add_connection("box", reviewers=("admin",), **command))
     script = "\n" * 200 + "argument 1: '--dry-run'"
     waits = ann.cli("exec", "box", "-i", script, "--no-wait-review", "--json", "--", "--wipe")
