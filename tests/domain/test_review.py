@@ -16,8 +16,6 @@ from hypothesis import strategies as st
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.principal import Principal
 from postern.domain.review import (
-    DEFAULT_ACCESS,
-    MAX_ACCESS,
     MAX_OF_ORGANISATION,
     MAX_OF_OWNER,
     MAX_OF_SESSION,
@@ -33,20 +31,14 @@ from postern.domain.review import (
     ReviewEvent,
     ReviewKind,
     ReviewStatus,
-    Ruling,
-    Seat,
     Voice,
-    Weighed,
-    access_duration,
     after,
-    demands_of,
     is_final,
-    is_met,
-    longest_access,
     sources,
-    weigh,
 )
+from postern.domain.review_demands import DEFAULT_ACCESS, MAX_ACCESS, access_duration, demands_of, longest_access
 from postern.domain.review_rule import AccessType, ReviewRule
+from postern.domain.review_weighing import Ruling, Seat, Weighed, is_met, weigh
 from postern.domain.session import Verb
 from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict, Denied, Invalid

@@ -42,7 +42,7 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.store.ports import Ended
 from postern.store.ports.telling import ALL
 from postern.store.schema import orgs, reviews, session_starts, sessions
-from postern.store.sql import reviews as module
+from postern.store.sql import review_moves as module
 
 EVENING = time_window("time_range", {"start_time": "18:00", "end_time": "02:00", "time_zone": "Europe/Vienna"})
 SECOND = timedelta(seconds=1)

@@ -9,18 +9,8 @@ from uuid import UUID
 from postern.domain.features import Feature
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
-from postern.domain.review import (
-    KEPT,
-    Choice,
-    Review,
-    ReviewEvent,
-    ReviewKind,
-    Ruling,
-    Seat,
-    Weighed,
-    person_of,
-    weigh,
-)
+from postern.domain.review import KEPT, Choice, Review, ReviewEvent, ReviewKind, person_of
+from postern.domain.review_weighing import Ruling, Seat, Weighed, weigh
 from postern.domain.session import Session, SessionStatus
 from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict, Denied, NotFound

@@ -10,11 +10,12 @@ from uuid import UUID
 
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.lists import Listed, Page
-from postern.domain.review import Binding, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus, Seat, Weighed
+from postern.domain.review import Binding, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.domain.review_rule import ReviewRule
+from postern.domain.review_weighing import Seat, Weighed
 from postern.domain.session import Session
 
-# Called with the review's row locked, with who the reviewers are now; raises what `domain.review.weigh` does.
+# Called with the review's row locked, with who the reviewers are now; raises what `domain.review_weighing.weigh` does.
 Weigh = Callable[[Review, Mapping[UUID, Seat]], Weighed]
 
 
