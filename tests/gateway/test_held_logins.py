@@ -429,14 +429,14 @@ async def test_a_command_waits_and_keeps_what_was_typed(size: int, at_terminal: 
     client = run(place, at_terminal=at_terminal)
     await until(lambda: bool(client.line.written))
     text, kinds = words_of(client.line.take())
-    assert kinds == [frames.STDERR]
+    assert kinds == [frames.STDERR, frames.WAITS]
     assert "1 person of the group 'dba' must agree" in text
     assert text.endswith("\r\n" if at_terminal else "\n")
     typed = frames.START_FRAME + frames.frame(frames.STDIN, b"ls\n") + frames.resize(80, 24) + frames.signal("USR1")
     client.send(typed, size)
     await asyncio.sleep(0)
     await place.table.becomes(ReviewStatus.APPROVED)
-    assert await client.ended() == b""
+    assert await client.ended() == frames.waits(False)
     assert len(place.opened) == 1
     assert client.stream.unread() == typed
 
