@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from postern.domain.review import MAX_INPUT, Choice, Review, ReviewEvent, Review
 from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
 from postern.gateway.estimates import Asked, Estimates
+from postern.gateway.looks import Looks
 from postern.gateway.parsing import Busy, ParseThreads
 from postern.interception.events import RUN
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
@@ -22,12 +23,11 @@ from postern.relay.parked import Parked
 from postern.relay.target import Start
 from postern.services.reviews.asking import Asking
 from postern.services.reviews.reviews import Reviews
-from postern.store.ports import Signals, Topic
+from postern.store.ports import Signals
 
 log = logging.getLogger(__name__)
 
 PARSE_WITHIN = 20.0  # seconds, the wait for a thread included
-_LOOK_EVERY = 5.0  # seconds: a signal may be missed
 
 _TOO_LONG = Refuse(
     "guard rails",
@@ -57,9 +57,7 @@ class HeldRequests:
         self._estimates = estimates
         self._threads: ParseThreads[Verdict] = ParseThreads()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._decided: dict[str, asyncio.Event] = {}
-        signals.subscribe(Topic.REVIEW_CHANGED, self._on_changed)
-        signals.subscribe(Topic.RESUMED, self._on_resumed)
+        self._looks = Looks(reviews, signals)
 
     def on_park(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, park: Park) -> None:
         parked = driver.link.parked
@@ -182,26 +180,25 @@ class HeldRequests:
 
     async def _waited(self, review: Review, driver: Driver, parked: Parked) -> Review | None:
         """Once it is decided; None behind the deadline. Raises CancelledError when it is given up."""
-        event = self._decided[str(review.id)] = asyncio.Event()
-        driver.on_settled = settled = event.set
-        try:
-            while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
-                if driver.link.parked is not parked or driver.done.done():
-                    # It was given up. Python 3.11's wait_for passes a cancellation over that comes with what wakes it.
-                    raise asyncio.CancelledError
-                found = await self._look(review)
-                if found is not None and found.status is not ReviewStatus.PENDING:
-                    return found
-                try:
-                    await asyncio.wait_for(event.wait(), min(left, _LOOK_EVERY))
-                except TimeoutError:
-                    continue
-                event.clear()
-            return None
-        finally:
-            if driver.on_settled == settled:  # else it is that of what is held by now
-                driver.on_settled = None
-            del self._decided[str(review.id)]
+        with self._looks.at(review.id) as event:
+            driver.on_settled = settled = event.set
+            try:
+                while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
+                    if driver.link.parked is not parked or driver.done.done():
+                        # Given up. Python 3.11's wait_for passes a cancellation over that comes with what wakes it.
+                        raise asyncio.CancelledError
+                    event.clear()
+                    found = await self._look(review)
+                    if found is not None and found.status is not ReviewStatus.PENDING:
+                        return found
+                    try:
+                        await asyncio.wait_for(event.wait(), left)
+                    except TimeoutError:
+                        continue
+                return None
+            finally:
+                if driver.on_settled == settled:  # else it is that of what is held by now
+                    driver.on_settled = None
 
     async def _look(self, review: Review) -> Review | None:
         try:
@@ -209,15 +206,6 @@ class HeldRequests:
         except PosternError as error:
             log.warning("review %s could not be looked at and waits on: %s", review.id, error.message)
             return None
-
-    def _on_changed(self, payload: Mapping[str, str]) -> None:
-        event = self._decided.get(payload.get("review_id", ""))
-        if event is not None:
-            event.set()
-
-    def _on_resumed(self, payload: Mapping[str, str]) -> None:
-        for event in self._decided.values():
-            event.set()
 
 
 def utc_now() -> datetime:
