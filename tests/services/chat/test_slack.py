@@ -16,10 +16,12 @@ from tests.support.reviews import REVIEWERS, asked, decided
 
 from postern.domain.lists import Page
 from postern.domain.review import Binding, Demand, ReviewKind, ReviewStatus
-from postern.domain.sink import DeliveryState, SinkScope
+from postern.domain.secret import Secret
+from postern.domain.sink import DeliveryState, SinkKind, SinkScope
 from postern.errors import Denied, Invalid, Malformed, NotFound, Unauthenticated
 from postern.integrations.chat.slack import LINK, REASON
 from postern.services.telling.sending import LONGEST_DELAY
+from postern.services.telling.sinks import SinkFields
 
 PAGE = Page(100)
 
@@ -286,8 +288,6 @@ async def test_a_code_is_too_old_after_ten_minutes(office: Office) -> None:
 async def test_a_link_holds_for_nobody_who_signs_by_another_secret(office: Office) -> None:
     """An administrator who makes a sink with a secret of their own choice speaks for nobody."""
     await office.link(office.bob, "U0BOB")
-    from postern.domain.secret import Secret
-
     secret = "0123456789abcdef0123456789abcdef"
     keys = {"bot_token": Secret("xoxb-1234567890-abcdefghij"), "signing_secret": Secret(secret)}
     fields = slack_fields(office.slack.url, issued().authority, keys=keys)
@@ -384,5 +384,28 @@ async def test_what_a_chat_needs_is_asked_for(office: Office) -> None:
             await office.services.sinks.create(office.admin, given)
     kept, _ = await office.services.sinks.create(office.admin, good)
     assert {one.split(".")[0] for one in kept.events} == {"review"}
-    changed = await office.services.sinks.update(office.admin, "other", replace(good, name=None, kind=None, keys=None))
+    again = replace(good, name=None, kind=None, keys=None)
+    changed, _ = await office.services.sinks.update(office.admin, "other", again)
     assert changed.keys == good.keys
+
+
+async def test_attack_keys_do_not_go_elsewhere_unless_they_are_given_again(office: Office) -> None:
+    """An administrator who cannot read the bot's token has it sent to an address of their own."""
+    keys, elsewhere = office.sink.keys, "https://evil.example/api"
+    some = {"signing_secret": keys["signing_secret"]}
+    for given in (SinkFields(address=elsewhere), SinkFields(address=elsewhere, keys=some), SinkFields(authority="")):
+        with pytest.raises(Invalid, match="bot_token") as raised:
+            await office.services.sinks.update(office.admin, "reviews", given)
+        assert raised.value.field == "keys"
+    assert await office.services.sinks.get(office.admin, "reviews") == office.sink
+    await office.services.sinks.update(office.admin, "reviews", SinkFields(address=elsewhere, keys=keys))
+
+
+async def test_attack_a_mail_servers_password_does_not_go_elsewhere(office: Office) -> None:
+    keys = {"username": Secret("postern"), "password": Secret("hunter2")}
+    options = {"from": "postern@example.com", "to": "dba@example.com"}
+    fields = SinkFields("mail", SinkKind.EMAIL, "smtps://mail.example.com:465", options=options, keys=keys)
+    await office.services.sinks.create(office.admin, fields)
+    for address in ("smtps://evil.example:465", "smtp://127.0.0.1:25", "smtp+starttls://mail.example.com:465"):
+        with pytest.raises(Invalid, match="password"):
+            await office.services.sinks.update(office.admin, "mail", SinkFields(address=address))
