@@ -18,7 +18,7 @@ from postern.domain.lists import Page
 from postern.domain.review import Binding, Demand, ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sink import DeliveryState, SinkKind, SinkScope
-from postern.errors import Denied, Invalid, Malformed, NotFound, Unauthenticated
+from postern.errors import Invalid, Malformed, NotFound, Unauthenticated
 from postern.integrations.chat.slack import LINK, REASON
 from postern.services.telling.sending import LONGEST_DELAY
 from postern.services.telling.sinks import SinkFields
@@ -272,9 +272,7 @@ async def test_a_code_is_typed_as_a_command_too(office: Office) -> None:
         "text": "From now on you are bob@example.com here. Press the button again to decide.",
     }
     found = await office.services.chat_links.find(office.bob, PAGE)
-    assert [(one.chat_id, one.email, one.made_by) for one in found.items] == [
-        ("U0BOB", "bob@example.com", "bob@example.com")
-    ]
+    assert [(one.chat_id, one.email) for one in found.items] == [("U0BOB", "bob@example.com")]
     await office.services.chat_links.remove(office.bob, found.items[0].id)
     assert (await office.services.chat_links.find(office.bob, PAGE)).total == 0
 
@@ -301,6 +299,17 @@ async def test_a_link_holds_for_nobody_who_signs_by_another_secret(office: Offic
     assert (await office.state(review)).voices == ()
 
 
+async def test_attack_a_link_holds_for_nobody_who_has_forms_sent_elsewhere(office: Office) -> None:
+    """Whoever set the sink up knows what Slack signs by: of another sink with the same secret they get the forms."""
+    await office.link(office.bob, "U0BOB")
+    fields = slack_fields(office.slack.url + "/", issued().authority)
+    other, _ = await office.services.sinks.create(office.admin, replace(fields, name="mine"))
+    office.world.clock.forward(seconds=1)
+    review = await office.ask()
+    await office.send(pressed(review.id), other)
+    assert office.slack.views[-1]["callback_id"] == LINK  # not known there
+
+
 async def test_who_left_decides_no_more(office: Office) -> None:
     await office.link(office.bob, "U0BOB")
     review = await office.ask()
@@ -311,23 +320,26 @@ async def test_who_left_decides_no_more(office: Office) -> None:
     assert (await office.state(review)).voices == ()
 
 
+async def test_attack_nobody_says_whose_an_account_is_but_its_owner(office: Office) -> None:
+    """An administrator who links an account of their own to a reviewer would decide as that reviewer."""
+    links = office.services.chat_links
+    review = await office.ask()
+    code = (await links.code(office.admin)).reveal()
+    assert (await office.send(commanded(code, "U0ADMIN"))).actor == office.admin  # only ever as themselves
+    await office.send(pressed(review.id, user="U0ADMIN"))
+    assert "none of the groups" in office.slack.whispers[-1]["text"]
+
+
 async def test_accounts_are_their_owners_and_administrators_business(office: Office) -> None:
     links = office.services.chat_links
-    with pytest.raises(Denied):
-        await links.set(office.ann, "bob@example.com", "reviews", "U0ANN")
-    for email, sink, chat_id, error in (
-        ("nobody@example.com", "reviews", "U0BOB", NotFound),
-        ("bob@example.com", "missing", "U0BOB", NotFound),
-        ("bob@example.com", "reviews", "bob", Invalid),
-    ):
-        with pytest.raises(error):
-            await links.set(office.admin, email, sink, chat_id)
-    link = await links.set(office.admin, "bob@example.com", "reviews", "U0BOB")
-    assert (link.made_by, link.email) == ("admin@example.com", "bob@example.com")
+    await office.link(office.bob, "U0BOB")
+    (link,) = (await links.find(office.admin, PAGE)).items
+    assert (link.chat_id, link.email) == ("U0BOB", "bob@example.com")
     assert (await links.find(office.ann, PAGE)).total == 0
     with pytest.raises(NotFound):
         await links.remove(office.ann, link.id)
     await links.remove(office.admin, link.id)
+    assert await links.known(office.sink, "U0BOB") is None
 
 
 async def test_nobody_writes_what_looks_like_ours(office: Office) -> None:
