@@ -199,7 +199,7 @@ class Counter:
             await self._rows(lock)
         if counting.found_tables(plan, await self._rows(counting.tables(plan))) != found:
             raise Uncountable("its tables became others meanwhile")
-        counting.calm(await self._rows(counting.facts(plan, [number for number, _ in found.values()])))
+        counting.calm(await self._rows(counting.facts(plan, found)))
         schemas = {name: schema for name, (_, schema) in found.items()}
         notes = counting.noted(await self._rows(counting.notes(plan, found[plan.target][0])))
         (((count,),)) = await self._rows(Query(plan.query(schemas), values))
