@@ -4,34 +4,23 @@ nothing is written, and nobody's code is run."""
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection, ConnectionType
-from postern.domain.permit import Permit, seal
-from postern.domain.policy import Policy
-from postern.domain.principal import Principal
+from postern.domain.connection import ConnectionType
 from postern.domain.row_count import PartCount
-from postern.domain.secret import Secret
-from postern.domain.session import Verb
 from postern.errors import Unavailable
 from postern.gateway.estimates import Asked, Estimates, Limits
 from postern.inspection.sql.postgres.counting import PostgresCounter
-from postern.relay.target import Dialer, Start, Target
-from postern.settings import load
-from postern.wiring.worker import embedded_agent
-
-DATABASE = "counted"
-ORG = UUID(int=7)
-START = Start(database=DATABASE)
+from postern.protocols.base import Standing
+from postern.relay.target import Start
 
 DEFINITIONS = """
 create schema hr;
@@ -75,42 +64,9 @@ def direct(server: PostgresServer) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-class Watched:
-    """The gateway's own agent. `refusal` in its place."""
-
-    def __init__(self, dialer: Dialer) -> None:
-        self._dialer = dialer
-        self.dialled = 0
-        self.cancelled = asyncio.Event()
-        self.refusal: Exception | None = None
-        self.starts: list[Start] = []
-
-    async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
-        self.dialled += 1
-        self.starts.append(start)
-        if self.refusal is not None:
-            raise self.refusal
-        return await self._dialer.dial(permit, start, session_id)
-
-    async def cancel(self, permit: Permit, target: Target) -> None:
-        await self._dialer.cancel(permit, target)
-        self.cancelled.set()
-
-
 @pytest.fixture
 async def dialer() -> Watched:
-    return Watched(embedded_agent(load({}, dial_timeout=60), {}, ORG))
-
-
-LIMITS = Limits(statement=30, lock=0.3, whole=120, turn=120)  # a slow machine counts as well
-
-
-def permit(server: PostgresServer, user: str = "postgres") -> Permit:
-    texts = {"HOST": "127.0.0.1", "PORT": str(server.port), "USER": user, "SSLMODE": "disable"}
-    secret = {f"envvar:{name}": Secret(base64.b64encode(text.encode()).decode()) for name, text in texts.items()}
-    connection = Connection(uuid4(), ORG, "shop", ConnectionType.DATABASE, "postgres", uuid4(), secret=secret)
-    ann = Principal(uuid4(), ORG, "ann", "ann@example.com", "Ann")
-    return Permit(ann, connection, Policy(), Verb.CONNECT, "192.0.2.1", None, None, seal())
+    return Watched()
 
 
 async def count(
@@ -271,7 +227,7 @@ async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
     start = Start(DATABASE, {"DateStyle": "German", "search_path": "evil", "options": "-c role=app", "TimeZone": "UTC"})
     estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
     asked = [Asked("delete from people where born < '05.01.2000'"), Asked("delete from pg_catalog.pg_class")]
-    found = await estimates.of(permit(server), start, asked, in_transaction=True)
+    found = await estimates.of(permit(server), start, asked, Standing(in_transaction=True))
     assert found is not None
     assert found.parts[0].rows == 3
     assert "the server itself" in found.parts[1].why_not

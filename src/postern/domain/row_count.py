@@ -31,7 +31,8 @@ class CountPlan:
     they were no columns; `columns` those of columns, None where it may read any. `writes`: it may make texts of values.
     `sets` are the columns that it would change. `values` are
     the numbers of the statement's bind values in the order in which the query takes them, from 1. `query` makes the
-    query, given the schema of each of `tables`: one row with one number, `MOST_ROWS` + 1 for more.
+    query, given the schema of each of `tables`: one row with one number, `MOST_ROWS` + 1 for more. `check` raises
+    Uncountable for a bind value that may mean something else in the session.
     """
 
     action: str
@@ -49,6 +50,16 @@ class CountPlan:
     sets: frozenset[str] = _NOTHING
     values: tuple[int, ...] = ()
     query: Callable[[Mapping[Named, str]], str] = field(default=lambda _: "", compare=False)
+    check: Callable[[str], None] = field(default=lambda _: None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CountPlans:
+    """Of one text. `stirs`: it may change what is meant behind it; `more`: it does what is not counted."""
+
+    parts: tuple[CountPlan, ...] = ()
+    stirs: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

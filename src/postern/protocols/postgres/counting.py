@@ -26,6 +26,10 @@ _SETTINGS: Final = {
     "max_parallel_workers_per_gather": "0",
 }
 
+# A session may have set these; the target tells so, and they are the same for the count.
+_FOLLOWED: Final = ("DateStyle", "IntervalStyle", "TimeZone")
+_WHO: Final = ("is_superuser", "session_authorization")
+
 _TABLES: Final = """
 select w.place - 1, c.oid, n.nspname, c.relkind, c.relpersistence
 from json_array_elements($1::json) with ordinality w(name, place)
@@ -80,7 +84,8 @@ from pg_class c where c.oid = any($1::oid[]) and row_security_active(c.oid)
 union all select true, format('row security may leave out rows of %s, and others may be meant then', c.oid::regclass)
 from pg_class c where c.relrowsecurity and c.oid::text in (select json_array_elements_text($2::json->'others'))
   and current_setting('is_superuser') <> 'on'
-union all select true, format('a column is of the type %s, whose values mean what the session''s settings say', t.oid::regtype)
+union all select true, format('a column is of the type %s, whose values mean what the session''s settings say',
+  t.oid::regtype)
 from pg_type t join kinds k on k.oid = t.oid where t.typname::text in (
   'money', 'regclass', 'regcollation', 'regconfig', 'regdatabase', 'regdictionary', 'regnamespace', 'regoper',
   'regoperator', 'regproc', 'regprocedure', 'regrole', 'regtype')
@@ -102,6 +107,9 @@ where p.pronargs > 0 and p.pronargs - p.pronargdefaults < 2
 union all select true, format('somebody has made a collation %I', c.collname)
 from pg_collation c join used u on u.kind = 'collations' and u.name = c.collname::text
 where c.oid >= 16384
+union all select true, format('a bind value is of the type %s', t.oid::regtype)
+from pg_type t where t.oid::text in (select json_array_elements_text($2::json->'given')) and (
+  (t.oid >= 16384 and t.typtype <> 'e') or t.typname::text in ('money', 'xml') or t.typname::text ~ '^_?reg')
 union all select true, format('a column is of the type %s, which is not the server''s own', t.oid::regtype)
 from pg_type t join kinds k on k.oid = t.oid
 where t.oid >= 16384 and t.typtype not in ('e', 'd') and not (t.typtype = 'b' and t.typcategory = 'A')
@@ -161,16 +169,27 @@ _ERRORS: Final = {
 }
 
 
-def settings(statement_timeout: float, lock_timeout: float) -> Query:
-    """For the transaction, in seconds. One row."""
+def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, str]) -> Query:
+    """For the transaction, in seconds; `told` are those of the session. One row."""
     limits = {
         "statement_timeout": f"{statement_timeout * 1000:.0f}",
         "lock_timeout": f"{lock_timeout * 1000:.0f}",
         "idle_in_transaction_session_timeout": f"{2 * statement_timeout * 1000:.0f}",
     }
     chosen = {**_SETTINGS, **limits}
-    calls = (f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in chosen.items())
-    return Query(f"select {', '.join(calls)}")
+    calls = [f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in chosen.items()]
+    values = []
+    for name in _FOLLOWED:
+        if name in told:
+            values.append(told[name])
+            calls.append(f"pg_catalog.set_config('{name}', ${len(values)}, true)")
+    return Query(f"select {', '.join(calls)}", values)
+
+
+def same_user(told: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Raises Uncountable where the session is another user by now than who counts."""
+    if any(told.get(name, own.get(name)) != own.get(name) for name in _WHO):
+        raise Uncountable("the session has become another user, whose rows may be others")
 
 
 def tables(plan: CountPlan) -> Query:
@@ -203,11 +222,13 @@ def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> Query |
     return Query(f"lock table {', '.join(names)} in access share mode") if names else None
 
 
-def facts(plan: CountPlan, found: Mapping[Named, tuple[int, str]]) -> Query:
+def facts(plan: CountPlan, found: Mapping[Named, tuple[int, str]], given: Sequence[int]) -> Query:
+    """`given` are the types of bind values."""
     numbers = [number for number, _ in found.values()]
     used = {
         "others": [str(found[name][0]) for name in plan.others],
         "writes": plan.writes,
+        "given": [str(oid) for oid in given],
         "columns": None if plan.columns is None else sorted(plan.columns),
         "names": {
             "collations": sorted(plan.collations),

@@ -7,7 +7,7 @@ target has another of that name, and whose code stands behind its tables, only t
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -96,7 +96,7 @@ def uses(query: Message, target: Message) -> Uses:
         left = ("withClause",) if kind == "SelectStmt" else ("typeName",)
         waiting += [(child, one, scope) for name, child, one in children(kind, message) if name not in left]
     found.is_whole |= not aliases.isdisjoint(found.columns)  # a row as a whole
-    calm = {name for name in found.fields if _is_calm(name) and name not in _FORMATTED}
+    calm = {name for name in found.fields if is_calm([name]) and name not in _FORMATTED}
     for name in calm:
         _calls(name, found)
     found.fields -= calm
@@ -141,7 +141,11 @@ def _table(message: Message, scope: Scope, target: Message, found: Uses) -> None
     found.tables.append(message)
 
 
-def _is_calm(name: str) -> bool:
+def is_calm(parts: Sequence[str]) -> bool:
+    """Whether a function of that name runs nobody's code, and says the same in every session."""
+    name = parts[-1]
+    if len(parts) > 1 and parts[-2] != OWN:
+        return False
     return name in CALM and name not in _OF_THE_SESSION and not name.startswith(_OF_THE_SESSION_BEGIN)
 
 
@@ -153,7 +157,7 @@ def _calls(name: str, found: Uses) -> None:
 def _function(message: Message, found: Uses) -> None:
     parts = names(message.get("funcname"))
     name = parts[-1]
-    if not _is_calm(name) or (len(parts) > 1 and parts[-2] != OWN):
+    if not is_calm(parts):
         raise Uncountable(f"it calls {'.'.join(parts)}()")
     args = message.get("args", [])
     if name in _FORMATTED and len(args) > 1 and not _FORMAT.fullmatch(_text(args[-1])):
