@@ -30,7 +30,7 @@ from postern.gateway.parsing import ParseThreads
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
-from postern.protocols.base import Request
+from postern.protocols.base import Request, Standing
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked
@@ -63,7 +63,7 @@ class Line:
         request.operations.append(Operation(1, "delete from t", values=(b"x", None)))
         view = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
         parked = Parked(hold, request, 0, Pipeline([], view), 0, [])
-        self.link = SimpleNamespace(parked=parked, in_transaction=True)
+        self.link = SimpleNamespace(parked=parked, standing=Standing(in_transaction=True))
         self.callbacks: list[object] = []
         self.done: asyncio.Future[None] = _Watched(self.callbacks)
         self.on_settled: Callable[[], None] | None = None
@@ -404,16 +404,16 @@ class Counted(Estimates):
     """As it is told."""
 
     def __init__(self, found: RowCount | Exception | None) -> None:
-        self.asked: list[tuple[Start, tuple[Asked, ...], bool]] = []
+        self.asked: list[tuple[Start, tuple[Asked, ...], Standing | None]] = []
         self._found = found
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
         self.given_up = False
 
     async def of(
-        self, permit: Permit, start: Start, asked: Sequence[Asked], *, in_transaction: bool = False
+        self, permit: Permit, start: Start, asked: Sequence[Asked], standing: Standing | None = None
     ) -> RowCount | None:
-        self.asked.append((start, tuple(asked), in_transaction))
+        self.asked.append((start, tuple(asked), standing))
         self.begun.set()
         try:
             await self.go.wait()
@@ -435,7 +435,7 @@ async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> No
     line.link.parked.request.operations *= 2
     park(held, line, *await permit(world))
     await asyncio.wait_for(counted.begun.wait(), 60)
-    assert counted.asked == [(Start("db"), (Asked("delete from t", (b"x", None)),), True)]
+    assert counted.asked == [(Start("db"), (Asked("delete from t", (b"x", None)),) * 2, Standing(in_transaction=True))]
     counted.go.set()
     await asyncio.wait_for(line.asked.wait(), 60)
     (waiting,) = await _ids(world)
