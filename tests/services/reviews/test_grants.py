@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import time, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.services.reviews.desk import SOURCE, Desk
@@ -12,8 +12,9 @@ from tests.services.reviews.desk import SOURCE, Desk
 from postern.domain.connection import Toggle
 from postern.domain.credential import Grant
 from postern.domain.features import Feature
+from postern.domain.permit import Permit
 from postern.domain.principal import Principal
-from postern.domain.review import Choice, ReviewEvent, ReviewStatus
+from postern.domain.review import Choice, Review, ReviewEvent, ReviewStatus
 from postern.domain.review_rule import AccessType
 from postern.domain.session import Verb
 from postern.domain.time_window import TimeWindow
@@ -236,6 +237,31 @@ async def test_a_window_that_closes_ends_access(desk: Desk) -> None:
     assert reason is not None
     assert "ended at 2026-01-02 03:15:00 UTC" in reason
     await desk.wish()  # it does not open again before access would have ended, so they may ask anew
+
+
+async def test_attack_a_window_closes_while_somebody_is_let_in(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at the window and the end of what is given: not the next time that it turns counts."""
+    permit = await desk.granted(window=NIGHT, duration=86_400)
+    closes = desk.world.clock().replace(minute=15, second=0)
+    looked = desk.services.asking.waiting_session
+
+    async def slow(review: Review) -> UUID | None:
+        desk.world.clock.now = closes
+        return await looked(review)
+
+    desk.world.clock.now = closes - timedelta(seconds=1)
+    monkeypatch.setattr(desk.services.asking, "waiting_session", slow)
+    assert (await desk.connect()).expires_at == closes
+    desk.world.clock.now = closes - timedelta(seconds=1)
+    standing = desk.services.asking.standing
+
+    async def stood(now: Permit) -> Review | None:
+        found = await standing(now)
+        desk.world.clock.now = closes
+        return found
+
+    monkeypatch.setattr(desk.services.asking, "standing", stood)
+    assert (await desk.services.access.renewed(permit)).expires_at == closes
 
 
 async def test_a_window_that_opens_again_lets_in_again(desk: Desk) -> None:
