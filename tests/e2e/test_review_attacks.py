@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 from uuid import uuid4
@@ -11,7 +12,7 @@ import psycopg
 import pytest
 from tests.e2e.test_reviews import REVIEW
 from tests.e2e.test_reviews import waiting as statements
-from tests.e2e.test_waiting_clients import Holder, Psql, decide, person, tunnelled, waiting
+from tests.e2e.test_waiting_clients import Holder, Psql, decide, is_cut, person, tunnelled, waiting
 from tests.support.gateway import Gateway, wait_until
 from tests.support.postgres import PostgresServer
 
@@ -127,3 +128,42 @@ def test_attack_014_what_is_sent_ahead_of_the_approval_is_judged_and_recorded(
     assert left(direct) == 1
     assert asked.session_id is not None
     assert gateway.operations(gateway.finished(asked.session_id).id) == ["select 'ahead'", "delete from twice"]
+
+
+@pytest.fixture
+def mute(gateway: Gateway) -> Iterator[pytest.MonkeyPatch]:
+    """Nothing that is published reaches anybody, until it is undone: as when the process is killed before it is."""
+
+    async def lost(_topic: str, **_payload: str) -> None: ...
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gateway.services.signals, "publish", lost)
+        yield patch
+
+
+def test_a_revocation_of_which_nobody_was_told_ends_what_runs(
+    gateway: Gateway, ann: Principal, dba: Principal, mute: pytest.MonkeyPatch
+) -> None:
+    holder = Holder(gateway.url(NAME, issued=gateway.credential(NAME, principal=ann)))
+    review = waiting(gateway, ann)
+    decide(gateway, dba, review, Choice.APPROVED)
+    with holder.done() as mine:
+        assert mine.execute("select 1").fetchone() == (1,)
+        decide(gateway, dba, review, Choice.REVOKED, "no more")
+        assert mine.execute("select 1").fetchone() == (1,)
+        mute.undo()
+        gateway.call(gateway.services.follow_up.once())  # as upkeep does every second
+        assert "no more" in is_cut(mine)
+
+
+@pytest.mark.usefixtures("mute")
+def test_a_script_of_whose_start_nobody_was_told_runs_once(
+    gateway: Gateway, ann: Principal, dba: Principal, direct: psycopg.Connection
+) -> None:
+    direct.execute("drop table if exists once; create table once (n int)")
+    sessions = gateway.services.sessions
+    session = gateway.call(sessions.submit(ann, NAME, "insert into once values (1)", source="::1", means="login:1"))
+    decide(gateway, dba, waiting(gateway, ann), Choice.APPROVED)
+    gateway.call(sessions.execute(ann, session.id))
+    assert gateway.finished(session.id).exit_code == 0
+    assert direct.execute("select n from once").fetchall() == [(1,)]

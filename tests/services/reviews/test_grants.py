@@ -375,3 +375,20 @@ async def test_attack_a_connection_that_was_deleted_and_made_again_is_another_on
     assert [demand.rule for demand in wish.demands] == [""]
     with pytest.raises(ReviewRequired):
         await desk.connect()
+
+
+async def test_who_took_it_back_was_killed_before_workers_were_told(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    permit = await desk.granted()
+    await desk.services.follow_up.once()
+
+    async def lost(_topic: str, **_payload: str) -> None: ...
+
+    with monkeypatch.context() as muted:
+        muted.setattr(desk.world.signals, "publish", lost)
+        await desk.services.reviews.decide(desk.rita, str(permit.review_id), Choice.REVOKED)
+    told = len(desk.world.signals.of(Topic.REVIEW_CHANGED))
+    await desk.services.follow_up.once()
+    (again,) = desk.world.signals.of(Topic.REVIEW_CHANGED)[told:]
+    assert (again["review_id"], again["status"]) == (str(permit.review_id), "REVOKED")
