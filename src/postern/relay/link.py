@@ -262,7 +262,8 @@ class Link:
         if isinstance(verdict, Refuse):
             pass
         elif parked.pipeline is not self._pipeline:
-            further = self._judge(parked.request, parked.operation, 0)
+            self._warnings = []
+            further = self._judge(parked.request, 0, 0)
         elif isinstance(verdict, Hold):
             self._held_at, self._held_place = parked.operation, parked.place - 1
         elif isinstance(verdict, Replace):
