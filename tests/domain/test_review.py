@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from postern.domain.connection import Connection, ConnectionType
 from postern.domain.principal import Principal
 from postern.domain.review import (
+    FEW_OF_OWNER,
     MAX_LATELY,
     MAX_OF_ORGANISATION,
     MAX_OF_OWNER,
@@ -338,14 +339,15 @@ demand_of = st.builds(
 
 
 def account(who: int, number: int) -> Person:
-    """The second account of one person has the e-mail address in common, that of the next one the subject."""
-    subject = f"s{who}" if not number or who % 2 else f"s{who}-other"
-    email = f"{'P' if number else 'p'}{who}@example.com" if not number or not who % 2 else f"second{who}@example.com"
+    """Accounts of one person have an e-mail address in common, or a subject."""
+    subject = f"s{who}" if number != 1 else f"s{who}-other"
+    email = f"p{who}@example.com" if number != 2 else f"P{who}-second@example.com"
     return Person(UUID(int=100 + 10 * who + number), subject, email)
 
 
-# Who is the same person, by address or by subject.
-ACCOUNTS = {account(who, number): who for who in range(4) for number in range(2)}
+# Two accounts of each person, who are known for one by address or by subject. (Of a third one, which has its address in
+# common with the one and its subject with the other, nobody knows before it speaks.)
+ACCOUNTS = {account(who, number): who for who in range(4) for number in (0, 1 + who % 2)}
 FIRST = account(0, 0)  # the owner
 
 
@@ -470,7 +472,10 @@ def test_access_lasts_as_long_as_asked_within_what_may_be_given() -> None:
 
 
 def test_what_waits_is_bounded() -> None:
-    assert Crowd(MAX_OF_SESSION - 1, MAX_OF_OWNER - 1, MAX_OF_ORGANISATION - 1, MAX_LATELY - 1).full() is None
+    half = MAX_OF_ORGANISATION // 2
+    assert Crowd(MAX_OF_SESSION - 1, MAX_OF_OWNER - 1, half - 1, MAX_LATELY - 1).full() is None
+    assert Crowd(0, FEW_OF_OWNER - 1, MAX_OF_ORGANISATION - 1, 0).full() is None
+    assert "of yours wait already" in (Crowd(0, FEW_OF_OWNER, half, 0).full() or "")
     for crowd in (
         Crowd(MAX_OF_SESSION, 0, 0, 0),
         Crowd(0, MAX_OF_OWNER, 0, 0),
