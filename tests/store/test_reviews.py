@@ -82,6 +82,16 @@ async def test_what_was_added_is_read_again(world: World, ann: Principal) -> Non
     assert (await session_now(world, statement)).review_id is None
 
 
+async def test_which_of_many_still_wait(world: World, ann: Principal, bob: Principal) -> None:
+    first, second, over = [await asked(world, ann) for _ in range(3)]
+    await decided(world, second, bob)
+    ids = {first.id, second.id, over.id, uuid4()}
+    assert await world.stores.reviews.waiting(ids, START) == {first.id, over.id}
+    assert await world.stores.reviews.waiting(ids, first.expires_at) == set()
+    assert await world.stores.reviews.waiting([], START) == set()
+    assert await world.stores.reviews.waiting([uuid4() for _ in range(1_000)] + [first.id], START) == {first.id}
+
+
 async def test_who_asks_again_for_the_same_finds_what_waits(world: World, ann: Principal, bob: Principal) -> None:
     store = world.stores.reviews
     demand = Demand("prod", ("ops", "sec"))

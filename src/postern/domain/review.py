@@ -40,6 +40,7 @@ MAX_INPUT = 10_000  # characters of a statement that are shown to who decides
 MAX_OF_SESSION = 100  # statements of one session, in all
 MAX_OF_OWNER = 20  # that wait
 MAX_OF_ORGANISATION = 1_000  # that wait
+FEW_OF_OWNER = 5  # that wait, once half of what the organisation may have does: a few people keep nobody from asking
 
 
 class ReviewKind(StrEnum):
@@ -270,7 +271,8 @@ class Crowd:
         """Why there is no room for one more."""
         if self.of_session >= MAX_OF_SESSION:
             return f"this session has asked {self.of_session} times, which is the most"
-        if self.of_owner >= MAX_OF_OWNER:
+        is_filling = self.of_organisation >= MAX_OF_ORGANISATION // 2
+        if self.of_owner >= (min(FEW_OF_OWNER, MAX_OF_OWNER) if is_filling else MAX_OF_OWNER):
             return f"{self.of_owner} reviews of yours wait already, which is the most; withdraw one, or wait"
         if self.of_organisation >= MAX_OF_ORGANISATION:
             return f"{self.of_organisation} reviews wait for a decision, which is the most"

@@ -63,7 +63,7 @@ def build_services(
         **vars(targets),
         **vars(recorded),
         **vars(identity),
-        **vars(build_telling(stores, now)),
+        **vars(build_telling(stores, signals, now)),
         **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now

@@ -112,7 +112,7 @@ def wire(settings: Settings, permit: Permit, start: Start, parameters: Mapping[s
             most_output=settings.script_output_limit if is_script else 0,
         )
     encoding = parameters.get("client_encoding", "UTF8")
-    return PostgresWire(max_message=settings.max_statement, client_encoding=encoding)
+    return PostgresWire(max_message=settings.max_statement, client_encoding=encoding, parameters=parameters)
 
 
 class SpoolRecording:

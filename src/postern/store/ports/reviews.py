@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -61,6 +61,9 @@ class ReviewStore(Protocol):
 
     async def get(self, review_id: UUID) -> Review | None:
         """In whichever organisation."""
+
+    async def waiting(self, review_ids: Collection[UUID], now: datetime) -> set[UUID]:
+        """Those of them that wait, and whose deadline has not come. One statement."""
 
     async def of_sessions(self, org_id: UUID, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
         """The reviews under which these sessions run, or for which they wait; not those of their statements."""

@@ -5,7 +5,7 @@ Locks are taken in one order: the organisation's row, to count what waits, befor
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -79,6 +79,11 @@ class SqlReviews:
         found = await self._some(select(*reviews.c).where(reviews.c.id == review_id))
         return found[0] if found else None
 
+    async def waiting(self, review_ids: Collection[UUID], now: datetime) -> set[UUID]:
+        mine = select(reviews.c.id).where(reviews.c.id.in_(review_ids), PENDING, reviews.c.expires_at > now)
+        async with self._database.statement() as statement:
+            return set((await statement.execute(mine)).scalars())
+
     async def of_sessions(self, org_id: UUID, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
         pairs = select(sessions.c.id, sessions.c.review_id).where(
             sessions.c.org_id == org_id, sessions.c.id.in_(session_ids), sessions.c.review_id.is_not(None)
@@ -149,17 +154,14 @@ class SqlReviews:
     async def lapse(self, now: datetime) -> list[Moved]:
         async with self._database.statement() as statement:
             over = [(row.id, row.event) for row in (await statement.execute(over_at(now))).all()]
-        moved = []
-        for review_id, event in over:  # each by itself: whoever decides waits for one of them only
-            one = await self.move(review_id, ReviewEvent(event), now)
-            if one is not None:
-                moved.append(one)
-        return moved
+        # Each by itself: whoever decides waits for one of them only.
+        moved = [await self.move(review_id, ReviewEvent(event), now) for review_id, event in over]
+        return [one for one in moved if one is not None]
 
     async def estimated(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
-        waits = (reviews.c.id == review_id, reviews.c.status == ReviewStatus.PENDING)
+        waits = update(reviews).where(reviews.c.id == review_id, reviews.c.status == ReviewStatus.PENDING)
         async with self._database.statement() as statement:
-            done = await statement.execute(update(reviews).where(*waits).values(estimate=dict(estimate)))
+            done = await statement.execute(waits.values(estimate=dict(estimate)))
         return done.rowcount == 1
 
     async def makers(self, principal_id: UUID, credential_id: UUID | None) -> tuple[Person, ...]:

@@ -145,7 +145,6 @@ def _chats() -> None:
         sa.Column("realm", sa.String(64), nullable=False),
         sa.Column("chat_id", sa.String(128), nullable=False),
         sa.Column("principal_id", sa.Uuid(), nullable=False),
-        sa.Column("made_by", sa.String(320), nullable=False),
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_chat_links_org_id"),
         sa.ForeignKeyConstraint(["principal_id"], ["users.id"], name="fk_chat_links_principal_id", ondelete="CASCADE"),
