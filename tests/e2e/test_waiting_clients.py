@@ -155,7 +155,9 @@ def is_cut(connection: psycopg.Connection) -> str:
 
 
 @contextmanager
-def tunnelled(gateway: Gateway, who: Principal, reason: str = "", duration: int | None = None) -> Iterator[str]:
+def tunnelled(
+    gateway: Gateway, who: Principal, reason: str = "", duration: int | None = None, name: str = NAME
+) -> Iterator[str]:
     """A URL whose clients are carried, as by `postern connect`, for somebody who is logged in."""
     services = gateway.services
     account = gateway.call(services.users.get(gateway.admin, who.email))
@@ -163,7 +165,7 @@ def tunnelled(gateway: Gateway, who: Principal, reason: str = "", duration: int 
     authority = tls.authority(gateway.settings)
     assert authority is not None
     url = f"wss://localhost:{gateway.settings.tunnel_port}"
-    reached = Reached(url, login.token, NAME, authority.read_text(), reason, duration)
+    reached = Reached(url, login.token, name, authority.read_text(), reason, duration)
     forward = Forward(reached, lambda _: None)
     port = gateway.call(forward.start(0))
     yield f"postgresql://ann@127.0.0.1:{port}/postgres?sslmode=disable"

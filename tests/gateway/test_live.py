@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
@@ -56,6 +57,7 @@ class Place:
         self.over: set[UUID] = set()
         self.problem: Exception | None = None
         self.asked: list[UUID | None] = []
+        self.renewals: list[asyncio.Future[Policy]] = []
         access = cast("Access", SimpleNamespace(still_allowed=self._still_allowed, renewed=self._renewed))
         self.links = LiveLinks(access, self.signals, cast("Any", lambda permit, view: None), idle_timeout=0)
 
@@ -66,7 +68,7 @@ class Place:
         return OVER if permit.review_id in self.over else None
 
     async def _renewed(self, permit: Permit) -> Permit:
-        return permit
+        return permit if not self.renewals else replace(permit, policy=await self.renewals.pop(0))
 
     def add(self, permit: Permit, since: int | None = None) -> Driving:
         driver, view = Driving(), cast("Any", SimpleNamespace(schema=None))
@@ -74,11 +76,14 @@ class Place:
         self.links.add(link, since=self.links.changes if since is None else since)
         return driver
 
+    async def settled(self) -> None:
+        while self.links._tasks:
+            await asyncio.wait(set(self.links._tasks))
+
     async def tell(self, review_id: UUID, status: str = "REVOKED") -> None:
         """As the services do it; back once every check has ended."""
         await self.signals.publish(Topic.REVIEW_CHANGED, review_id=str(review_id), status=status)
-        while self.links._tasks:
-            await asyncio.wait(set(self.links._tasks))
+        await self.settled()
 
 
 @pytest.fixture
@@ -160,7 +165,34 @@ async def test_attack_a_review_ends_between_admission_and_its_link(place: Place)
     await place.tell(review)
     assert place.asked == []
     late, known = place.add(permit_of(review), before), place.add(permit_of(review))
-    while place.links._tasks:
-        await asyncio.wait(set(place.links._tasks))
+    await place.settled()
     assert late.ends == [(EndReason.REVOKED, OVER)]
     assert known.ends == []  # was admitted by what holds since
+
+
+async def test_a_policy_that_is_the_same_takes_no_others_place(place: Place) -> None:
+    """What is held would be asked about once more."""
+    driver, loop = place.add(permit_of(None)), asyncio.get_running_loop()
+    await place.signals.publish(Topic.POLICY_CHANGED)
+    await place.settled()
+    assert driver.renewed == 0
+    place.renewals = [loop.create_future()]
+    place.renewals[0].set_result(Policy(max_duration=7))
+    await place.signals.publish(Topic.POLICY_CHANGED)
+    await place.settled()
+    assert driver.renewed == 1
+
+
+async def test_a_policy_that_was_read_before_another_one_does_not_come_behind_it(place: Place) -> None:
+    place.add(permit_of(None))
+    (link,) = place.links._links
+    loop = asyncio.get_running_loop()
+    older, newer = place.renewals = [loop.create_future(), loop.create_future()]
+    await place.signals.publish(Topic.POLICY_CHANGED)
+    await place.signals.publish(Topic.POLICY_CHANGED)
+    newer.set_result(Policy(max_duration=2))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    older.set_result(Policy(max_duration=1))
+    await place.settled()
+    assert link.permit.policy.max_duration == 2

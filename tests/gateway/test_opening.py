@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import cast
 from uuid import uuid4
 
@@ -10,7 +12,7 @@ from postern.domain.permit import Permit
 from postern.domain.session import EndReason
 from postern.gateway.opening import EndedEarly, Opening
 
-PERMIT = cast("Permit", object())  # only carried here
+PERMIT = cast("Permit", SimpleNamespace(expires_at=None, review_id=None))  # only carried here
 
 
 def opening() -> Opening:
@@ -101,3 +103,17 @@ async def test_a_deadline_around_it_still_works() -> None:
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
             await dial(one)
+
+
+@pytest.mark.parametrize("hours", [-1, 1])
+async def test_attack_what_was_given_ends_while_it_dials(hours: int) -> None:
+    """Also where nobody looks in between."""
+    ends = datetime.now(UTC) + timedelta(hours=hours)
+    permit = cast("Permit", SimpleNamespace(expires_at=ends, review_id=uuid4()))
+    with opening().dialling(permit) as dialling:
+        if hours > 0:
+            dialling.check()
+        else:
+            with pytest.raises(EndedEarly, match="has ended") as ended:
+                dialling.check()
+            assert ended.value.reason is EndReason.EXPIRED

@@ -151,6 +151,17 @@ def test_a_policy_renewed_while_parked_judges_the_whole_request_again() -> None:
         play << operation(1, "review drop") << refusal(1) << to_client(refused(), pg.ready())
 
 
+def test_attack_a_rule_that_is_added_while_parked_holds_for_what_stands_in_front_of_what_is_held() -> None:
+    batch = [pg.bind("", "s"), pg.parse("drop"), pg.parse("review this"), pg.sync()]
+    with playbook(Asks()) as play:
+        play >> from_client(*batch)
+        play << QUESTION
+        play >> renew(pipeline(Words()))
+        play >> resume("t1", FORWARD)
+        play << prepare(1, "drop") << prepare(1, "review this") << refusal(1)
+        play << to_client(refused(), pg.ready())
+
+
 def test_a_request_cannot_be_changed() -> None:
     class Changes(Looks):
         def see(self, event: Event, session: SessionView) -> Verdict:

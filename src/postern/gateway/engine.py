@@ -128,11 +128,13 @@ class Engine:
         """And what the target's catalogue says, where the permit's policy asks for it. Raises what dialling raises, and
         EndedEarly."""
         began = time.monotonic()
-        with self.links.dialling(opening, permit, since=since), part("session.dial", SpanKind.CLIENT):
+        dialling = self.links.dialling(opening, permit, since=since)
+        with dialling, part("session.dial", SpanKind.CLIENT):
             target = await self._dialer.dial(permit, start, opening.session_id)
             self._parts.observe("postern_target_open_seconds", time.monotonic() - began, str(permit.verb))
             try:
                 target.schema = await self._schemas.of(permit, start)
+                dialling.check()  # nothing runs behind the end of what was given
             except BaseException:
                 target.stream.close()
                 target.release()

@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from uuid import UUID
 
 from postern.domain.command import Invocation
@@ -31,6 +32,8 @@ from postern.store.ports import Signals, Topic
 from postern.transport.memory import MemoryTransport
 
 log = logging.getLogger(__name__)
+
+_LOOK_EVERY = 10.0  # seconds: a signal may be missed
 
 
 class _ScriptClient(asyncio.Protocol):
@@ -57,29 +60,47 @@ class _ScriptClient(asyncio.Protocol):
 
 
 class Executions:
-    """Claims sessions that are ready, and runs each. At most `most` at once; others wait their turn."""
+    """Claims sessions that are ready, and runs each. At most `most` at once; others wait their turn.
+
+    Workers hear of them, and look every few seconds as well: nobody could start a script again whose signal was lost.
+    """
 
     def __init__(self, worker: str, sessions: Sessions, engine: Engine, signals: Signals, *, most: int = 16) -> None:
         self._worker = worker
         self._sessions = sessions
         self._engine = engine
         self._turn = asyncio.Semaphore(most)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[UUID, asyncio.Task[None]] = {}
         self._closed = False
+        self._resumed = asyncio.Event()
         signals.subscribe(Topic.SESSION_RUN, self._on_run)
+        signals.subscribe(Topic.RESUMED, lambda _: self._resumed.set())
 
     async def take_waiting(self) -> None:
         """What became ready while no worker listened."""
         for session_id in await self._sessions.waiting():
             self._start(session_id, "")
 
+    async def follow(self) -> None:
+        """Takes what no signal told of, for ever."""
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._resumed.wait(), _LOOK_EVERY)
+            self._resumed.clear()
+            try:
+                await self.take_waiting()
+            except PosternError as error:
+                log.warning("scripts that wait could not be looked for: %s", error.message)
+
     def _on_run(self, payload: Mapping[str, str]) -> None:
         self._start(UUID(payload["session_id"]), parent_of(payload.get(TRACEPARENT)))
 
     def _start(self, session_id: UUID, parent: str) -> None:
+        if session_id in self._tasks:
+            return
         task = asyncio.get_running_loop().create_task(self._run(session_id, parent))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks[session_id] = task
+        task.add_done_callback(lambda _: self._tasks.pop(session_id))
 
     def take_no_more(self) -> None:
         """What is not claimed yet is left to other workers, or to the next start."""
@@ -88,7 +109,7 @@ class Executions:
     async def stop(self, grace: float) -> None:
         """Waits for the runs, whose links were ended before, to be closed; at most `grace` seconds."""
         if self._tasks:
-            await asyncio.wait(self._tasks, timeout=grace)
+            await asyncio.wait(self._tasks.values(), timeout=grace)
 
     async def _run(self, session_id: UUID, parent: str) -> None:
         """`parent` is the traceparent of the request that wants it."""

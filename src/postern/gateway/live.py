@@ -8,7 +8,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -17,7 +17,7 @@ from postern.domain.permit import Permit
 from postern.domain.session import EndReason
 from postern.domain.target_schema import TargetSchema
 from postern.errors import PosternError
-from postern.gateway.opening import Dialling, Opening
+from postern.gateway.opening import Dialling, Opening, time_is_over
 from postern.gateway.schemas import next_reading
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.protocols.base import Side
@@ -32,8 +32,6 @@ _REASONS = {
     EndReason.REVOKED: "the connection of this session was deleted",
     EndReason.GATEWAY_STOPPED: "the gateway is stopping",
 }
-_EXPIRED = "this session's access has expired; issue a new credential"
-_GRANT_OVER = "the access that was approved has ended"
 
 
 def _cause(permit: Permit) -> EndReason:
@@ -61,6 +59,7 @@ class LiveLink:
     cancel_key: bytes = b""
     schema: Callable[[Permit], Awaitable[TargetSchema | None]] | None = None
     schema_until: float = math.inf
+    renewing: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def read_schema(self) -> None:
         """One that cannot be read again leaves the older one in its place."""
@@ -167,15 +166,19 @@ class LiveLinks:
             await asyncio.sleep(1)
             now, wall = time.monotonic(), datetime.now(UTC)
             for link in list(self._links):
-                expires = link.permit.expires_at
+                over = time_is_over(link.permit, wall)
                 if now >= link.deadline:
                     link.driver.end(EndReason.EXPIRED, "this session reached its maximum duration")
-                elif expires is not None and wall >= expires:
-                    link.driver.end(EndReason.EXPIRED, _EXPIRED if link.permit.review_id is None else _GRANT_OVER)
+                elif over is not None:
+                    link.driver.end(EndReason.EXPIRED, over)
                 elif now >= link.schema_until:
                     self._start(link.read_schema())
                 elif self._is_idle(link):
                     link.driver.end(EndReason.IDLE, f"this session was idle for {self._idle_timeout:g} seconds")
+            for opening in list(self._openings):
+                late = None if opening.permit is None else time_is_over(opening.permit, wall)
+                if late is not None:
+                    opening.end(EndReason.EXPIRED, late)
 
     def _is_idle(self, link: LiveLink) -> bool:
         """A client that waits for an answer is not idle, however long the target is quiet."""
@@ -255,18 +258,25 @@ class LiveLinks:
             opening.end(_cause(permit), reason)
 
     async def _check(self, link: LiveLink, renew: bool) -> None:
-        """Ends the link if its permit no longer holds; gives it the policy that holds now."""
+        """Ends the link if its permit no longer holds; gives it the policy that holds now, where that is another."""
         try:
             reason = await self._access.still_allowed(link.permit)
             if reason is not None:
                 link.driver.end(_cause(link.permit), reason)
             elif renew:
-                link.permit = await self._access.renewed(link.permit)
-                link.driver.renew(self._pipeline(link.permit, link.view))
-                if link.view.schema is None:  # the new policy may be the first to ask for it
-                    await link.read_schema()
+                await self._renew(link)
         except PosternError as error:
             link.driver.end(EndReason.REVOKED, f"this session's policy could not be renewed: {error.message}")
         except Exception:
             log.exception("the permit of session %s could not be checked, so it ends", link.session_id)
             link.driver.end(EndReason.REVOKED, "this session's permit could not be checked")
+
+    async def _renew(self, link: LiveLink) -> None:
+        """One after the other: who asked later knows more."""
+        async with link.renewing:
+            permit = await self._access.renewed(link.permit)
+            before, link.permit = link.permit, permit
+            if permit.policy != before.policy:  # else what is held would be asked about once more
+                link.driver.renew(self._pipeline(permit, link.view))
+        if link.view.schema is None:  # the new policy may be the first to ask for it
+            await link.read_schema()

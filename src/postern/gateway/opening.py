@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from types import TracebackType
 from typing import Self
 from uuid import UUID
@@ -10,6 +11,15 @@ from uuid import UUID
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason
 from postern.errors import PosternError
+
+
+def time_is_over(permit: Permit, now: datetime) -> str | None:
+    """What who has this permit is told then; None before."""
+    if permit.expires_at is None or now < permit.expires_at:
+        return None
+    if permit.review_id is None:
+        return "this session's access has expired; issue a new credential"
+    return "the access that was approved has ended"
 
 
 class EndedEarly(PosternError):
@@ -55,6 +65,12 @@ class Dialling:
     def __init__(self, opening: Opening, permit: Permit) -> None:
         self._opening = opening
         self._permit = permit
+
+    def check(self) -> None:
+        """Raises EndedEarly once the permit's time is over."""
+        message = time_is_over(self._permit, datetime.now(UTC))
+        if message is not None:
+            raise EndedEarly(EndReason.EXPIRED, message)
 
     def __enter__(self) -> Self:
         self._opening.check()

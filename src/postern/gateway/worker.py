@@ -88,7 +88,13 @@ class Worker:
         tunnel = await websocket.serve(self._door.opened, settings.host, settings.tunnel_port, self._context)
         await self._presence.start()
         await self._executions.take_waiting()
-        work = (self._links.sweep(), self._presence.keep(), self._native.follow(), self._unclosed.forever())
+        work = (
+            self._links.sweep(),
+            self._presence.keep(),
+            self._native.follow(),
+            self._executions.follow(),
+            self._unclosed.forever(),
+        )
         background = [asyncio.create_task(each) for each in work]
         ready()
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import time, timedelta
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 from tests.services.reviews.desk import SOURCE, Desk
@@ -12,8 +12,9 @@ from tests.services.reviews.desk import SOURCE, Desk
 from postern.domain.connection import Toggle
 from postern.domain.credential import Grant
 from postern.domain.features import Feature
+from postern.domain.permit import Permit
 from postern.domain.principal import Principal
-from postern.domain.review import Choice, ReviewEvent, ReviewStatus
+from postern.domain.review import Choice, Review, ReviewEvent, ReviewStatus
 from postern.domain.review_rule import AccessType
 from postern.domain.session import Verb
 from postern.domain.time_window import TimeWindow
@@ -238,6 +239,31 @@ async def test_a_window_that_closes_ends_access(desk: Desk) -> None:
     await desk.wish()  # it does not open again before access would have ended, so they may ask anew
 
 
+async def test_attack_a_window_closes_while_somebody_is_let_in(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look at the window and the end of what is given: not the next time that it turns counts."""
+    permit = await desk.granted(window=NIGHT, duration=86_400)
+    closes = desk.world.clock().replace(minute=15, second=0)
+    looked = desk.services.asking.waiting_session
+
+    async def slow(review: Review) -> UUID | None:
+        desk.world.clock.now = closes
+        return await looked(review)
+
+    desk.world.clock.now = closes - timedelta(seconds=1)
+    monkeypatch.setattr(desk.services.asking, "waiting_session", slow)
+    assert (await desk.connect()).expires_at == closes
+    desk.world.clock.now = closes - timedelta(seconds=1)
+    standing = desk.services.asking.standing
+
+    async def stood(now: Permit) -> Review | None:
+        found = await standing(now)
+        desk.world.clock.now = closes
+        return found
+
+    monkeypatch.setattr(desk.services.asking, "standing", stood)
+    assert (await desk.services.access.renewed(permit)).expires_at == closes
+
+
 async def test_a_window_that_opens_again_lets_in_again(desk: Desk) -> None:
     permit = await desk.granted(window=NIGHT, duration=86_400)
     closes = desk.world.clock().replace(minute=15, second=0)
@@ -349,3 +375,20 @@ async def test_attack_a_connection_that_was_deleted_and_made_again_is_another_on
     assert [demand.rule for demand in wish.demands] == [""]
     with pytest.raises(ReviewRequired):
         await desk.connect()
+
+
+async def test_who_took_it_back_was_killed_before_workers_were_told(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    permit = await desk.granted()
+    await desk.services.follow_up.once()
+
+    async def lost(_topic: str, **_payload: str) -> None: ...
+
+    with monkeypatch.context() as muted:
+        muted.setattr(desk.world.signals, "publish", lost)
+        await desk.services.reviews.decide(desk.rita, str(permit.review_id), Choice.REVOKED)
+    told = len(desk.world.signals.of(Topic.REVIEW_CHANGED))
+    await desk.services.follow_up.once()
+    (again,) = desk.world.signals.of(Topic.REVIEW_CHANGED)[told:]
+    assert (again["review_id"], again["status"]) == (str(permit.review_id), "REVOKED")

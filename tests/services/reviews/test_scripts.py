@@ -139,6 +139,17 @@ async def test_a_window_that_closes_before_a_worker_has_it(desk: Desk) -> None:
     assert "cannot be run now" in ended.metadata["end_detail"]
 
 
+async def test_attack_what_was_started_runs_days_later_when_a_worker_has_come_back(desk: Desk) -> None:
+    session = await desk.ready()
+    await desk.services.sessions.execute(desk.ann, session.id)
+    desk.world.clock.forward(hours=24)
+    await desk.services.reviews.settle()
+    assert await desk.services.sessions.claim(session.id, "w1") is None
+    assert await status(desk, session) == (SessionStatus.DONE, ReviewStatus.EXECUTED)
+    ended = await desk.session(session)
+    assert "its approval ended" in ended.metadata["end_detail"]
+
+
 async def test_a_window_that_closes_while_it_runs_ends_it(desk: Desk) -> None:
     session = await desk.ready(window=NIGHT)
     await desk.services.sessions.execute(desk.ann, session.id)

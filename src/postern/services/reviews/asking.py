@@ -17,18 +17,8 @@ from postern.domain.connection import Connection
 from postern.domain.features import Feature
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
-from postern.domain.review import (
-    MAX_INPUT,
-    WAITS,
-    Binding,
-    Demand,
-    Review,
-    ReviewKind,
-    ReviewStatus,
-    access_duration,
-    kind_of,
-    person_of,
-)
+from postern.domain.review import MAX_INPUT, WAITS, Binding, Demand, Review, ReviewKind, ReviewStatus, person_of
+from postern.domain.review_demands import access_duration, kind_of
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.errors import Denied, Invalid, Unavailable
 from postern.services.reviews.news import tell_of
@@ -269,11 +259,13 @@ class Asking:
 
 
 def ends(given: datetime | None, review: Review | None, now: datetime) -> datetime | None:
-    """When a right that ends at `given` ends, if this review gave it."""
+    """When a right that ends at `given` ends, if this review gave it: now, where its window has closed meanwhile."""
     found = [given]
     if review is not None:
         found.append(review.revoke_at if review.kind is ReviewKind.JIT else None)
-        found.append(None if review.time_window is None else review.time_window.closes_at(now))
+        window = review.time_window
+        if window is not None:
+            found.append(window.closes_at(now) if window.holds(now) else now)
     return min((end for end in found if end is not None), default=None)
 
 

@@ -38,7 +38,7 @@ class ReviewedScripts:
         if review.status is not ReviewStatus.APPROVED:
             raise Conflict(f"this script cannot be run: its review is {review.status}, {over(review)}")
         if self._now() >= review.expires_at:
-            raise Conflict(f"this script cannot be run any more: its approval ended at {moment(review.expires_at)}")
+            raise Conflict(_too_late(review))
         self._require_window(review)
         await self._access.admit_reviewed(principal, review)
         moved = await self._store.move(review.id, ReviewEvent.STARTED, self._now())
@@ -52,6 +52,8 @@ class ReviewedScripts:
         review = None if session.review_id is None else await self._store.get(session.review_id)
         if review is None or review.status is not ReviewStatus.PROCESSING or review.session_id != session.id:
             raise Denied("its review does not let it run")
+        if self._now() >= review.expires_at:  # no worker had it in time: nobody expects it any more
+            raise Denied(_too_late(review))
         self._require_window(review)
         permit = await self._access.admit_reviewed(principal, review)
         self._running.add(session.id)
@@ -76,3 +78,7 @@ class ReviewedScripts:
         window, now = review.time_window, self._now()
         if window is not None and not window.holds(now):
             raise Denied(f"this script cannot be run now: {opens(window, now)}")
+
+
+def _too_late(review: Review) -> str:
+    return f"this script cannot be run any more: its approval ended at {moment(review.expires_at)}"

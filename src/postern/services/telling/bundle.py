@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from postern.services.telling.follow_up import FollowUp
 from postern.services.telling.reports import Reports
 from postern.services.telling.sinks import Sinks
-from postern.store.ports import Clock, Stores, ViolationStore
+from postern.store.ports import Clock, Signals, Stores, ViolationStore
 
 
 @dataclass(frozen=True)
@@ -18,9 +18,9 @@ class TellingServices:
     violations: ViolationStore
 
 
-def build_telling(stores: Stores, now: Clock) -> TellingServices:
+def build_telling(stores: Stores, signals: Signals, now: Clock) -> TellingServices:
     return TellingServices(
-        follow_up=FollowUp(stores.follow_up, stores.reviews, stores.sinks, stores.leases, now),
+        follow_up=FollowUp(stores.follow_up, stores.reviews, stores.sinks, stores.leases, signals, now),
         reports=Reports(stores.reports, stores.review_reports, now),
         sinks=Sinks(stores.sinks, stores.deliveries, now),
         violations=stores.violations,

@@ -14,15 +14,17 @@ from uuid import UUID, uuid5
 from postern.domain.event import OF_REVIEWS, EventKind
 from postern.domain.principal import Principal
 from postern.domain.report import Counts, slot_of
+from postern.domain.review import ReviewEvent
 from postern.domain.session import EndReason
 from postern.domain.sink import SinkOutline
 from postern.domain.violation import Violation
 from postern.errors import Conflict
 from postern.services.identity.users import require_admin
 from postern.services.leases import Lease
+from postern.services.reviews.news import tell_of
 from postern.services.server.trail import changed
 from postern.services.telling.events import KILLED, of_entry, of_review, of_session, of_violation
-from postern.store.ports import AuditEntry, Clock
+from postern.store.ports import AuditEntry, Clock, Signals
 from postern.store.ports.recordings import LeaseStore
 from postern.store.ports.reviews import ReviewNews, ReviewStore
 from postern.store.ports.telling import (
@@ -45,6 +47,7 @@ BATCH = 500  # sessions in one transaction
 REBUILD_TRIES = 30  # to have the lease, a tenth of a second apart
 MARKED = 3_000  # sessions that are marked in one step of a rebuild
 _IN_ORDER = list(OF_REVIEWS)  # of what has one moment
+_TAKEN_BACK = frozenset({ReviewEvent.REVOKED, ReviewEvent.WITHDRAWN})
 MAX_INFO_TYPES = 64  # of one session; there are fewer detectors
 
 _FAILED = frozenset(
@@ -53,15 +56,23 @@ _FAILED = frozenset(
 
 
 class FollowUp:
-    """`observer` hears of everything that happened to a review, once, when it has been told."""
+    """`observer` hears of everything that happened to a review, once, when it has been told. By `signals` workers hear
+    again that access was taken back: who did so may have been killed before it said so."""
 
     def __init__(
-        self, store: FollowUpStore, reviews: ReviewStore, sinks: SinkStore, leases: LeaseStore, now: Clock
+        self,
+        store: FollowUpStore,
+        reviews: ReviewStore,
+        sinks: SinkStore,
+        leases: LeaseStore,
+        signals: Signals,
+        now: Clock,
     ) -> None:
         self.observer: Callable[[ReviewNews], None] | None = None
         self._store = store
         self._reviews = reviews
         self._sinks = sinks
+        self._signals = signals
         self._turn = asyncio.Lock()
         self._lease = Lease(leases, LEASE, now)
         self._now = now
@@ -103,6 +114,9 @@ class FollowUp:
     async def _tell_reviews(self, news: list[ReviewNews], sinks: list[SinkOutline]) -> None:
         if news:
             news.sort(key=lambda one: (one.at, _IN_ORDER.index(one.kind)))
+            for one in news:
+                if one.kind in _TAKEN_BACK:
+                    await tell_of(self._signals, one.review)
             tags = await self._tags(news, sinks)
             told = [
                 delivery

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.domain.statement import Effect, ObjectKind
+from postern.domain.statement import Effect
 from postern.inspection.sql.postgres.conditions import passes_every_row
 from postern.inspection.sql.postgres.names import OWN
 from postern.inspection.sql.postgres.tree import Message, names
