@@ -128,7 +128,7 @@ class SqlDeliveries:
         async with self._database.statement() as connection:
             crowded = select(column).where(wanted).group_by(column).having(func.count() > most)
             found = (await connection.execute(crowded)).scalars().all()
-        conditions = []
+        conditions: list[tuple[UUID, Sequence[ColumnElement[bool]]]] = []
         for sink_id in found:
             own = (column == sink_id, wanted)
             last = select(deliveries.c.number).where(*own).order_by(deliveries.c.number.desc()).offset(most).limit(1)
