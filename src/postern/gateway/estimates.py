@@ -208,13 +208,13 @@ class Counter:
             values = _values(plan, asked)
             counting.same_user(self._told, self._target.parameters)
             await self._rows(Query(counting.BEGIN))
-            try:
-                return await self._within(plan, values, _types(plan, asked))
-            finally:
-                with contextlib.suppress(Uncountable):
-                    await self._rows(Query(counting.ROLLBACK))
+            part = await self._within(plan, values, _types(plan, asked))
         except Uncountable as error:
-            return _uncounted(plan, error.message)
+            part = _uncounted(plan, error.message)
+        # Not where anything else is raised: nobody waits then for what still runs, and the connection's end rolls back.
+        with contextlib.suppress(Uncountable):
+            await self._rows(Query(counting.ROLLBACK))
+        return part
 
     async def _within(self, plan: CountPlan, values: Sequence[str | None], types: Sequence[int]) -> PartCount:
         await self._rows(counting.settings(self._limits.statement, self._limits.lock, self._told))
