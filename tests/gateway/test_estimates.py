@@ -516,6 +516,16 @@ ATTACKS = {
     "a setting of text searches, by an operator": ([], "delete from people where name @@ 'x'", "it searches a text"),
     "money": (["create table paid (m money)"], "delete from paid where m = '1'", "a column is of the type money"),
     "a name that the search_path finds": ([], "delete from people where id::oid = regclass('x')", "regclass()"),
+    "a name that the search_path finds, in the place of a column": (
+        [],
+        "delete from people where (name).regtype is null",
+        "it may make a value of the type regtype",
+    ),
+    "an array in the place of a column": (
+        [],
+        "delete from people where (name)._int4 is null",
+        "it may make a value of the type _int4",
+    ),
     "a name that the search_path finds, as a column": (
         ["create table classes (c regclass)"],
         "delete from classes where c = 'x'",
