@@ -81,6 +81,28 @@ async def test_attack_what_is_still_under_way_may_change_what_is_meant(server: P
     assert found.parts[0].why_not == "its session has asked for more before, which may change what it means"
 
 
+@pytest.mark.parametrize(
+    "change", ["create temp table events (id int)", "alter table kept rename to events", "drop table kept"]
+)
+async def test_attack_tables_of_an_open_transaction_are_not_taken_for_others(
+    server: PostgresServer, change: str
+) -> None:
+    standing = Standing(in_transaction=True)
+    text = "delete from events where id not in (select id from more)"
+    with psycopg.connect(server.dsn(DATABASE)) as session:
+        session.execute("create schema elsewhere; create table elsewhere.kept (id int); create table more (id int)")
+        session.commit()
+        try:
+            assert (await counted(server, Asked(text), standing=standing)).rows == 48
+            session.execute(f"set search_path = elsewhere, public; {change}".encode())
+            (part,) = (await counted(server, Asked(text), standing=standing)).parts
+            assert part.why_not == "a transaction that is open, which may be its own, has made or changed tables"
+        finally:
+            session.rollback()
+            session.execute("drop schema elsewhere cascade; drop table more")
+            session.commit()
+
+
 STIRS = [
     "set timezone = 'Asia/Tokyo'",
     "reset all",

@@ -169,6 +169,27 @@ async def test_bind_values_are_given_and_those_that_only_set_something_are_left_
     assert guessed.parts[0].why_not == "the type of the bind value $3 is not known"
 
 
+async def test_attack_the_name_of_a_table_steers_no_screen(
+    server: PostgresServer, dialer: Watched, direct: psycopg.Connection
+) -> None:
+    name = '"a\u202e\x1b[2J"'
+    direct.execute(f"create table {name} (n int)".encode())
+    try:
+        estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
+        found = await estimates.of(permit(server), START, [Asked(f"delete from {name}; delete from x.{name}")])
+        assert found is not None
+        assert found.shown()["said"] == [
+            "DELETE public.a\\u202e\\x1b[2J: 0 rows",
+            "DELETE x.a\\u202e\\x1b[2J: cannot be counted, because there is no table x.a\\u202e\\x1b[2J",
+            "each is counted as if nothing of the others had been done",
+        ]
+        shown = str(found.shown())
+        assert "\u202e" not in shown
+        assert "\x1b" not in shown
+    finally:
+        direct.execute(f"drop table {name}".encode())
+
+
 async def test_each_part_is_counted(server: PostgresServer, dialer: Watched) -> None:
     text = (
         "update people set name = 'x' where id < 11; select 1; delete from moods; insert into moods values (9);"
@@ -235,7 +256,7 @@ async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
     assert found.shown()["said"] == [
         "DELETE public.people: 3 rows",
         "DELETE pg_catalog.pg_class: cannot be counted, because pg_class is a table of the server itself",
-        "what its session has changed and not committed yet is not counted",
+        "what its session has changed and not committed yet is not counted, and may change which rows are meant",
         "each is counted as if nothing of the others had been done",
     ]
     assert dialer.starts[0].parameters == {
@@ -495,6 +516,16 @@ ATTACKS = {
     "a setting of text searches, by an operator": ([], "delete from people where name @@ 'x'", "it searches a text"),
     "money": (["create table paid (m money)"], "delete from paid where m = '1'", "a column is of the type money"),
     "a name that the search_path finds": ([], "delete from people where id::oid = regclass('x')", "regclass()"),
+    "a name that the search_path finds, in the place of a column": (
+        [],
+        "delete from people where (name).regtype is null",
+        "it may make a value of the type regtype",
+    ),
+    "an array in the place of a column": (
+        [],
+        "delete from people where (name)._int4 is null",
+        "it may make a value of the type _int4",
+    ),
     "a name that the search_path finds, as a column": (
         ["create table classes (c regclass)"],
         "delete from classes where c = 'x'",
@@ -642,7 +673,8 @@ async def test_who_gives_up_ends_what_runs_on_the_target(
     server: PostgresServer, dialer: Watched, direct: psycopg.Connection
 ) -> None:
     text = "delete from people where (select count(*) from generate_series(1, 1000000000)) > id"
-    slow = asyncio.create_task(count(server, dialer, text))
+    patient = Limits(statement=3600, lock=5, whole=3600, turn=120)
+    slow = asyncio.create_task(count(server, dialer, text, limits=patient))
     running = "select 1 from pg_stat_activity where query like '%generate_series%' and application_name like 'postern%'"
     await asyncio.to_thread(wait_until, lambda: direct.execute(running).fetchone())
     slow.cancel()

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from postern.domain.text import one_line
 from postern.errors import PosternError
 
 MOST_ROWS = 1_000_000  # counted; what has more has "more than" that
@@ -78,10 +79,10 @@ class PartCount:
     def said(self) -> str:
         what = f"{self.action} {self.table}".rstrip()
         if self.rows is None:
-            return f"{what}: cannot be counted, because {self.why_not}"
+            return one_line(f"{what}: cannot be counted, because {self.why_not}")
         number = f"more than {self.rows:,}" if self.more else f"{self.rows:,}"
         text = f"{what}: {number} {'row' if self.rows == 1 and not self.more else 'rows'}"
-        return "; ".join([text, *self.notes])
+        return one_line("; ".join([text, *self.notes]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +100,7 @@ class RowCount:
         return None if None in counts else sum(count for count in counts if count is not None)
 
     def shown(self) -> dict[str, object]:
-        """As `Review.estimate` has it: values of JSON."""
+        """As `Review.estimate` has it: values of JSON. The target's names in it steer no screen."""
         return {
             "rows": self.rows,
             "more": any(part.more for part in self.parts),
@@ -108,11 +109,11 @@ class RowCount:
             "parts": [
                 {
                     "action": part.action,
-                    "table": part.table,
+                    "table": one_line(part.table),
                     "rows": part.rows,
                     "more": part.more,
-                    "why_not": part.why_not,
-                    "notes": list(part.notes),
+                    "why_not": one_line(part.why_not),
+                    "notes": [one_line(note) for note in part.notes],
                 }
                 for part in self.parts
             ],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -89,13 +89,15 @@ class Estimates:
             plans, more = await asyncio.to_thread(self._planned, asked, unsettled=standing.unsettled)
             if not plans:
                 return None
-            parts = await self._counted(permit, start, plans, standing.reported or {})
+            parts = await self._counted(permit, start, plans, standing)
         except Exception:
             log.exception("the rows of a held statement could not be counted")
             return None
         notes = []
         if standing.in_transaction:
-            notes.append("what its session has changed and not committed yet is not counted")
+            notes.append(
+                "what its session has changed and not committed yet is not counted, and may change which rows are meant"
+            )
         if len(parts) > 1 or more:
             notes.append("each is counted as if nothing of the others had been done")
         if more:
@@ -121,12 +123,12 @@ class Estimates:
         return found, more
 
     async def _counted(
-        self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, Asked]], told: Mapping[str, str]
+        self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, Asked]], standing: Standing
     ) -> list[PartCount]:
         counted: dict[int, PartCount] = {}
         left = [number for number, (plan, _) in enumerate(plans) if not plan.why_not]
         if left:
-            why = await self._in_turn(permit, start, plans, left, counted, told)
+            why = await self._in_turn(permit, start, plans, left, counted, standing)
         return [counted.get(number) or _uncounted(plan, plan.why_not or why) for number, (plan, _) in enumerate(plans)]
 
     async def _in_turn(
@@ -136,7 +138,7 @@ class Estimates:
         plans: Sequence[tuple[CountPlan, Asked]],
         left: Sequence[int],
         counted: dict[int, PartCount],
-        told: Mapping[str, str],
+        standing: Standing,
     ) -> str:
         """Adds to `counted`; why the others are not there."""
         if self.waiting >= self._limits.most_waiting:
@@ -151,7 +153,7 @@ class Estimates:
             self.waiting -= 1
         try:
             async with asyncio.timeout(self._limits.whole):
-                await self._on_target(permit, start, plans, left, counted, told)
+                await self._on_target(permit, start, plans, left, counted, standing)
             return _AWAY
         except TimeoutError:
             return counting.why("57014")
@@ -170,14 +172,14 @@ class Estimates:
         plans: Sequence[tuple[CountPlan, Asked]],
         left: Sequence[int],
         counted: dict[int, PartCount],
-        told: Mapping[str, str],
+        standing: Standing,
     ) -> None:
         kept = {name: value for name, value in start.parameters.items() if name.lower() in _KEPT}
         parameters = {**kept, "application_name": "postern row count", "client_encoding": "UTF8"}
         target = await self._dialer.dial(permit, Start(start.database, parameters), uuid4())
         finished = False
         try:
-            counter = Counter(target, self._limits, told)
+            counter = Counter(target, self._limits, standing)
             for number in left:
                 plan, asked = plans[number]
                 counted[number] = await counter.count(plan, asked)
@@ -197,9 +199,10 @@ class Estimates:
 class Counter:
     """Counts on one target that was dialled for it alone; a transaction for each part."""
 
-    def __init__(self, target: Target, limits: Limits, told: Mapping[str, str]) -> None:
+    def __init__(self, target: Target, limits: Limits, standing: Standing) -> None:
         self._target = target
-        self._told = told
+        self._in_transaction = standing.in_transaction
+        self._told = standing.reported or {}
         self._limits = limits
 
     async def count(self, plan: CountPlan, asked: Asked) -> PartCount:
@@ -208,13 +211,13 @@ class Counter:
             values = _values(plan, asked)
             counting.same_user(self._told, self._target.parameters)
             await self._rows(Query(counting.BEGIN))
-            try:
-                return await self._within(plan, values, _types(plan, asked))
-            finally:
-                with contextlib.suppress(Uncountable):
-                    await self._rows(Query(counting.ROLLBACK))
+            part = await self._within(plan, values, _types(plan, asked))
         except Uncountable as error:
-            return _uncounted(plan, error.message)
+            part = _uncounted(plan, error.message)
+        # Not where anything else is raised: nobody waits then for what still runs, and the connection's end rolls back.
+        with contextlib.suppress(Uncountable):
+            await self._rows(Query(counting.ROLLBACK))
+        return part
 
     async def _within(self, plan: CountPlan, values: Sequence[str | None], types: Sequence[int]) -> PartCount:
         await self._rows(counting.settings(self._limits.statement, self._limits.lock, self._told))
@@ -225,7 +228,7 @@ class Counter:
             await self._rows(lock)
         if counting.found_tables(plan, await self._rows(counting.tables(plan))) != found:
             raise Uncountable("its tables became others meanwhile")
-        counting.calm(await self._rows(counting.facts(plan, found, types)))
+        counting.calm(await self._rows(counting.facts(plan, found, types, in_transaction=self._in_transaction)))
         schemas = {name: schema for name, (_, schema) in found.items()}
         notes = counting.noted(await self._rows(counting.notes(plan, found[plan.target][0])))
         (((count,),)) = await self._rows(Query(plan.query(schemas), values, types))

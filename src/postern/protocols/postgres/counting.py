@@ -89,6 +89,10 @@ union all select true, format('a column is of the type %s, whose values mean wha
 from pg_type t join kinds k on k.oid = t.oid where t.typname::text in (
   'money', 'regclass', 'regcollation', 'regconfig', 'regdatabase', 'regdictionary', 'regnamespace', 'regoper',
   'regoperator', 'regproc', 'regprocedure', 'regrole', 'regtype')
+union all select true, 'a transaction that is open, which may be its own, has made or changed tables'
+where ($2::json->>'open')::bool and exists (
+  select from pg_locks l join pg_database d on d.oid = l.database
+  where d.datname = current_database() and l.locktype = 'relation' and l.mode = 'AccessExclusiveLock' and l.granted)
 union all select true, 'it makes texts of floating numbers or bytes, which settings change'
 where ($2::json->>'writes')::bool and (exists (select from kinds k join unsteady y on y.oid = k.oid)
   or exists (select from used u join pg_type t on t.typname::text = u.name join unsteady y on y.oid = t.oid
@@ -222,12 +226,15 @@ def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> Query |
     return Query(f"lock table {', '.join(names)} in access share mode") if names else None
 
 
-def facts(plan: CountPlan, found: Mapping[Named, tuple[int, str]], given: Sequence[int]) -> Query:
-    """`given` are the types of bind values."""
+def facts(
+    plan: CountPlan, found: Mapping[Named, tuple[int, str]], given: Sequence[int], *, in_transaction: bool
+) -> Query:
+    """`given` are the types of bind values; `in_transaction`: the session has a transaction that is open."""
     numbers = [number for number, _ in found.values()]
     used = {
         "others": [str(found[name][0]) for name in plan.others],
         "writes": plan.writes,
+        "open": in_transaction,
         "given": [str(oid) for oid in given],
         "columns": None if plan.columns is None else sorted(plan.columns),
         "names": {

@@ -96,6 +96,10 @@ def uses(query: Message, target: Message) -> Uses:
         left = ("withClause",) if kind == "SelectStmt" else ("typeName",)
         waiting += [(child, one, scope) for name, child, one in children(kind, message) if name not in left]
     found.is_whole |= not aliases.isdisjoint(found.columns)  # a row as a whole
+    for name in found.fields:  # or a cast, which only a column of that name takes the place of
+        bare = name.removeprefix("_")
+        if bare in TYPES and (bare != name or bare.startswith("reg") or bare in ("money", "xml")):
+            raise Uncountable(f"it may make a value of the type {name}")
     calm = {name for name in found.fields if is_calm([name]) and name not in _FORMATTED}
     for name in calm:
         _calls(name, found)
