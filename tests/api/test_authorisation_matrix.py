@@ -100,7 +100,6 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
     ("PUT", "/reviews/{id}"): {"status": "REJECTED"},
     ("PUT", "/sessions/{session_id}/review"): {"status": "rejected"},
-    ("PUT", "/chat/accounts"): {"email": "ann@example.com", "sink": "made up", "chat_id": "U0ANN"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
@@ -284,7 +283,6 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/events/schemas"):                                             "200 200 200 200 200 200 200 200",
     ("GET", "/chat/accounts"):                                              "200 200 200 200 200 200 200 200",
     # There is neither a sink for it nor an account.
-    ("PUT", "/chat/accounts"):                                              "403 403 403 404 403 403 404 404",
     ("DELETE", "/chat/accounts/{id}"):                                      "404 404 404 404 404 404 404 404",
     ("POST", "/chat/link"):                                                 "201 201 201 201 403 403 403 201",
     ("GET", "/sinks"):                                                      "403 403 200 200 403 200 200 200",

@@ -44,6 +44,15 @@ def test_a_setup_link_lets_somebody_in(root: Served) -> None:
     assert root.json("whoami", "--profile", "eve")["email"] == "eve@example.com"
 
 
+def test_who_is_given_a_password_is_not_sent_to_set_one(root: Served) -> None:
+    made = root.ok("admin", "users", "create", "eve@example.com")
+    assert (
+        made.stdout == "Created eve@example.com. A password is set by: postern admin users setup-link eve@example.com\n"
+    )
+    line = ("admin", "users", "create", "finn@example.com", "--password-stdin")
+    assert root.ok(*line, stdin="a password of his own\n").stdout == "Created finn@example.com.\n"
+
+
 def test_lists_are_tables_with_pages(root: Served) -> None:
     table = root.ok("admin", "users", "list", "--limit", "2")
     assert [line.split("\t")[0] for line in table.stdout.splitlines()] == ["admin@localhost", "ann@example.com"]

@@ -29,7 +29,9 @@ def test_slack_is_set_up_and_people_are_known_there(root: Served) -> None:
     assert len(code.stdout.strip()) > 40
     assert "show it to nobody" in code.stderr
     email = root.json("whoami")["email"]
-    made = root.json("chat", "set", email, "reviews", "U0ROOT")
+    sink = root.run(root.services.sinks.get(root.root, "reviews"))
+    root.run(root.services.chat_links.redeem(sink, "U0ROOT", code.stdout))  # as it was typed in Slack
+    (made,) = root.json("chat", "list")["data"]
     assert (made["email"], made["chat_id"]) == (email, "U0ROOT")
     assert "U0ROOT" in root.ok("chat", "list").stdout
     root.ok("chat", "unlink", made["id"])

@@ -93,6 +93,38 @@ def test_who_must_be_let_in_waits_at_the_terminal_until_ctrl_c(sit: Callable[...
     assert newest(gateway) == session  # the review stays, and what waits for it
 
 
+@pytest.mark.parametrize("by", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_waiting_of_a_pipe_that_nobody_takes_more_of(
+    gateway: Gateway, tmp_path: Path, by: signal.Signals
+) -> None:
+    name = f"asked-{by.name}"
+    for change in (["create", name, "--command", "bash --norc"], ["update", name, "--set", "reviewers=dba"]):
+        made = gateway.run("connections", *change)
+        assert made.returncode == 0, made.stderr
+    much = tmp_path / "much"
+    with much.open("wb") as file:
+        file.truncate(32 << 20)
+    with much.open("rb") as file:
+        client = subprocess.Popen(
+            [sys.executable, "-m", "postern", "connect", name, "--", "-c", "cat"],
+            env=gateway.environment,
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+    with client:
+        assert client.stderr is not None
+        assert b"1 person of the group 'dba' must agree" in client.stderr.readline()
+        wait_until(lambda: int(Path(f"/proc/{client.pid}/fdinfo/0").read_text().split()[1]) > 1 << 20)
+        session = newest(gateway)
+        client.send_signal(by)
+        output, errors = client.communicate(timeout=60)
+    assert (client.returncode, output) == (128 + by, b"")
+    assert b"you no longer wait" in errors
+    assert newest(gateway) == session
+    assert (session["connection"], session["status"]) == (name, "open")
+
+
 def test_a_killed_session_ends_the_command_line_and_its_processes(
     sit: Callable[..., Sitting], gateway: Gateway
 ) -> None:

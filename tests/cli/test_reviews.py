@@ -19,6 +19,7 @@ from postern.cli.profile import config, require
 from postern.client.client import Client
 from postern.client.http import Http
 from postern.client.shapes import Review
+from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason
 
@@ -144,6 +145,18 @@ def test_reviews_are_listed_and_shown_safely(ann: Served) -> None:
     for text in (shown.output, as_root(ann, "reviews", "show", key, "--json").output):
         assert "\x1b" not in text
         assert "\u202e" not in text
+
+
+def test_attack_a_long_script_hides_no_arguments(ann: Served) -> None:
+    """Nor does one that ends with what looks like others: nothing stands behind it."""
+    command: dict[str, Any] = {"type": ConnectionType.CUSTOM, "subtype": "bash", "command": ("bash",)}
+    ann.run(ann.world.add_connection("box", reviewers=("admin",), **command))
+    script = "\n" * 200 + "argument 1: '--dry-run'"
+    waits = ann.cli("exec", "box", "-i", script, "--no-wait-review", "--json", "--", "--wipe")
+    shown = as_root(ann, "reviews", "show", json.loads(waits.stdout)["session_id"]).stdout
+    facts, _, text = shown.partition("\n\n")
+    assert "page" in facts
+    assert text == f"argument 1: '--wipe'\n\n{script}\n"
 
 
 def test_an_approval_with_a_window_is_marked_and_told(ann: Served) -> None:

@@ -52,6 +52,11 @@ def test_a_webhooks_secret_is_shown_once_and_alone(root: Served) -> None:
     assert other.startswith("whsec_")
     assert other != secret
     assert root.cli("admin", "sinks", "rotate-secret", "siem", stdin="n\n").exit_code == 1
+    moved = root.ok("admin", "sinks", "update", "siem", "--address", "https://other.example.com/x")
+    assert moved.stdout.strip().startswith("whsec_")
+    assert moved.stdout.strip() != other
+    assert "shown this once" in moved.stderr
+    assert root.ok("admin", "sinks", "update", "siem", "--with-script").stdout == "Changed siem.\n"
 
 
 def test_events_are_listed_with_their_schemas(root: Served) -> None:
@@ -88,6 +93,8 @@ def test_headers_come_by_standard_input_and_are_never_shown(root: Served) -> Non
     assert "a secret" not in made.output + shown.output
     wrong = root.cli("admin", "sinks", "update", "siem", "--headers-stdin", stdin="another secret\n")
     assert (wrong.exit_code, "another secret" in wrong.output) == (2, False)
+    refused = root.cli("admin", "sinks", "update", "siem", "--address", "https://other.example.com/x")
+    assert (refused.exit_code != 0, "give them again: X-Key, Y" in refused.stderr) == (True, True)
 
 
 @pytest.mark.parametrize(

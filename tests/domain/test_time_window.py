@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from postern.domain.review import MAX_ACCESS
+from postern.domain.review_demands import MAX_ACCESS
 from postern.domain.time_window import TIME_RANGE, TimeWindow, configuration, time_window
 from postern.errors import Invalid
 

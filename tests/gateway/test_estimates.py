@@ -4,34 +4,23 @@ nothing is written, and nobody's code is run."""
 from __future__ import annotations
 
 import asyncio
-import base64
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from uuid import UUID, uuid4
 
 import psycopg
 import pytest
+from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
 from tests.support.gateway import wait_until
 from tests.support.postgres import PostgresServer
 
-from postern.domain.connection import Connection, ConnectionType
-from postern.domain.permit import Permit, seal
-from postern.domain.policy import Policy
-from postern.domain.principal import Principal
+from postern.domain.connection import ConnectionType
 from postern.domain.row_count import PartCount
-from postern.domain.secret import Secret
-from postern.domain.session import Verb
 from postern.errors import Unavailable
 from postern.gateway.estimates import Asked, Estimates, Limits
 from postern.inspection.sql.postgres.counting import PostgresCounter
-from postern.relay.target import Dialer, Start, Target
-from postern.settings import load
-from postern.wiring.worker import embedded_agent
-
-DATABASE = "counted"
-ORG = UUID(int=7)
-START = Start(database=DATABASE)
+from postern.protocols.base import Standing
+from postern.relay.target import Start
 
 DEFINITIONS = """
 create schema hr;
@@ -75,42 +64,9 @@ def direct(server: PostgresServer) -> Iterator[psycopg.Connection]:
         yield connection
 
 
-class Watched:
-    """The gateway's own agent. `refusal` in its place."""
-
-    def __init__(self, dialer: Dialer) -> None:
-        self._dialer = dialer
-        self.dialled = 0
-        self.cancelled = asyncio.Event()
-        self.refusal: Exception | None = None
-        self.starts: list[Start] = []
-
-    async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
-        self.dialled += 1
-        self.starts.append(start)
-        if self.refusal is not None:
-            raise self.refusal
-        return await self._dialer.dial(permit, start, session_id)
-
-    async def cancel(self, permit: Permit, target: Target) -> None:
-        await self._dialer.cancel(permit, target)
-        self.cancelled.set()
-
-
 @pytest.fixture
 async def dialer() -> Watched:
-    return Watched(embedded_agent(load({}, dial_timeout=60), {}, ORG))
-
-
-LIMITS = Limits(statement=30, lock=0.3, whole=120, turn=120)  # a slow machine counts as well
-
-
-def permit(server: PostgresServer, user: str = "postgres") -> Permit:
-    texts = {"HOST": "127.0.0.1", "PORT": str(server.port), "USER": user, "SSLMODE": "disable"}
-    secret = {f"envvar:{name}": Secret(base64.b64encode(text.encode()).decode()) for name, text in texts.items()}
-    connection = Connection(uuid4(), ORG, "shop", ConnectionType.DATABASE, "postgres", uuid4(), secret=secret)
-    ann = Principal(uuid4(), ORG, "ann", "ann@example.com", "Ann")
-    return Permit(ann, connection, Policy(), Verb.CONNECT, "192.0.2.1", None, None, seal())
+    return Watched()
 
 
 async def count(
@@ -157,6 +113,8 @@ COUNTED = [
     "delete from parents",
     "delete from only parents where id > 0",
     "delete from hr.twice",
+    "delete from people where to_char(born, 'YYYY-MM') = '2000-01' and id::text <> '7' and name || 'x' <> 'p1x'",
+    "delete from people p using bonuses b where b.person = p.id and p.name collate \"C\" < 'p5'",
     "merge into people p using bonuses b on p.id = b.person and b.amount > 100"
     " when matched and p.mark = 1 then do nothing when matched then delete"
     " when not matched and b.amount < 50 then insert (id, name) values (b.amount::int + 1000, 'new')",
@@ -269,7 +227,7 @@ async def test_what_the_client_asked_for_is_kept_as_far_as_texts_hang_on_it(
     start = Start(DATABASE, {"DateStyle": "German", "search_path": "evil", "options": "-c role=app", "TimeZone": "UTC"})
     estimates = Estimates(dialer, PostgresCounter().plans, LIMITS)
     asked = [Asked("delete from people where born < '05.01.2000'"), Asked("delete from pg_catalog.pg_class")]
-    found = await estimates.of(permit(server), start, asked, in_transaction=True)
+    found = await estimates.of(permit(server), start, asked, Standing(in_transaction=True))
     assert found is not None
     assert found.parts[0].rows == 3
     assert "the server itself" in found.parts[1].why_not
@@ -453,6 +411,95 @@ ATTACKS = {
         "another part of the statement",
     ),
     "a table of several schemas": ([], "delete from twice", "there are several tables twice"),
+    "a function in the place of a column": (
+        [],
+        "delete from people where (id).pg_advisory_lock is null",
+        "it may call pg_advisory_lock(bigint)",
+    ),
+    "a function in the place of a column of a function": (
+        [],
+        "delete from people where exists (select from generate_series(1, 1) g where g.pg_sleep is null)",
+        "it may call pg_sleep(double precision)",
+    ),
+    "a function of its own in the place of a column": (
+        [SPY.format("public.text(a int)", "text", "immutable", 17, "'x'")],
+        "delete from people where exists (select from generate_series(1, 1) g where g.text = 'x')",
+        "somebody has made a function public.text(integer)",
+    ),
+    "an operator class where none is named": (
+        [
+            "create table spots (p point)",
+            "grant all on spots to app",
+            "insert into spots values ('1,1'), ('1,1')",
+            SPY.format("public.spot_less(a point, b point)", "bool", "immutable", 18, "false"),
+            SPY.format("public.spot_same(a point, b point)", "bool", "immutable", 18, "true"),
+            SPY.format("public.spot_order(a point, b point)", "int", "immutable", 18, "0"),
+            "create operator public.<< (leftarg = point, rightarg = point, function = public.spot_less)",
+            "create operator public.=== (leftarg = point, rightarg = point, function = public.spot_same)",
+            "create operator class public.spots default for type point using btree as operator 1 public.<<,"
+            " operator 3 public.===, function 1 public.spot_order(point, point)",
+        ],
+        "delete from people where id in (select 1 from (select distinct p from spots) s)",
+        "somebody has made an operator class for point",
+    ),
+    "a collation": (
+        ["create collation public.\"C\" (provider = icu, locale = 'und', deterministic = false)"],
+        "delete from people where name < 'x' collate \"C\"",
+        "somebody has made a collation",
+    ),
+    "a collation by its schema": ([], "delete from people where name = 'x' collate public.c", "the collation public.c"),
+    "row security of another table": (
+        ["create table kept (id int)", "alter table kept enable row level security", "insert into kept values (1)"],
+        "delete from people where id not in (select id from kept)",
+        "row security may leave out rows of public.kept",
+    ),
+    "row security of a table that is merged": (
+        ["create table kept (id int)", "alter table kept enable row level security"],
+        "merge into kept using people p on kept.id = p.id when not matched then insert values (1)",
+        "row security may leave out rows of public.kept",
+    ),
+    "a name of the server's own schema": (
+        ["create table columns (id int)"],
+        "delete from people where id not in (select id from columns)",
+        "columns is a view",
+    ),
+    "a setting of NULL": ([], "delete from people where name = null", "compares with NULL"),
+    "a setting of arrays": ([], "delete from people where '{a,NuLL}' = array[name]", "an array with a NULL"),
+    "a setting of arrays, by columns": (
+        [],
+        "delete from people where ('{nu' || 'll}')::text[] = array[name]",
+        "reads an array from a text",
+    ),
+    "a setting of floating numbers": (
+        ["create table floats (f float8)"],
+        "delete from floats where f::text = '0.1'",
+        "it makes texts of floating numbers",
+    ),
+    "a setting of floating numbers, by functions": (
+        [],
+        "delete from people where sqrt(id) || '' = '1'",
+        "it makes texts of floating numbers",
+    ),
+    "a setting of bytes": (
+        ["create table floats (f bytea)"],
+        "delete from floats where concat(f) = '\\x00'",
+        "",
+    ),
+    "a setting of moments": (
+        [],
+        "delete from people where made < '2020-01-01 00:00 IST'",
+        "a time zone's abbreviation",
+    ),
+    "a setting of a locale": ([], "delete from people where to_char(born, 'TMMonth') = 'May'", "it calls to_char()"),
+    "a setting of text searches": ([], "delete from people where to_tsvector(name) is null", "it calls to_tsvector()"),
+    "a setting of text searches, by an operator": ([], "delete from people where name @@ 'x'", "it searches a text"),
+    "money": (["create table paid (m money)"], "delete from paid where m = '1'", "a column is of the type money"),
+    "a name that the search_path finds": ([], "delete from people where id::oid = regclass('x')", "regclass()"),
+    "a name that the search_path finds, as a column": (
+        ["create table classes (c regclass)"],
+        "delete from classes where c = 'x'",
+        "a column is of the type regclass",
+    ),
     "no such table": ([], "delete from nowhere", "there is no table nowhere"),
     "no such column": ([], "delete from people where nothing = 1", "a column that is not there"),
     "a table of the server": (
@@ -485,14 +532,17 @@ async def test_attack_nobodys_code_is_run(
     with contextlib.ExitStack() as stack:
         clean = "drop owned by app cascade; grant create, usage on schema public, hr to app;"
         stack.callback(direct.execute, (clean + "grant all on all tables in schema public, hr to app").encode())
-        with psycopg.connect(server.dsn(DATABASE, user="app"), autocommit=True) as own:
+        mighty = attack == "an operator class where none is named"
+        if mighty:
+            stack.callback(direct.execute, b"drop operator family public.spots using btree cascade; drop table spots")
+        with psycopg.connect(server.dsn(DATABASE, user="postgres" if mighty else "app"), autocommit=True) as own:
             if "rule" in attack:
                 own.execute(SPY.format("public.noted(a int)", "int", "volatile", 12, "a").encode())
             for statement in made:
                 own.execute(statement.encode())
         started = len(server.log())
         # As the mightiest user there is, and as the one whose objects these are.
-        for user in ("app",) if attack == "a policy" else ("postgres", "app"):
+        for user in ("app",) if "policy" in attack or "row security" in attack else ("postgres", "app"):
             found = await count(server, dialer, text, user=user)
             if reason:
                 assert [part.rows for part in found] == [None]

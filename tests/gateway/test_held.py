@@ -23,13 +23,14 @@ from postern.domain.row_count import PartCount, RowCount
 from postern.domain.session import Verb
 from postern.errors import Unavailable
 from postern.gateway import held as module
+from postern.gateway import looks
 from postern.gateway.estimates import Asked, Estimates
 from postern.gateway.held import HeldRequests
 from postern.gateway.parsing import ParseThreads
 from postern.interception.events import Operation, Phase
 from postern.interception.pipeline import Pipeline, SessionView
 from postern.interception.verdicts import FORWARD, Forward, Hold, Refuse, Verdict, Warn
-from postern.protocols.base import Request
+from postern.protocols.base import Request, Standing
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked
@@ -62,7 +63,7 @@ class Line:
         request.operations.append(Operation(1, "delete from t", values=(b"x", None)))
         view = SessionView(UUID(int=1), "ann@example.com", frozenset(), "shop", "database", "postgres", {})
         parked = Parked(hold, request, 0, Pipeline([], view), 0, [])
-        self.link = SimpleNamespace(parked=parked, in_transaction=True)
+        self.link = SimpleNamespace(parked=parked, standing=Standing(in_transaction=True))
         self.callbacks: list[object] = []
         self.done: asyncio.Future[None] = _Watched(self.callbacks)
         self.on_settled: Callable[[], None] | None = None
@@ -259,7 +260,7 @@ async def test_a_link_that_ends_withdraws_its_review(world: World) -> None:
 
 
 async def test_a_decision_of_which_the_signal_was_lost_is_found(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LOOK_EVERY", 0.1)
+    monkeypatch.setattr(looks, "EVERY", 0.1)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
@@ -314,7 +315,7 @@ async def test_attack_where_reviews_are_off_what_needs_one_is_refused(world: Wor
 async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the deadline, while it is asked, and while the row is written."""
     waits(monkeypatch, 0.2)
-    monkeypatch.setattr(module, "_LOOK_EVERY", 0.05)
+    monkeypatch.setattr(looks, "EVERY", 0.05)
     services = world.services()
     held = HeldRequests(services.asking, services.reviews, world.signals)
     session_id, of = await permit(world)
@@ -330,7 +331,7 @@ async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, m
 
 
 async def test_who_gives_up_withdraws_at_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_LOOK_EVERY", 3600.0)
+    monkeypatch.setattr(looks, "EVERY", 3600.0)
     held = held_by(world)
     line = Line(Hold("t1", "held by care", rule="care / 1"))
     park(held, line, *await permit(world))
@@ -403,16 +404,16 @@ class Counted(Estimates):
     """As it is told."""
 
     def __init__(self, found: RowCount | Exception | None) -> None:
-        self.asked: list[tuple[Start, tuple[Asked, ...], bool]] = []
+        self.asked: list[tuple[Start, tuple[Asked, ...], Standing | None]] = []
         self._found = found
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
         self.given_up = False
 
     async def of(
-        self, permit: Permit, start: Start, asked: Sequence[Asked], *, in_transaction: bool = False
+        self, permit: Permit, start: Start, asked: Sequence[Asked], standing: Standing | None = None
     ) -> RowCount | None:
-        self.asked.append((start, tuple(asked), in_transaction))
+        self.asked.append((start, tuple(asked), standing))
         self.begun.set()
         try:
             await self.go.wait()
@@ -434,7 +435,7 @@ async def test_who_decides_sees_how_many_rows_it_would_touch(world: World) -> No
     line.link.parked.request.operations *= 2
     park(held, line, *await permit(world))
     await asyncio.wait_for(counted.begun.wait(), 60)
-    assert counted.asked == [(Start("db"), (Asked("delete from t", (b"x", None)),), True)]
+    assert counted.asked == [(Start("db"), (Asked("delete from t", (b"x", None)),) * 2, Standing(in_transaction=True))]
     counted.go.set()
     await asyncio.wait_for(line.asked.wait(), 60)
     (waiting,) = await _ids(world)

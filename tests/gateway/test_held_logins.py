@@ -14,7 +14,7 @@ from tests.support.waiting import Line, Place, now, somebody
 from postern.domain.principal import Principal
 from postern.domain.review import ReviewStatus
 from postern.errors import Denied, ProtocolViolation, TooMany, Unauthenticated, Unavailable
-from postern.gateway import held_logins
+from postern.gateway import held_logins, looks
 from postern.gateway.listener import Logins
 from postern.protocols.postgres import messages as m
 from postern.protocols.terminal import messages as frames
@@ -129,7 +129,7 @@ async def test_a_refusal_says_why(status: ReviewStatus, words: str) -> None:
 
 
 async def test_a_signal_that_is_lost_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_logins, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(looks, "EVERY", 0.01)
     place = Place()
     client = await enter_held(place, somebody())
     await place.table.becomes(ReviewStatus.APPROVED, told=False)
@@ -138,7 +138,7 @@ async def test_a_signal_that_is_lost_is_made_up_for(monkeypatch: pytest.MonkeyPa
 
 
 async def test_signals_that_came_back_are_a_reason_to_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_logins, "_LOOK_EVERY", 3600.0)
+    monkeypatch.setattr(looks, "EVERY", 3600.0)
     place = Place()
     client = await enter_held(place, somebody())
     await until(lambda: place.table.looks == 1)
@@ -149,15 +149,53 @@ async def test_signals_that_came_back_are_a_reason_to_look(monkeypatch: pytest.M
 
 
 async def test_a_store_that_is_away_ends_no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_logins, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(looks, "EVERY", 0.01)
     place = Place()
     place.table.away = True
     client = await enter_held(place, somebody())
-    await until(lambda: place.table.looks > 2)
+    await until(lambda: len(place.table.rounds) > 2)
     await place.table.becomes(ReviewStatus.APPROVED, told=False)
     place.table.away = False
     await client.ended()
     assert place.opened
+
+
+async def test_however_many_wait_a_round_is_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looks, "EVERY", 0.02)
+    place = Place()
+    clients = [await enter_held(place, somebody(f"user{number}")) for number in range(20)]
+    await until(lambda: place.table.rounds.count(20) > 3)
+    assert place.table.looks == 20  # each once, since it may have been decided since it was read
+    decided = next(iter(place.table.kept.values()))
+    place.table.kept[decided.id] = replace(decided, status=ReviewStatus.APPROVED, revoke_at=now() + timedelta(hours=1))
+    await clients[0].ended()
+    assert place.table.looks == 21
+    await place.held.stop(60)
+    await until(lambda: place.held._looks._task is None)
+    assert not place.held._looks._events
+
+
+async def test_rounds_are_not_in_step() -> None:
+    """Workers that lost their signals at the same moment do not ask at the same moment."""
+    found = {round(looks.pause(), 6) for _ in range(100)}
+    assert len(found) > 50
+    assert looks.EVERY / 2 < min(found) < max(found) < looks.EVERY * 2
+
+
+async def test_what_concerns_all_that_wait_is_asked_in_small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_logins, "_AT_ONCE", 3)
+    monkeypatch.setattr(looks, "EVERY", 3600.0)
+    place = Place()
+    for number in range(20):
+        await enter_held(place, somebody(f"user{number}"))
+    await until(lambda: place.table.looks == 20)
+    asked = place.table.admissions
+    place.table.most_at_once = 0
+    await place.signals.publish(Topic.RESUMED)
+    await until(lambda: place.table.admissions == asked + 20)
+    await until(lambda: place.table.rounds == [20])
+    assert place.table.most_at_once == 3
+    await place.held.stop(60)
 
 
 async def test_without_waiting_it_is_told_how_to_come_back() -> None:
@@ -180,7 +218,7 @@ async def test_who_waited_as_long_as_may_be_is_told_how_to_come_back() -> None:
 
 
 async def test_a_review_whose_deadline_comes_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(held_logins, "_LOOK_EVERY", 0.01)
+    monkeypatch.setattr(looks, "EVERY", 0.01)
     place = Place()
     client = await enter_held(place, somebody())
     review = place.table.only
@@ -285,6 +323,25 @@ async def test_attack_one_person_takes_all_the_room(monkeypatch: pytest.MonkeyPa
     await place.held.stop(60)
 
 
+async def test_attack_a_few_people_take_all_the_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(held_logins, "MOST", 60)
+    monkeypatch.setattr(held_logins, "MOST_OF_ONE", 10)
+    monkeypatch.setattr(held_logins, "FEW", 2)
+    place = Place()
+    for name in (f"user{number}" for number in range(10)):
+        who, turned_away = somebody(name), len(place.turned_away)
+        while len(place.turned_away) == turned_away:
+            before, client = place.held.held, enter(place, who)
+            await until(lambda before=before, client=client: place.held.held > before or client.login.done())  # type: ignore[misc]
+    assert place.held.held == 3 * 10 + 7 * 2
+    for name in (f"other{number}" for number in range(8)):
+        who = somebody(name)
+        for _ in range(2):
+            await enter_held(place, who)
+    assert place.held.held == 60
+    await place.held.stop(60)
+
+
 async def test_nobody_is_asked_about_a_connection_that_this_client_cannot_use() -> None:
     place = Place(subtype="mysql")
     assert b"is of subtype 'mysql'" in await enter(place, somebody()).ended()
@@ -372,14 +429,14 @@ async def test_a_command_waits_and_keeps_what_was_typed(size: int, at_terminal: 
     client = run(place, at_terminal=at_terminal)
     await until(lambda: bool(client.line.written))
     text, kinds = words_of(client.line.take())
-    assert kinds == [frames.STDERR]
+    assert kinds == [frames.STDERR, frames.WAITS]
     assert "1 person of the group 'dba' must agree" in text
     assert text.endswith("\r\n" if at_terminal else "\n")
     typed = frames.START_FRAME + frames.frame(frames.STDIN, b"ls\n") + frames.resize(80, 24) + frames.signal("USR1")
     client.send(typed, size)
     await asyncio.sleep(0)
     await place.table.becomes(ReviewStatus.APPROVED)
-    assert await client.ended() == b""
+    assert await client.ended() == frames.waits(False)
     assert len(place.opened) == 1
     assert client.stream.unread() == typed
 

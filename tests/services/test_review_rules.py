@@ -15,7 +15,8 @@ from postern.domain.connection import Connection
 from postern.domain.lists import Page
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Principal
-from postern.domain.review import MAX_ACCESS, Demand
+from postern.domain.review import Demand
+from postern.domain.review_demands import MAX_ACCESS
 from postern.domain.review_rule import AccessType, ReviewRule
 from postern.domain.session import Verb
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unavailable

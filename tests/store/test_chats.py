@@ -44,7 +44,7 @@ async def sink_of(world: World, name: str = "reviews") -> Sink:
 
 
 def link_of(world: World, whose: Principal, chat_id: str = "U0ANN", **changes: Any) -> ChatLink:
-    made = ChatLink(uuid4(), world.org_id, REALM, chat_id, whose.id, whose.email, "root@example.com", world.clock())
+    made = ChatLink(uuid4(), world.org_id, REALM, chat_id, whose.id, whose.email, world.clock())
     return replace(made, **changes)
 
 

@@ -42,7 +42,7 @@ from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.store.ports import Ended
 from postern.store.ports.telling import ALL
 from postern.store.schema import orgs, reviews, session_starts, sessions
-from postern.store.sql import reviews as module
+from postern.store.sql import review_moves as module
 
 EVENING = time_window("time_range", {"start_time": "18:00", "end_time": "02:00", "time_zone": "Europe/Vienna"})
 SECOND = timedelta(seconds=1)
@@ -80,6 +80,16 @@ async def test_what_was_added_is_read_again(world: World, ann: Principal) -> Non
     statement = await asked(world, ann, kind=ReviewKind.STATEMENT, input="delete from t", estimate={"rows": 7})
     assert await kept(world, statement) == statement
     assert (await session_now(world, statement)).review_id is None
+
+
+async def test_which_of_many_still_wait(world: World, ann: Principal, bob: Principal) -> None:
+    first, second, over = [await asked(world, ann) for _ in range(3)]
+    await decided(world, second, bob)
+    ids = {first.id, second.id, over.id, uuid4()}
+    assert await world.stores.reviews.waiting(ids, START) == {first.id, over.id}
+    assert await world.stores.reviews.waiting(ids, first.expires_at) == set()
+    assert await world.stores.reviews.waiting([], START) == set()
+    assert await world.stores.reviews.waiting([uuid4() for _ in range(1_000)] + [first.id], START) == {first.id}
 
 
 async def test_who_asks_again_for_the_same_finds_what_waits(world: World, ann: Principal, bob: Principal) -> None:

@@ -11,21 +11,8 @@ from uuid import UUID, uuid4
 from tests.support.world import START, World
 
 from postern.domain.principal import Principal
-from postern.domain.review import (
-    WAITS,
-    Binding,
-    Choice,
-    Demand,
-    Person,
-    Review,
-    ReviewKind,
-    ReviewStatus,
-    Ruling,
-    Seat,
-    Weighed,
-    person_of,
-    weigh,
-)
+from postern.domain.review import WAITS, Binding, Choice, Demand, Person, Review, ReviewKind, ReviewStatus, person_of
+from postern.domain.review_weighing import Ruling, Seat, Weighed, weigh
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.domain.time_window import TimeWindow
 from postern.store.ports import Moved

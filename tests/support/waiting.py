@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
@@ -90,6 +90,10 @@ class Table:
     signals: LocalSignals
     kept: dict[UUID, Review] = field(default_factory=dict)
     looks: int = 0
+    rounds: list[int] = field(default_factory=list)  # how many were asked about
+    admissions: int = 0
+    at_once: int = 0
+    most_at_once: int = 0
     refusal: PosternError | None = None
     needed: bool = True
     away: bool = False
@@ -103,6 +107,11 @@ class Table:
         return Wish(principal, connection, Verb.CONNECT, binding, DEMANDS, 3600, None, waiting)
 
     async def admit(self, principal: Principal, connection: Connection) -> Permit:
+        self.admissions += 1
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        await asyncio.sleep(0)  # as for a statement
+        self.at_once -= 1
         if self.refusal is not None:
             raise self.refusal
         wish = self.wish(principal, connection)
@@ -136,6 +145,13 @@ class Table:
         if self.away:
             raise NotFound("the store does not answer")
         return self.kept.get(review_id)
+
+    async def waiting(self, review_ids: Sequence[UUID]) -> set[UUID]:
+        self.rounds.append(len(review_ids))
+        if self.away:
+            raise NotFound("the store does not answer")
+        mine = [self.kept[review_id] for review_id in review_ids if review_id in self.kept]
+        return {one.id for one in mine if one.status is ReviewStatus.PENDING and one.expires_at > now()}
 
     async def close(self, review_id: UUID, event: ReviewEvent) -> Review | None:
         assert event is ReviewEvent.EXPIRED

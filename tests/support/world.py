@@ -34,6 +34,7 @@ from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
 from postern.services.server.features import Features
 from postern.services.server.machine import Machine
+from postern.services.targets import Abilities
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
 from postern.store.ports import Piece
@@ -210,16 +211,19 @@ class World:
     def services(self, machine: Machine | None = None) -> Services:
         """All services over this store; `postgres` and commands are enforceable, patterns are checked by `re`, and
         hashing is cheap."""
-        return build_services(
-            self.stores,
-            self.signals,
-            self.recordings,
-            self.clock,
+        able = Abilities(
             compiles=compiles,
             masks=masks,
             enforceable=frozenset({"postgres", TERMINAL}),
             parsed=PARSED,
             judge=Judge(),
+        )
+        return build_services(
+            self.stores,
+            self.signals,
+            self.recordings,
+            self.clock,
+            able,
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,

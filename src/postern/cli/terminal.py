@@ -23,6 +23,7 @@ from postern.cli.forward import Forward, Reached
 _READ = 64 * 1024  # bytes
 _MOST_UNWRITTEN = 1 << 20  # bytes
 _PASSED_ON = ("INT", "TERM", "HUP", "QUIT", "USR1", "USR2")
+_ENDING = frozenset({"INT", "TERM", "HUP", "QUIT"})
 LOST = 255  # the exit code when there is none
 
 
@@ -68,6 +69,7 @@ class Ends(asyncio.Protocol):
         self._unwritten: asyncio.Queue[tuple[int, bytes] | None] = asyncio.Queue()
         self._size = 0
         self._code: int | None = None
+        self._waits = False  # for people
 
     def terminal(self) -> dict[str, object] | None:
         if not self._at_terminal:
@@ -117,6 +119,8 @@ class Ends(asyncio.Protocol):
                 fd = sys.stdout.fileno() if kind == m.STDOUT else sys.stderr.fileno()
                 self._unwritten.put_nowait((fd, payload))
                 self._size += len(payload)
+            elif kind == m.WAITS:
+                self._waits = payload != b"\0"
         if self._size > _MOST_UNWRITTEN and self._stream is not None:
             self._stream.pause_reading()
 
@@ -148,7 +152,15 @@ class Ends(asyncio.Protocol):
             self._stream.write(frame)
 
     def _signalled(self, name: str) -> None:
-        self._send(m.signal(name))
+        if not self._waits or name not in _ENDING or self._stream is None:
+            self._send(m.signal(name))
+            return
+        # Nothing runs that it could be for, and it would stand behind all the input that nobody takes.
+        self._code = 128 + signal.Signals[f"SIG{name}"]
+        said = b"postern: you no longer wait; the review stays, and who connects again goes on with it"
+        self._unwritten.put_nowait((sys.stderr.fileno(), said + (b"\r\n" if self._at_terminal else b"\n")))
+        self._unwritten.put_nowait(None)
+        self._stream.abort()
 
     def _resized(self) -> None:
         size = _size()

@@ -54,9 +54,9 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True)
 class ChatLink:
-    """An account of a chat is this principal's. `realm` is the chat's application, by a digest of its workspace, its id
-    and what it signs with: a link holds for nobody else who claims to speak for that chat. `made_by` is an e-mail
-    address."""
+    """An account of a chat is this principal's, who showed it. `realm` is the chat's application, by a digest of its
+    workspace, its id, where it is spoken to and what it signs with: a link holds for nobody else who claims to speak
+    for that chat."""
 
     id: UUID
     org_id: UUID
@@ -64,7 +64,6 @@ class ChatLink:
     chat_id: str
     principal_id: UUID
     email: str
-    made_by: str
     created_at: datetime
 
 

@@ -12,7 +12,8 @@ from enum import StrEnum
 from uuid import UUID, uuid5
 
 from postern.domain.principal import Principal
-from postern.domain.review import Choice, Demand, Review, Voice, is_met, person_of
+from postern.domain.review import Choice, Demand, Review, Voice, person_of
+from postern.domain.review_weighing import is_met
 
 
 class GroupStatus(StrEnum):

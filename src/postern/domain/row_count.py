@@ -26,23 +26,40 @@ class CountPlan:
     """How one part of a statement is counted: an UPDATE, a DELETE or a MERGE, which may stand within another statement.
 
     `why_not` where it is not; then nothing below it means anything. `tables` are all that it reads, `target` one of
-    them. `functions`, `operators` and `types` are the names that its query uses, all of which mean the server's own;
-    `columns` those of columns, None where it may read any. `sets` are the columns that it would change. `values` are
+    them; `others` are those that decide which rows of it are meant. `functions`, `operators`, `types` and `collations`
+    are the names that its query uses, all of which mean the server's own; `fields` those that would call functions if
+    they were no columns; `columns` those of columns, None where it may read any. `writes`: it may make texts of values.
+    `sets` are the columns that it would change. `values` are
     the numbers of the statement's bind values in the order in which the query takes them, from 1. `query` makes the
-    query, given the schema of each of `tables`: one row with one number, `MOST_ROWS` + 1 for more.
+    query, given the schema of each of `tables`: one row with one number, `MOST_ROWS` + 1 for more. `check` raises
+    Uncountable for a bind value that may mean something else in the session.
     """
 
     action: str
     target: Named
     why_not: str = ""
     tables: tuple[Named, ...] = ()
+    others: tuple[Named, ...] = ()
     columns: frozenset[str] | None = None
+    fields: frozenset[str] = _NOTHING
     functions: frozenset[str] = _NOTHING
     operators: frozenset[str] = _NOTHING
     types: frozenset[str] = _NOTHING
+    collations: frozenset[str] = _NOTHING
+    writes: bool = False
     sets: frozenset[str] = _NOTHING
     values: tuple[int, ...] = ()
     query: Callable[[Mapping[Named, str]], str] = field(default=lambda _: "", compare=False)
+    check: Callable[[str], None] = field(default=lambda _: None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CountPlans:
+    """Of one text. `stirs`: it may change what is meant behind it; `more`: it does what is not counted."""
+
+    parts: tuple[CountPlan, ...] = ()
+    stirs: bool = False
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -73,6 +73,7 @@ class CommandGate:
             asked = Asked(metadata, wanted.reason, wanted.duration)
             client = _Client(stream, is_terminal=start.terminal is not None)
             permit = await self._held.wait(required, client, asked, again, _check)
+            stream.write(m.waits(False))
         _check(permit.connection)
         stream.on_known()
         session, target = await self._engine.open(permit, start, metadata, since=wanted.since)
@@ -90,7 +91,7 @@ class _Client:
         self._seen = 0  # bytes
 
     def tell(self, text: str, hint: str) -> None:
-        self.stream.write(said(f"{text}. {hint}", terminal=self._is_terminal))
+        self.stream.write(said(f"{text}. {hint}", terminal=self._is_terminal) + m.waits(True))
 
     def check(self) -> None:
         data = self.stream.unread(self._seen)

@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
 from uuid import uuid4
 
 from postern.domain.permit import Permit
-from postern.domain.row_count import MOST_ROWS, CountPlan, PartCount, RowCount, Uncountable
+from postern.domain.row_count import MOST_ROWS, CountPlan, CountPlans, PartCount, RowCount, Uncountable
 from postern.errors import PosternError, Unavailable
 from postern.gateway.asking import answered
+from postern.protocols.base import Standing
 from postern.protocols.postgres import counting
 from postern.protocols.postgres.login import TargetRefused
+from postern.protocols.postgres.messages import SQL_ASCII
 from postern.protocols.postgres.query import Query, Row
 from postern.relay.target import Dialer, Start, Target
 
@@ -33,19 +35,23 @@ _KEPT: Final = frozenset({"datestyle", "intervalstyle", "options", "role", "time
 _ROWS: Final = 10_000  # of an answer about the catalogue
 _BUSY: Final = "the gateway counts too much else now"
 _AWAY: Final = "the target could not be asked"
+_STIRRED: Final = "what stands before it may change what it means"
+_UNSETTLED: Final = "its session has asked for more before, which may change what it means"
 
-Plans = Callable[[str], tuple[CountPlan, ...]]
+Plans = Callable[[str], CountPlans]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A statement and its bind values, as text. `truncated`: some of them are not whole. `unsure` are the numbers of
-    those that may mean something else to the target."""
+    """A statement and its bind values. The rest is as in `Operation`."""
 
     text: str
     values: tuple[bytes | None, ...] = ()
     truncated: bool = False
     unsure: tuple[int, ...] = ()
+    types: tuple[int, ...] = ()
+    encoding: str = "utf-8"
+    exchange: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,39 +78,55 @@ class Estimates:
         self._cancelling: set[asyncio.Task[None]] = set()
 
     async def of(
-        self, permit: Permit, start: Start, asked: Sequence[Asked], *, in_transaction: bool = False
+        self, permit: Permit, start: Start, asked: Sequence[Asked], standing: Standing | None = None
     ) -> RowCount | None:
-        """None where nothing of it changes rows, or its protocol is not known here. Never raises, but for being
-        cancelled."""
+        """`asked` is all that runs, in its order; `standing` that of the session when it was held. None where nothing
+        of it changes rows, or its protocol is not known here. Never raises, but for being cancelled."""
         if permit.connection.protocol != SUBTYPE:
             return None
         try:
-            plans = await asyncio.to_thread(self._planned, asked)
+            standing = standing or Standing()
+            plans, more = await asyncio.to_thread(self._planned, asked, unsettled=standing.unsettled)
             if not plans:
                 return None
-            parts = await self._counted(permit, start, plans)
+            parts = await self._counted(permit, start, plans, standing.reported or {})
         except Exception:
             log.exception("the rows of a held statement could not be counted")
             return None
         notes = []
-        if in_transaction:
+        if standing.in_transaction:
             notes.append("what its session has changed and not committed yet is not counted")
-        if len(parts) > 1:
+        if len(parts) > 1 or more:
             notes.append("each is counted as if nothing of the others had been done")
+        if more:
+            notes.append("what else the request does is not counted")
+        if len(set(asked)) < len(asked):
+            notes.append("what runs several times is counted once")
         return RowCount(tuple(parts), datetime.now(UTC), tuple(notes))
 
-    def _planned(self, asked: Sequence[Asked]) -> list[tuple[CountPlan, Asked]]:
-        found = [(plan, one) for one in asked for plan in self._plans(one.text)]
+    def _planned(self, asked: Sequence[Asked], *, unsettled: bool) -> tuple[list[tuple[CountPlan, Asked]], bool]:
+        """With whether anything is done that is not counted."""
+        found: list[tuple[CountPlan, Asked]] = []
+        more, stirred = False, None
+        for one in dict.fromkeys(asked):
+            plans = self._plans(one.text)
+            why = _UNSETTLED if unsettled else _STIRRED if stirred is not None and stirred < one.exchange else ""
+            found += [(replace(plan, why_not=plan.why_not or why), one) for plan in plans.parts]
+            more |= plans.more
+            if plans.stirs and stirred is None:
+                stirred = one.exchange
         if len(found) > MOST_PARTS:  # else what is left out would count for nothing
             rest = CountPlan("the rest", ("", ""), f"there are more than {MOST_PARTS} parts that change rows")
             found[MOST_PARTS:] = [(rest, Asked(""))]
-        return found
+        return found, more
 
-    async def _counted(self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, Asked]]) -> list[PartCount]:
+    async def _counted(
+        self, permit: Permit, start: Start, plans: Sequence[tuple[CountPlan, Asked]], told: Mapping[str, str]
+    ) -> list[PartCount]:
         counted: dict[int, PartCount] = {}
         left = [number for number, (plan, _) in enumerate(plans) if not plan.why_not]
         if left:
-            why = await self._in_turn(permit, start, plans, left, counted)
+            why = await self._in_turn(permit, start, plans, left, counted, told)
         return [counted.get(number) or _uncounted(plan, plan.why_not or why) for number, (plan, _) in enumerate(plans)]
 
     async def _in_turn(
@@ -114,6 +136,7 @@ class Estimates:
         plans: Sequence[tuple[CountPlan, Asked]],
         left: Sequence[int],
         counted: dict[int, PartCount],
+        told: Mapping[str, str],
     ) -> str:
         """Adds to `counted`; why the others are not there."""
         if self.waiting >= self._limits.most_waiting:
@@ -128,7 +151,7 @@ class Estimates:
             self.waiting -= 1
         try:
             async with asyncio.timeout(self._limits.whole):
-                await self._on_target(permit, start, plans, left, counted)
+                await self._on_target(permit, start, plans, left, counted, told)
             return _AWAY
         except TimeoutError:
             return counting.why("57014")
@@ -147,13 +170,14 @@ class Estimates:
         plans: Sequence[tuple[CountPlan, Asked]],
         left: Sequence[int],
         counted: dict[int, PartCount],
+        told: Mapping[str, str],
     ) -> None:
         kept = {name: value for name, value in start.parameters.items() if name.lower() in _KEPT}
         parameters = {**kept, "application_name": "postern row count", "client_encoding": "UTF8"}
         target = await self._dialer.dial(permit, Start(start.database, parameters), uuid4())
         finished = False
         try:
-            counter = Counter(target, self._limits)
+            counter = Counter(target, self._limits, told)
             for number in left:
                 plan, asked = plans[number]
                 counted[number] = await counter.count(plan, asked)
@@ -173,25 +197,27 @@ class Estimates:
 class Counter:
     """Counts on one target that was dialled for it alone; a transaction for each part."""
 
-    def __init__(self, target: Target, limits: Limits) -> None:
+    def __init__(self, target: Target, limits: Limits, told: Mapping[str, str]) -> None:
         self._target = target
+        self._told = told
         self._limits = limits
 
     async def count(self, plan: CountPlan, asked: Asked) -> PartCount:
         """Raises what reading from the target raises."""
         try:
             values = _values(plan, asked)
+            counting.same_user(self._told, self._target.parameters)
             await self._rows(Query(counting.BEGIN))
             try:
-                return await self._within(plan, values)
+                return await self._within(plan, values, _types(plan, asked))
             finally:
                 with contextlib.suppress(Uncountable):
                     await self._rows(Query(counting.ROLLBACK))
         except Uncountable as error:
             return _uncounted(plan, error.message)
 
-    async def _within(self, plan: CountPlan, values: Sequence[str | None]) -> PartCount:
-        await self._rows(counting.settings(self._limits.statement, self._limits.lock))
+    async def _within(self, plan: CountPlan, values: Sequence[str | None], types: Sequence[int]) -> PartCount:
+        await self._rows(counting.settings(self._limits.statement, self._limits.lock, self._told))
         first = await self._rows(counting.tables(plan))
         found = counting.found_tables(plan, first)
         lock = counting.lock(found, first)
@@ -199,10 +225,10 @@ class Counter:
             await self._rows(lock)
         if counting.found_tables(plan, await self._rows(counting.tables(plan))) != found:
             raise Uncountable("its tables became others meanwhile")
-        counting.calm(await self._rows(counting.facts(plan, [number for number, _ in found.values()])))
+        counting.calm(await self._rows(counting.facts(plan, found, types)))
         schemas = {name: schema for name, (_, schema) in found.items()}
         notes = counting.noted(await self._rows(counting.notes(plan, found[plan.target][0])))
-        (((count,),)) = await self._rows(Query(plan.query(schemas), values))
+        (((count,),)) = await self._rows(Query(plan.query(schemas), values, types))
         rows = int(count or 0)
         table = f"{schemas[plan.target]}.{plan.target[1]}"
         return PartCount(plan.action, table, min(rows, MOST_ROWS), rows > MOST_ROWS, notes=notes)
@@ -231,10 +257,21 @@ def _values(plan: CountPlan, asked: Asked) -> list[str | None]:
             raise Uncountable(f"the type of the bind value ${number} is not known")
         value = asked.values[number - 1]
         try:
-            found.append(None if value is None else value.decode())
+            text = None if value is None else value.decode(_codec(asked, value))
         except UnicodeDecodeError:
             raise Uncountable(f"the bind value ${number} is not text") from None
+        plan.check(text or "")
+        found.append(text)
     return found
+
+
+def _codec(asked: Asked, value: bytes) -> str:
+    """Bytes of ASCII are the same in every encoding that rules can rely on."""
+    return "ascii" if value.isascii() else asked.encoding if asked.encoding != SQL_ASCII else "ascii"
+
+
+def _types(plan: CountPlan, asked: Asked) -> list[int]:
+    return [asked.types[number - 1] if number <= len(asked.types) else 0 for number in plan.values]
 
 
 def _uncounted(plan: CountPlan, why: str) -> PartCount:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime
+from hashlib import sha256
 from uuid import UUID
 
 from postern.domain.permit import Permit
@@ -13,21 +14,24 @@ from postern.domain.review import MAX_INPUT, Choice, Review, ReviewEvent, Review
 from postern.domain.text import printable
 from postern.errors import Denied, Invalid, PosternError, TooMany
 from postern.gateway.estimates import Asked, Estimates
+from postern.gateway.looks import Looks
 from postern.gateway.parsing import Busy, ParseThreads
-from postern.interception.events import RUN
+from postern.interception.events import RUN, Operation
 from postern.interception.verdicts import FORWARD, Refuse, Verdict, Warn
+from postern.protocols.base import Standing
+from postern.protocols.postgres.messages import text_of
 from postern.relay.driver import Driver
 from postern.relay.link import Park
 from postern.relay.parked import Parked
 from postern.relay.target import Start
 from postern.services.reviews.asking import Asking
 from postern.services.reviews.reviews import Reviews
-from postern.store.ports import Signals, Topic
+from postern.store.ports import Signals
 
 log = logging.getLogger(__name__)
 
 PARSE_WITHIN = 20.0  # seconds, the wait for a thread included
-_LOOK_EVERY = 5.0  # seconds: a signal may be missed
+_LONGEST = 2_000  # characters of one value
 
 _TOO_LONG = Refuse(
     "guard rails",
@@ -57,9 +61,7 @@ class HeldRequests:
         self._estimates = estimates
         self._threads: ParseThreads[Verdict] = ParseThreads()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._decided: dict[str, asyncio.Event] = {}
-        signals.subscribe(Topic.REVIEW_CHANGED, self._on_changed)
-        signals.subscribe(Topic.RESUMED, self._on_resumed)
+        self._looks = Looks(reviews, signals)
 
     def on_park(self, session_id: UUID, permit: Permit, start: Start, driver: Driver, park: Park) -> None:
         parked = driver.link.parked
@@ -147,7 +149,7 @@ class HeldRequests:
         if self._estimates is None:
             return None
         task = asyncio.get_running_loop().create_task(
-            self._count(self._estimates, review, permit, start, parked, in_transaction=driver.link.in_transaction)
+            self._count(self._estimates, review, permit, start, parked, driver.link.standing)
         )
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -160,13 +162,15 @@ class HeldRequests:
         permit: Permit,
         start: Start,
         parked: Parked,
-        *,
-        in_transaction: bool,
+        standing: Standing,
     ) -> None:
-        operations = parked.request.operations
-        asked = list(dict.fromkeys(Asked(one.text, one.values, one.truncated, one.unsure) for one in operations))
+        asked = [
+            Asked(one.text, one.values, one.truncated, one.unsure, one.types, one.encoding, one.exchange)
+            for one in parked.request.operations
+            if one.phase is RUN
+        ]
         try:
-            found = await estimates.of(permit, start, asked, in_transaction=in_transaction)
+            found = await estimates.of(permit, start, asked, standing)
             if found is not None:
                 await self._reviews.estimated(review.id, found.shown())
         except PosternError as error:
@@ -182,26 +186,25 @@ class HeldRequests:
 
     async def _waited(self, review: Review, driver: Driver, parked: Parked) -> Review | None:
         """Once it is decided; None behind the deadline. Raises CancelledError when it is given up."""
-        event = self._decided[str(review.id)] = asyncio.Event()
-        driver.on_settled = settled = event.set
-        try:
-            while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
-                if driver.link.parked is not parked or driver.done.done():
-                    # It was given up. Python 3.11's wait_for passes a cancellation over that comes with what wakes it.
-                    raise asyncio.CancelledError
-                found = await self._look(review)
-                if found is not None and found.status is not ReviewStatus.PENDING:
-                    return found
-                try:
-                    await asyncio.wait_for(event.wait(), min(left, _LOOK_EVERY))
-                except TimeoutError:
-                    continue
-                event.clear()
-            return None
-        finally:
-            if driver.on_settled == settled:  # else it is that of what is held by now
-                driver.on_settled = None
-            del self._decided[str(review.id)]
+        with self._looks.at(review.id) as event:
+            driver.on_settled = settled = event.set
+            try:
+                while (left := (review.expires_at - utc_now()).total_seconds()) > 0:
+                    if driver.link.parked is not parked or driver.done.done():
+                        # Given up. Python 3.11's wait_for passes a cancellation over that comes with what wakes it.
+                        raise asyncio.CancelledError
+                    event.clear()
+                    found = await self._look(review)
+                    if found is not None and found.status is not ReviewStatus.PENDING:
+                        return found
+                    try:
+                        await asyncio.wait_for(event.wait(), left)
+                    except TimeoutError:
+                        continue
+                return None
+            finally:
+                if driver.on_settled == settled:  # else it is that of what is held by now
+                    driver.on_settled = None
 
     async def _look(self, review: Review) -> Review | None:
         try:
@@ -209,15 +212,6 @@ class HeldRequests:
         except PosternError as error:
             log.warning("review %s could not be looked at and waits on: %s", review.id, error.message)
             return None
-
-    def _on_changed(self, payload: Mapping[str, str]) -> None:
-        event = self._decided.get(payload.get("review_id", ""))
-        if event is not None:
-            event.set()
-
-    def _on_resumed(self, payload: Mapping[str, str]) -> None:
-        for event in self._decided.values():
-            event.set()
 
 
 def utc_now() -> datetime:
@@ -230,7 +224,7 @@ def _text(parked: Parked) -> str:
     meant = parked.pipeline.session.meant
     shown: dict[str, set[int]] = {}  # in which exchanges it runs
     for operation in parked.request.operations:
-        values = [_value(number, value, operation.unsure) for number, value in enumerate(operation.values, 1)]
+        values = [_value(number, value, operation) for number, value in enumerate(operation.values, 1)]
         if meant is not None and len(operation.text) <= MAX_INPUT:  # what EXECUTE runs was said before
             values += [f"-- may run: {prepared!r}" for prepared in meant(operation.text)]
         # A server ends a comment at a carriage return, too.
@@ -239,11 +233,18 @@ def _text(parked: Parked) -> str:
     return "\n".join(f"{text}\n-- {len(runs)} times" if len(runs) > 1 else text for text, runs in shown.items())
 
 
-def _value(number: int, value: bytes | None, unsure: Sequence[int]) -> str:
+def _value(number: int, value: bytes | None, operation: Operation) -> str:
     if value is None:
         return f"-- ${number} = NULL"
-    bytes_of = f", or whatever its type reads in the bytes {value.hex()}" if number in unsure else ""
-    return f"-- ${number} = {value.decode('utf-8', 'backslashreplace')!r}{bytes_of}"
+    text = repr(text_of(value, operation.encoding, "backslashreplace"))
+    if len(text) > _LONGEST:  # of the beginning alone nobody could tell two values apart
+        text = f"{text[:_LONGEST]}… ({len(value):,} bytes, SHA-256 {sha256(value).hexdigest()})"
+    if number not in operation.unsure:
+        return f"-- ${number} = {text}"
+    shown = [f"the bytes {value[:_LONGEST].hex()}"]
+    if value.startswith(b"\\x"):  # as bytes that are no text are written
+        shown.insert(0, f"the bytes {value[2:_LONGEST].decode('ascii', 'backslashreplace')}")
+    return f"-- ${number} = {text}, or whatever its type reads in {' or '.join(shown)}"
 
 
 def _notice(rule: str, review: Review) -> Warn:

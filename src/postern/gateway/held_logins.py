@@ -23,6 +23,7 @@ from postern.domain.connection import Connection
 from postern.domain.permit import Permit
 from postern.domain.review import Review, ReviewEvent, ReviewStatus
 from postern.errors import Denied, NotFound, PosternError, TooMany, Unavailable
+from postern.gateway.looks import Looks
 from postern.relay.handshake import StreamHandshake
 from postern.services.review_needed import in_words
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
@@ -35,7 +36,8 @@ log = logging.getLogger(__name__)
 
 MOST = 1_000  # clients that wait in this worker
 MOST_OF_ONE = 100  # of one principal
-_LOOK_EVERY = 3.0  # seconds: a signal may be missed
+FEW = 4  # of one principal, once half of all places are taken: it takes 130 of them to keep the next one out
+_AT_ONCE = 10  # that ask for admission again: what concerns all that wait is no flood of statements
 
 
 class HeldClient(Protocol):
@@ -65,7 +67,6 @@ class _Watch:
     """One review that clients wait for, and what wakes them. `review` is None once it is gone."""
 
     review: Review | None
-    look: asyncio.Event = field(default_factory=asyncio.Event)
     waiters: set[_Waiter] = field(default_factory=set)
     task: asyncio.Task[None] | None = None
 
@@ -104,10 +105,11 @@ class HeldLogins:
         self._longest = longest
         self._people: Counter[UUID] = Counter()
         self._watches: dict[UUID, _Watch] = {}
+        self._looks = Looks(reviews, signals)
+        self._admission = asyncio.Semaphore(_AT_ONCE)
         self._closing = False
         self._empty = asyncio.Event()
         self._empty.set()
-        signals.subscribe(Topic.REVIEW_CHANGED, self._on_review)
         signals.subscribe(Topic.RESUMED, self._on_resumed)
         signals.subscribe(Topic.POLICY_CHANGED, self._on_policy)
         signals.subscribe(Topic.PRINCIPAL_CHANGED, self._on_principal)
@@ -142,7 +144,8 @@ class HeldLogins:
                     told = review.id
                 await self._decided(review, required.wish, client, deadline)
                 try:
-                    return await again()
+                    async with self._admission:
+                        return await again()
                 except ReviewRequired as still:
                     # Not by this review: what it was asked for has changed, or only something else has.
                     required = still
@@ -178,7 +181,8 @@ class HeldLogins:
         """One of those that wait, and no longer one of those that log in."""
         if self._closing:
             raise Unavailable("the gateway is stopping; connect again")
-        if self.held >= MOST or self._people[principal_id] >= MOST_OF_ONE:
+        most = MOST_OF_ONE if self.held < MOST // 2 else FEW
+        if self.held >= MOST or self._people[principal_id] >= most:
             raise TooMany("too many clients wait for reviews here already; close some of yours, or try again later")
         self._people[principal_id] += 1
         self._empty.clear()
@@ -198,7 +202,6 @@ class HeldLogins:
         watch = self._watches.get(review.id)
         if watch is None:
             watch = self._watches[review.id] = _Watch(review)
-            watch.look.set()  # it may have been decided since it was read
             watch.task = asyncio.get_running_loop().create_task(self._follow(review.id, watch))
         watch.waiters.add(waiter)
         stream.on_heard = waiter.woken.set
@@ -214,27 +217,27 @@ class HeldLogins:
 
     async def _follow(self, review_id: UUID, watch: _Watch) -> None:
         """One look for all that wait for it, however many they are."""
-        while True:
-            try:
-                async with asyncio.timeout(_LOOK_EVERY):
-                    await watch.look.wait()
-            except TimeoutError:
-                pass
-            watch.look.clear()
-            try:
-                found = await self._reviews.look(review_id)
-                if found is not None and found.status is ReviewStatus.PENDING and found.expires_at <= datetime.now(UTC):
-                    now = await self._reviews.close(review_id, ReviewEvent.EXPIRED)
-                    found = now or replace(found, status=ReviewStatus.EXPIRED)
-            except PosternError as error:
-                log.warning("review %s could not be looked at, and waits on: %s", review_id, error.message)
-                continue
-            except Exception:
-                log.exception("review %s could not be looked at, and waits on", review_id)
-                continue
-            watch.review = found
-            if found is None or found.status is not ReviewStatus.PENDING:
-                watch.wake()
+        with self._looks.at(review_id) as look:
+            while True:
+                await look.wait()
+                look.clear()
+                await self._look(review_id, watch)
+
+    async def _look(self, review_id: UUID, watch: _Watch) -> None:
+        try:
+            found = await self._reviews.look(review_id)
+            if found is not None and found.status is ReviewStatus.PENDING and found.expires_at <= datetime.now(UTC):
+                now = await self._reviews.close(review_id, ReviewEvent.EXPIRED)
+                found = now or replace(found, status=ReviewStatus.EXPIRED)
+        except PosternError as error:
+            log.warning("review %s could not be looked at, and waits on: %s", review_id, error.message)
+            return
+        except Exception:
+            log.exception("review %s could not be looked at, and waits on", review_id)
+            return
+        watch.review = found
+        if found is None or found.status is not ReviewStatus.PENDING:
+            watch.wake()
 
     async def stop(self, grace: float) -> None:
         """Tells all that wait, and takes no more; their reviews stay. At most `grace` seconds."""
@@ -247,14 +250,7 @@ class HeldLogins:
         except TimeoutError:
             log.warning("%d clients that waited for reviews were not told of the end", self.held)
 
-    def _on_review(self, payload: Mapping[str, str]) -> None:
-        for review_id, watch in self._watches.items():
-            if str(review_id) == payload.get("review_id"):
-                watch.look.set()
-
     def _on_resumed(self, payload: Mapping[str, str]) -> None:
-        for watch in self._watches.values():
-            watch.look.set()
         self._ask_again(lambda wish: True)
 
     def _on_policy(self, payload: Mapping[str, str]) -> None:

@@ -42,7 +42,9 @@ class Operation(Event):
     to be kept whole. `exchange` counts the requests of a link, from 1. `unread` names the encoding that the client
     speaks, where the target may read a text in it in another way than it is read here; `behind` tells that the target
     has not answered all that was asked before, which may change the encoding. `unsure` are the numbers, from 1, of
-    values that are bytes of a type which is not known, and may not mean to the target what they are as text.
+    values that are bytes of a type which is not known, and may not mean to the target what they are as text. `types`
+    are the target's own numbers of the types of values, 0 where it finds that out itself; `encoding` is Python's name
+    of the encoding of values, or what the protocol calls one that converts nothing.
     """
 
     exchange: int
@@ -53,6 +55,8 @@ class Operation(Event):
     unread: str = field(compare=False)
     behind: bool = field(compare=False)
     unsure: tuple[int, ...] = field(compare=False)
+    types: tuple[int, ...] = field(compare=False)
+    encoding: str = field(compare=False)
 
     def __init__(
         self,
@@ -64,7 +68,11 @@ class Operation(Event):
         unread: str = "",
         behind: bool = False,
         unsure: tuple[int, ...] = (),
+        types: tuple[int, ...] = (),
+        encoding: str = "utf-8",
     ) -> None:
+        self.types = types
+        self.encoding = encoding
         self.unsure = unsure
         self.unread = unread
         self.behind = behind

@@ -7,7 +7,7 @@ is a `Wire`: fed with bytes of one side, polled for pieces, told what the pipeli
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol, TypeVar
@@ -73,6 +73,17 @@ class Wants:
     operations: bool = False
     rows: bool = False
     output: bool = False
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a session stands at the target. `in_transaction`: it may have changes that nobody else sees yet; `unsettled`:
+    it has asked for something that may change what is told here. `reported` are settings, as the target told them;
+    None where nothing is known of them."""
+
+    in_transaction: bool = False
+    unsettled: bool = False
+    reported: Mapping[str, str] | None = None
 
 
 class Wire:
@@ -151,9 +162,9 @@ class Wire:
         return None
 
     @property
-    def in_transaction(self) -> bool:
-        """Whether the target has changes of this session, or may have, that nobody else sees yet."""
-        return False
+    def standing(self) -> Standing:
+        """How the session stands at the target."""
+        return Standing()
 
     @property
     def busy(self) -> bool:

@@ -24,7 +24,7 @@ from postern.errors import ProtocolViolation
 from postern.interception.events import RUN, Completed, Event, Note, Operation, Output, Refusal, Rows, Shown
 from postern.interception.pipeline import Pipeline
 from postern.interception.verdicts import Forward, Hold, Refuse, Replace, Verdict, Warn
-from postern.protocols.base import Request, Side, Wire
+from postern.protocols.base import Request, Side, Standing, Wire
 from postern.relay.parked import Parked
 
 log = logging.getLogger(__name__)
@@ -112,9 +112,8 @@ class Link:
         wants.output = Output in pipeline.wants
 
     @property
-    def in_transaction(self) -> bool:
-        """Whether the target may have changes of this session that nobody else sees yet."""
-        return self._wire.in_transaction
+    def standing(self) -> Standing:
+        return self._wire.standing
 
     @property
     def busy(self) -> bool:

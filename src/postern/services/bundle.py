@@ -6,25 +6,22 @@ are joined, and those are built that stand on more than one room.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from postern.services.agent_keys import AgentKeys
 from postern.services.chat.bundle import ChatServices, build_chats
 from postern.services.chat.desk import Window
-from postern.services.guardrail_trials import Judge
 from postern.services.identity.bundle import IdentityServices, build_identity
 from postern.services.identity.machines import Machines
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
-from postern.services.masking_rules import Engine
 from postern.services.recordings.bundle import RecordingServices, build_recordings
 from postern.services.server.bundle import ServerServices, build_server
 from postern.services.server.health import Health
 from postern.services.server.machine import Machine
 from postern.services.server.organisations import Organisations
-from postern.services.targets import TargetServices, build_targets
+from postern.services.targets import Abilities, TargetServices, build_targets
 from postern.services.telling.bundle import TellingServices, build_telling
 from postern.store.ports import Clock, Recordings, Signals, Stores
 
@@ -46,44 +43,19 @@ def build_services(
     signals: Signals,
     recordings: Recordings,
     now: Clock,
+    able: Abilities,
     *,
-    compiles: Callable[[str], str | None],
-    masks: Engine,
-    enforceable: frozenset[str],
-    parsed: frozenset[str] = frozenset(),
-    judge: Judge | None = None,
-    models: frozenset[str] = frozenset(),
     passwords: Passwords | None = None,
     machine: Machine | None = None,
     openid: OpenId | None = None,
     saml: Saml | None = None,
     chats: Window | None = None,
 ) -> Services:
-    """`enforceable`: the protocols that have a relay, on which rules take effect and scripts run. `parsed`: those that
-    have a parser as well, so that rules about statements can hold. `judge`: who tries guard rails outside of sessions.
-    `models`: the information types that a language model finds here.
-
-    `compiles`: the check of a pattern, see GuardRails. `masks`: what tries a masking rule. `machine`: what this
-    machine is set up for.
-    `openid` and `saml`: the clients for identity providers; without one that way in is refused. `chats`: what
-    hears decisions from chats, and answers there.
-    """
+    """`machine`: what this machine is set up for. `openid` and `saml`: the clients for identity providers; without one
+    that way in is refused. `chats`: what hears decisions from chats, and answers there."""
     machine = machine or Machine()
     server = build_server(stores, signals, now, machine)
-    targets = build_targets(
-        stores,
-        signals,
-        recordings,
-        now,
-        server.features,
-        server.audit,
-        compiles=compiles,
-        masks=masks,
-        enforceable=enforceable,
-        parsed=parsed,
-        judge=judge,
-        models=models,
-    )
+    targets = build_targets(stores, signals, recordings, now, server.features, server.audit, able)
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     recorded = build_recordings(stores, recordings, now, machine, server, identity, targets.sessions)
     return Services(

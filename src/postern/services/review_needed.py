@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from postern.domain.connection import Connection
 from postern.domain.features import Feature
 from postern.domain.principal import Principal
-from postern.domain.review import Demand, demands_of, longest_access
+from postern.domain.review import Demand
+from postern.domain.review_demands import demands_of, longest_access
 from postern.domain.session import Verb
 from postern.services.kept_rules import KeptRules
 from postern.services.server.features import Features

@@ -10,7 +10,7 @@ from uuid import uuid4
 from postern.domain.connection import check_new_name, check_tags
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
-from postern.domain.review import MAX_ACCESS
+from postern.domain.review_demands import MAX_ACCESS
 from postern.domain.review_rule import AccessType, ReviewRule
 from postern.errors import Invalid, NotFound
 from postern.services.identity.users import require_admin, require_reader

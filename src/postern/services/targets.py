@@ -31,6 +31,24 @@ from postern.services.sessions import Sessions
 from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What this gateway can do with what passes through it.
+
+    `enforceable`: the protocols that have a relay, on which rules take effect and scripts run. `parsed`: those that
+    have a parser as well, so that rules about statements can hold. `judge`: who tries guard rails outside of sessions.
+    `models`: the information types that a language model finds here. `compiles`: the check of a pattern, see
+    GuardRails. `masks`: what tries a masking rule.
+    """
+
+    compiles: Callable[[str], str | None]
+    masks: Engine
+    enforceable: frozenset[str]
+    parsed: frozenset[str] = frozenset()
+    judge: Judge | None = None
+    models: frozenset[str] = frozenset()
+
+
 @dataclass(frozen=True)
 class TargetServices:
     access: Access
@@ -60,17 +78,11 @@ def build_targets(
     now: Clock,
     features: Features,
     audit: Audit,
-    *,
-    compiles: Callable[[str], str | None],
-    masks: Engine,
-    enforceable: frozenset[str],
-    parsed: frozenset[str],
-    judge: Judge | None,
-    models: frozenset[str],
+    able: Abilities,
 ) -> TargetServices:
-    """`compiles`, `masks`, `enforceable`, `parsed`, `judge` and `models`: see `build_services`."""
     connections, guardrails = stores.connections, stores.guardrails
-    checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed, models=models)
+    enforceable, parsed, compiles = able.enforceable, able.parsed, able.compiles
+    checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed, models=able.models)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
     asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
@@ -87,18 +99,8 @@ def build_targets(
         declarations=Declarations(connections, checks, audit, signals, now),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
         guardrails=rails,
-        guardrail_trials=GuardRailTrials(rails, stores.sessions, recordings, judge, compiles, now),
-        masking_rules=MaskingRules(
-            stores.masking_rules,
-            stores.access,
-            connections,
-            signals,
-            now,
-            compiles=compiles,
-            engine=masks,
-            enforceable=enforceable,
-            models=models,
-        ),
+        guardrail_trials=GuardRailTrials(rails, stores.sessions, recordings, able.judge, compiles, now),
+        masking_rules=_masking_rules(stores, signals, now, able),
         proxy_managers=ProxyManagers(access, now),
         relay_workers=RelayWorkers(stores.workers, signals, now),
         resources=Resources(stores.resources, control),
@@ -118,4 +120,18 @@ def build_targets(
             now,
             executable=enforceable,
         ),
+    )
+
+
+def _masking_rules(stores: Stores, signals: Signals, now: Clock, able: Abilities) -> MaskingRules:
+    return MaskingRules(
+        stores.masking_rules,
+        stores.access,
+        stores.connections,
+        signals,
+        now,
+        compiles=able.compiles,
+        engine=able.masks,
+        enforceable=able.enforceable,
+        models=able.models,
     )

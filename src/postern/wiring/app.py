@@ -28,6 +28,7 @@ from postern.recording.library import Library
 from postern.recording.stored import Stored
 from postern.services.bundle import Services, build_services
 from postern.services.server.machine import Machine
+from postern.services.targets import Abilities
 from postern.settings import Settings
 from postern.store.database import Database
 from postern.store.encryption import Encryption
@@ -83,17 +84,20 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
         networks = networks_of(settings.provider_networks)
         openid = OpenIdClient(Fetcher(allowed=networks), now)
         saml = SamlAdapter(Fetcher(allowed=networks, deadline=METADATA_DEADLINE, limit=METADATA_LIMIT), now)
-        services = build_services(
-            stores,
-            signals,
-            recordings,
-            now,
+        able = Abilities(
             compiles=compiles,
             masks=masks,
             enforceable=ENFORCEABLE,
             parsed=PARSED,
             judge=Judge(),
             models=language_types(settings),
+        )
+        services = build_services(
+            stores,
+            signals,
+            recordings,
+            now,
+            able,
             machine=replace(
                 machine_of(settings),
                 provider=Providers(openid, saml),

@@ -112,7 +112,7 @@ def wire(settings: Settings, permit: Permit, start: Start, parameters: Mapping[s
             most_output=settings.script_output_limit if is_script else 0,
         )
     encoding = parameters.get("client_encoding", "UTF8")
-    return PostgresWire(max_message=settings.max_statement, client_encoding=encoding)
+    return PostgresWire(max_message=settings.max_statement, client_encoding=encoding, parameters=parameters)
 
 
 class SpoolRecording:
@@ -142,6 +142,14 @@ class SpoolRecording:
         return finished
 
 
+def _recording(
+    settings: Settings, commits: GroupCommit, worker: str, session: UUID, permit: Permit, started_at: datetime
+) -> SessionRecording:
+    connection, email = permit.connection, permit.principal.email
+    header = Header(session, connection.org_id, connection.protocol, connection.name, email, started_at)
+    return SpoolRecording(settings, commits, worker, header)
+
+
 def _settle(finished: asyncio.Future[None], error: Exception | None) -> None:
     if finished.done():
         return
@@ -166,37 +174,22 @@ def build_worker(
     """A relay worker called `name`; its spool folder and the sessions in the store carry that name. `owner` is the
     organisation that runs this machine. `decoy_secret` is what strangers are answered from, the same in every
     worker."""
-
-    def recording(session: UUID, permit: Permit, started_at: datetime) -> SessionRecording:
-        connection = permit.connection
-        email = permit.principal.email
-        header = Header(session, connection.org_id, connection.protocol, connection.name, email, started_at)
-        return SpoolRecording(settings, commits, name, header)
-
     provide_language_model(settings)
-
-    async def recovered() -> None:
-        await _recover(settings, name, made, segments)
-
     meters = meters or Meters()
     links = LiveLinks(made.access, made.signals, pipeline, idle_timeout=settings.idle_timeout)
-    own = embedded_agent(settings, os.environ, owner)
     tunnels = Tunnels(wait=AGENT_WAIT)
-    agent = Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
-    wired = functools.partial(wire, settings)
+    agent = _dialers(settings, made, tunnels, owner)
     violations = Violations(made.violations, meters.count)
     parts = Parts(
         pipeline=pipeline,
-        recording=recording,
-        wire=wired,
+        recording=functools.partial(_recording, settings, commits, name),
+        wire=functools.partial(wire, settings),
         count=meters.count,
         observe=meters.observe,
         tracer=tracer,
         violations=violations,
     )
-    estimates = Estimates(agent, PostgresCounter().plans)
-    held = HeldRequests(made.asking, made.reviews, made.signals, estimates=estimates)
-    engine = Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
+    engine = _engine(settings, name, made, agent, links, parts)
     address = review_page(made.server_configs)
     waiting = HeldLogins(made.asking, made.reviews, made.sessions, made.signals, address, longest=settings.review_wait)
     gate = PostgresGate(made.access, engine, waiting, made.signals, decoy_secret=decoy_secret)
@@ -207,7 +200,6 @@ def build_worker(
         str(worker.id), made.authentication, made.agents, tunnels, gate.carried, commands.carried, links, logins
     )
     _sample(meters, links, waiting, tunnels, logins, door)
-    executions = Executions(name, made.sessions, engine, made.signals)
     return Worker(
         settings,
         tls.material(settings),
@@ -216,7 +208,7 @@ def build_worker(
         waiting,
         engine.unclosed,
         violations,
-        executions,
+        Executions(name, made.sessions, engine, made.signals),
         ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
         door,
         tunnels,
@@ -224,8 +216,20 @@ def build_worker(
         Presence(worker, made.agents, made.relay_workers, tunnels, made.signals),
         made.server_configs,
         made.signals,
-        recovered,
+        functools.partial(_recover, settings, name, made, segments),
     )
+
+
+def _dialers(settings: Settings, made: Services, tunnels: Tunnels, owner: UUID | None) -> Dialers:
+    """This process's own agent, and those that dial in."""
+    own = embedded_agent(settings, os.environ, owner)
+    return Dialers(own, RemoteAgents(tunnels, timeout=settings.dial_timeout), made.agents.mode_of)
+
+
+def _engine(settings: Settings, name: str, made: Services, agent: Dialers, links: LiveLinks, parts: Parts) -> Engine:
+    estimates = Estimates(agent, PostgresCounter().plans)
+    held = HeldRequests(made.asking, made.reviews, made.signals, estimates=estimates)
+    return Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
 
 
 def _logins(settings: Settings) -> Logins:

@@ -35,7 +35,14 @@ _CALLS = (
     "shout({0})",
 )
 _WHOLE = ("row_to_json({0})::text", "({0})::text", "to_jsonb({0}.*)::text", "array[{0}]::text")
-_SUMMED = ("max({0})", "string_agg({0}, ',')", "array_agg({0})::text", "json_agg({0})::text", "min({0}) || max({0})")
+# In the order of the values themselves: the server's own, of a UNION's rows for one, shows what else it sorted by.
+_SUMMED = (
+    "max({0})",
+    "string_agg({0}, ',' order by {0})",
+    "array_agg({0} order by {0})::text",
+    "json_agg({0} order by {0})::text",
+    "min({0}) || max({0})",
+)
 
 
 @st.composite

@@ -186,7 +186,7 @@ def read_schema(connection: psycopg.Connection) -> TargetSchema:
 @contextmanager
 def world(server: PostgresServer) -> Iterator[World]:
     with psycopg.connect(server.dsn(), autocommit=True) as admin:
-        admin.execute(f"drop database if exists {DATABASE}")
+        admin.execute(f"drop database if exists {DATABASE} with (force)")
         admin.execute(f"create database {DATABASE}")
     with psycopg.connect(server.dsn(DATABASE), autocommit=True) as connection:
         connection.execute(DEFINITIONS.encode())

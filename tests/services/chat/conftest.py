@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.support.chats import SlackServer, signed, slack_fields, slack_server
+from tests.support.chats import SlackServer, commanded, signed, slack_fields, slack_server
 from tests.support.receivers import LOOPBACK, issued
 from tests.support.reviews import REVIEWERS, asked
 from tests.support.world import World
@@ -53,7 +53,8 @@ class Office:
         await self.sending.settled()
 
     async def link(self, who: Principal, user: str) -> None:
-        await self.services.chat_links.set(self.admin, who.email, "reviews", user)
+        code = await self.services.chat_links.code(who)
+        assert (await self.send(commanded(code.reveal(), user))).actor == who
 
     async def send(self, body: bytes, sink: Sink | None = None, **changes: str) -> Handled:
         """As Slack does it."""

@@ -16,10 +16,12 @@ from tests.support.reviews import REVIEWERS, asked, decided
 
 from postern.domain.lists import Page
 from postern.domain.review import Binding, Demand, ReviewKind, ReviewStatus
-from postern.domain.sink import DeliveryState, SinkScope
-from postern.errors import Denied, Invalid, Malformed, NotFound, Unauthenticated
+from postern.domain.secret import Secret
+from postern.domain.sink import DeliveryState, SinkKind, SinkScope
+from postern.errors import Invalid, Malformed, NotFound, Unauthenticated
 from postern.integrations.chat.slack import LINK, REASON
 from postern.services.telling.sending import LONGEST_DELAY
+from postern.services.telling.sinks import SinkFields
 
 PAGE = Page(100)
 
@@ -270,9 +272,7 @@ async def test_a_code_is_typed_as_a_command_too(office: Office) -> None:
         "text": "From now on you are bob@example.com here. Press the button again to decide.",
     }
     found = await office.services.chat_links.find(office.bob, PAGE)
-    assert [(one.chat_id, one.email, one.made_by) for one in found.items] == [
-        ("U0BOB", "bob@example.com", "bob@example.com")
-    ]
+    assert [(one.chat_id, one.email) for one in found.items] == [("U0BOB", "bob@example.com")]
     await office.services.chat_links.remove(office.bob, found.items[0].id)
     assert (await office.services.chat_links.find(office.bob, PAGE)).total == 0
 
@@ -286,8 +286,6 @@ async def test_a_code_is_too_old_after_ten_minutes(office: Office) -> None:
 async def test_a_link_holds_for_nobody_who_signs_by_another_secret(office: Office) -> None:
     """An administrator who makes a sink with a secret of their own choice speaks for nobody."""
     await office.link(office.bob, "U0BOB")
-    from postern.domain.secret import Secret
-
     secret = "0123456789abcdef0123456789abcdef"
     keys = {"bot_token": Secret("xoxb-1234567890-abcdefghij"), "signing_secret": Secret(secret)}
     fields = slack_fields(office.slack.url, issued().authority, keys=keys)
@@ -301,6 +299,17 @@ async def test_a_link_holds_for_nobody_who_signs_by_another_secret(office: Offic
     assert (await office.state(review)).voices == ()
 
 
+async def test_attack_a_link_holds_for_nobody_who_has_forms_sent_elsewhere(office: Office) -> None:
+    """Whoever set the sink up knows what Slack signs by: of another sink with the same secret they get the forms."""
+    await office.link(office.bob, "U0BOB")
+    fields = slack_fields(office.slack.url + "/", issued().authority)
+    other, _ = await office.services.sinks.create(office.admin, replace(fields, name="mine"))
+    office.world.clock.forward(seconds=1)
+    review = await office.ask()
+    await office.send(pressed(review.id), other)
+    assert office.slack.views[-1]["callback_id"] == LINK  # not known there
+
+
 async def test_who_left_decides_no_more(office: Office) -> None:
     await office.link(office.bob, "U0BOB")
     review = await office.ask()
@@ -311,23 +320,26 @@ async def test_who_left_decides_no_more(office: Office) -> None:
     assert (await office.state(review)).voices == ()
 
 
+async def test_attack_nobody_says_whose_an_account_is_but_its_owner(office: Office) -> None:
+    """An administrator who links an account of their own to a reviewer would decide as that reviewer."""
+    links = office.services.chat_links
+    review = await office.ask()
+    code = (await links.code(office.admin)).reveal()
+    assert (await office.send(commanded(code, "U0ADMIN"))).actor == office.admin  # only ever as themselves
+    await office.send(pressed(review.id, user="U0ADMIN"))
+    assert "none of the groups" in office.slack.whispers[-1]["text"]
+
+
 async def test_accounts_are_their_owners_and_administrators_business(office: Office) -> None:
     links = office.services.chat_links
-    with pytest.raises(Denied):
-        await links.set(office.ann, "bob@example.com", "reviews", "U0ANN")
-    for email, sink, chat_id, error in (
-        ("nobody@example.com", "reviews", "U0BOB", NotFound),
-        ("bob@example.com", "missing", "U0BOB", NotFound),
-        ("bob@example.com", "reviews", "bob", Invalid),
-    ):
-        with pytest.raises(error):
-            await links.set(office.admin, email, sink, chat_id)
-    link = await links.set(office.admin, "bob@example.com", "reviews", "U0BOB")
-    assert (link.made_by, link.email) == ("admin@example.com", "bob@example.com")
+    await office.link(office.bob, "U0BOB")
+    (link,) = (await links.find(office.admin, PAGE)).items
+    assert (link.chat_id, link.email) == ("U0BOB", "bob@example.com")
     assert (await links.find(office.ann, PAGE)).total == 0
     with pytest.raises(NotFound):
         await links.remove(office.ann, link.id)
     await links.remove(office.admin, link.id)
+    assert await links.known(office.sink, "U0BOB") is None
 
 
 async def test_nobody_writes_what_looks_like_ours(office: Office) -> None:
@@ -384,5 +396,28 @@ async def test_what_a_chat_needs_is_asked_for(office: Office) -> None:
             await office.services.sinks.create(office.admin, given)
     kept, _ = await office.services.sinks.create(office.admin, good)
     assert {one.split(".")[0] for one in kept.events} == {"review"}
-    changed = await office.services.sinks.update(office.admin, "other", replace(good, name=None, kind=None, keys=None))
+    again = replace(good, name=None, kind=None, keys=None)
+    changed, _ = await office.services.sinks.update(office.admin, "other", again)
     assert changed.keys == good.keys
+
+
+async def test_attack_keys_do_not_go_elsewhere_unless_they_are_given_again(office: Office) -> None:
+    """An administrator who cannot read the bot's token has it sent to an address of their own."""
+    keys, elsewhere = office.sink.keys, "https://evil.example/api"
+    some = {"signing_secret": keys["signing_secret"]}
+    for given in (SinkFields(address=elsewhere), SinkFields(address=elsewhere, keys=some), SinkFields(authority="")):
+        with pytest.raises(Invalid, match="bot_token") as raised:
+            await office.services.sinks.update(office.admin, "reviews", given)
+        assert raised.value.field == "keys"
+    assert await office.services.sinks.get(office.admin, "reviews") == office.sink
+    await office.services.sinks.update(office.admin, "reviews", SinkFields(address=elsewhere, keys=keys))
+
+
+async def test_attack_a_mail_servers_password_does_not_go_elsewhere(office: Office) -> None:
+    keys = {"username": Secret("postern"), "password": Secret("hunter2")}
+    options = {"from": "postern@example.com", "to": "dba@example.com"}
+    fields = SinkFields("mail", SinkKind.EMAIL, "smtps://mail.example.com:465", options=options, keys=keys)
+    await office.services.sinks.create(office.admin, fields)
+    for address in ("smtps://evil.example:465", "smtp://127.0.0.1:25", "smtp+starttls://mail.example.com:465"):
+        with pytest.raises(Invalid, match="password"):
+            await office.services.sinks.update(office.admin, "mail", SinkFields(address=address))

@@ -18,6 +18,7 @@ from postern.domain.connection import Connection
 from postern.domain.event import EventKind
 from postern.domain.lists import Page
 from postern.domain.principal import Principal
+from postern.domain.secret import Secret
 from postern.domain.session import EndReason
 from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
@@ -358,6 +359,40 @@ async def test_secrets_are_shown_once_and_rotated(office: Office) -> None:
 
 
 @pytest.mark.parametrize(
+    "changes", [{"address": "https://evil.example/"}, {"address": "https://localhost/tenant"}, {"authority": ""}]
+)
+async def test_attack_headers_do_not_go_elsewhere_unless_they_are_given_again(
+    office: Office, changes: dict[str, Any]
+) -> None:
+    """An administrator who cannot read them sends them to an address of their own."""
+    made = await office.make(headers={"X-Key": Secret("hunter2")})
+    with pytest.raises(Invalid, match="X-Key") as raised:
+        await office.services.sinks.update(office.admin, "siem", SinkFields(**changes))
+    assert raised.value.field == "headers"
+    assert await office.services.sinks.get(office.admin, "siem") == made
+    same = SinkFields(address=made.address, authority=made.authority, with_script=True)
+    kept, _ = await office.services.sinks.update(office.admin, "siem", same)
+    assert kept.headers == made.headers
+    for given in ({"X-Key": Secret("hunter3")}, {}):
+        moved, _ = await office.services.sinks.update(office.admin, "siem", SinkFields(headers=given, **changes))
+        assert moved.headers == given
+
+
+async def test_attack_a_webhook_that_leads_elsewhere_signs_by_another_secret(office: Office) -> None:
+    """What is signed for one receiver is not sent to another, who could pass it on."""
+    made, first = await office.services.sinks.create(office.admin, office.fields())
+    _, none = await office.services.sinks.update(office.admin, "siem", SinkFields(address=made.address, paused=True))
+    assert none is None
+    moved, second = await office.services.sinks.update(
+        office.admin, "siem", SinkFields(address="https://evil.example/")
+    )
+    assert second is not None
+    assert second != first
+    assert [(one.value, one.until) for one in moved.secrets] == [(second, None)]
+    assert (await office.services.sinks.get(office.admin, "siem")).secrets == moved.secrets
+
+
+@pytest.mark.parametrize(
     ("changes", "field"),
     [
         ({"address": "http://siem.example.com/"}, "address"),
@@ -382,8 +417,6 @@ async def test_what_cannot_be_a_sink(office: Office, changes: dict[str, Any], fi
 
 @pytest.mark.parametrize("name", ["Host", "webhook-signature", "X\r\nY", "Content-Length"])
 async def test_headers_that_are_not_taken(office: Office, name: str) -> None:
-    from postern.domain.secret import Secret
-
     with pytest.raises(Invalid):
         await office.make(headers={name: Secret("x")})
     with pytest.raises(Invalid):

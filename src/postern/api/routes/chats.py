@@ -12,7 +12,7 @@ from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
 from postern.api.paging import ListAnswer, Paging, listed
 from postern.api.responses import errors, open_errors
-from postern.api.schemas.chats import ChatCodeAnswer, ChatLinkAnswer, ChatLinkRequest
+from postern.api.schemas.chats import ChatCodeAnswer, ChatLinkAnswer
 from postern.errors import Malformed, Unauthenticated
 from postern.services.chat.links import CODE_LIFE
 
@@ -40,12 +40,6 @@ async def list_chat_accounts(caller: Caller, services: Use, page: Paging) -> Lis
     """One's own; everybody's for administrators and auditors. Newest first."""
     found = await services.chat_links.find(caller, page)
     return listed([ChatLinkAnswer.of(link) for link in found.items], found, page)
-
-
-@router.put("/accounts", responses=errors(403, 404))
-async def set_chat_account(body: ChatLinkRequest, caller: Caller, services: Use) -> ChatLinkAnswer:
-    """For administrators: from now on that account decides as this user."""
-    return ChatLinkAnswer.of(await services.chat_links.set(caller, body.email, body.sink, body.chat_id))
 
 
 @router.delete("/accounts/{id}", status_code=204, responses=errors(404))

@@ -43,9 +43,11 @@ async def get_sink(nameOrID: str, caller: Caller, services: Use) -> SinkAnswer: 
 
 
 @router.patch("/{nameOrID}", responses=errors(403, 404, 409))
-async def update_sink(nameOrID: str, body: SinkChange, caller: Caller, services: Use) -> SinkAnswer:  # noqa: N803
-    """Also tries again at once what waits; `paused: false` brings back one that is gone."""
-    return SinkAnswer.of(await services.sinks.update(caller, nameOrID, body.fields()))
+async def update_sink(nameOrID: str, body: SinkChange, caller: Caller, services: Use) -> NewSinkAnswer:  # noqa: N803
+    """Also tries again at once what waits; `paused: false` brings back one that is gone. Another `address` or
+    `authority` needs headers and keys again, and a webhook's address another signing secret, which is shown this
+    once."""
+    return NewSinkAnswer.made(*await services.sinks.update(caller, nameOrID, body.fields()))
 
 
 @router.delete("/{nameOrID}", status_code=204, responses=errors(403, 404))

@@ -10,7 +10,6 @@ _COLUMNS = [
     ("id", "id"),
     ("account", "chat_id"),
     ("user", "email"),
-    ("said by", "made_by"),
     ("since", "created_at"),
 ]
 _PATH = ("chat", "accounts")
@@ -56,19 +55,3 @@ def unlink(id_: str, as_json: bool) -> None:
     with client() as api:
         api.collection(*_PATH).delete(id_)
     told({"deleted": id_}, as_json, f"Unlinked {id_}.")
-
-
-@chat.command("set")
-@click.argument("email")
-@click.argument("sink")
-@click.argument("chat_id")
-@json_option
-def set_(email: str, sink: str, chat_id: str, as_json: bool) -> None:
-    """As an administrator, say whose account CHAT_ID of the Slack that SINK tells is. It is in the audit log."""
-    with client() as api:
-        made = api.collection("chat").act("accounts", method="PUT", body=_body(email, sink, chat_id))
-    told(made, as_json, f"{chat_id} decides as {email} from now on.")
-
-
-def _body(email: str, sink: str, chat_id: str) -> dict[str, str]:
-    return {"email": email, "sink": sink, "chat_id": chat_id}

@@ -97,23 +97,28 @@ def execute(
         return
     if name is None:
         raise click.UsageError("say on which connection: `postern exec NAME`")
-    if script is not None and file is not None:
-        raise click.UsageError("give -i or -f, not both")
     if form is not None and as_json:
         raise click.UsageError("give --json or --format, not both")
+    text, variables = _read(script, file, arguments), _variables(environment)
+    with client() as api:
+
+        def begin(seconds: int) -> ExecResult:
+            return api.sessions.execute(name, text, arguments, variables, reason=reason, wait=seconds)
+
+        _carry_out(api, begin, waits, text, form, as_json=as_json)
+
+
+def _read(script: str | None, file: IO[str] | None, arguments: tuple[str, ...]) -> str:
+    """The script; an empty one is for a command that has arguments."""
+    if script is not None and file is not None:
+        raise click.UsageError("give -i or -f, not both")
     if script is None:
         if file is None and sys.stdin.isatty() and not arguments:
             raise click.UsageError("nothing to run: give -i, -f, or a script on standard input")
         script = "" if file is None and sys.stdin.isatty() else (file or sys.stdin).read()
     if not script.strip() and not arguments:
         raise click.UsageError("the script is empty")
-    variables = _variables(environment)
-    with client() as api:
-
-        def begin(seconds: int) -> ExecResult:
-            return api.sessions.execute(name, script, arguments, variables, reason=reason, wait=seconds)
-
-        _carry_out(api, begin, waits, script, form, as_json=as_json)
+    return script
 
 
 def _resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_json: bool) -> None:

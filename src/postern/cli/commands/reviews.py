@@ -135,7 +135,7 @@ def _show(one: Review) -> None:
         click.echo(_voice(voice))
     for line in (one["estimate"] or {}).get("said") or ():
         click.echo(one_line(f"rows: {line}"))
-    for text in (one["script"], one["input"]):
+    for text in (one["input"], one["script"]):  # nothing that counts stands behind a script, which may be long
         if text:
             click.echo()
             click.echo(printable(text))

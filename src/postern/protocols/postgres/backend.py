@@ -32,6 +32,7 @@ from postern.protocols.postgres.ledger import (
     POISON,
     QUERY,
     REFUSED,
+    REPORTED,
     SYNC,
     Ledger,
     Slot,
@@ -341,6 +342,10 @@ class Backend:
         name, pos = m.read_cstring(buf, pos, end)
         if name == b"client_encoding":
             self.ledger.encode(buf[pos : end - 1].decode("ascii", "replace"))
+            return
+        known = name.decode("ascii", "replace")
+        if known in REPORTED:
+            self.ledger.reported[known] = buf[pos : end - 1].decode("utf-8", "replace")
 
     def _describe(self, head: Slot, body: bytes) -> bool:
         """Keeps the description for whoever will need it; most results are never looked at."""

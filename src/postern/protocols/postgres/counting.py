@@ -26,17 +26,22 @@ _SETTINGS: Final = {
     "max_parallel_workers_per_gather": "0",
 }
 
+# A session may have set these; the target tells so, and they are the same for the count.
+_FOLLOWED: Final = ("DateStyle", "IntervalStyle", "TimeZone")
+_WHO: Final = ("is_superuser", "session_authorization")
+
 _TABLES: Final = """
 select w.place - 1, c.oid, n.nspname, c.relkind, c.relpersistence
 from json_array_elements($1::json) with ordinality w(name, place)
   join pg_class c on c.relname::text = w.name->>1 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S')
   join pg_namespace n on n.oid = c.relnamespace
-where case when w.name->>0 = '' then n.nspname::text not in ('information_schema', 'pg_toast')
+where case when w.name->>0 = '' then n.nspname::text <> 'pg_toast'
   else n.nspname::text = w.name->>0 end
 order by 1, 3"""
 
 # $1 are the tables' numbers, $2 what the query uses; of each answer whether it forbids to count, and what it says.
 # What the server brings along has numbers below 16384. A family: the tables whose rows are rows of those, too.
+# How floating numbers and bytes are written is a setting of the session; 600 to 718 are made of such numbers.
 _FACTS: Final = """
 with recursive family(oid) as (
   select unnest($1::oid[])
@@ -56,6 +61,8 @@ with recursive family(oid) as (
   union all select 'pg_statistic_ext'::regclass, s.oid from pg_statistic_ext s join family f on f.oid = s.stxrelid
   union all select 'pg_attrdef'::regclass, d.oid from pg_attrdef d join family f on f.oid = d.adrelid
     join pg_attribute a on a.attrelid = d.adrelid and a.attnum = d.adnum where a.attgenerated <> ''
+), unsteady(oid) as (
+  select t.oid from pg_type t where t.oid in (17, 700, 701, 600, 601, 602, 603, 604, 628, 718)
 ), called(oid) as (
   select d.refobjid from pg_depend d join parts p on p.classid = d.classid and p.oid = d.objid
   where d.refclassid = 'pg_proc'::regclass and d.refobjid >= 16384
@@ -74,6 +81,35 @@ union all select true, format('rules rewrite what is done to %s', c.oid::regclas
 from pg_class c where c.oid = any($1::oid[]) and c.relhasrules
 union all select true, format('row security decides which rows of %s this user sees', c.oid::regclass)
 from pg_class c where c.oid = any($1::oid[]) and row_security_active(c.oid)
+union all select true, format('row security may leave out rows of %s, and others may be meant then', c.oid::regclass)
+from pg_class c where c.relrowsecurity and c.oid::text in (select json_array_elements_text($2::json->'others'))
+  and current_setting('is_superuser') <> 'on'
+union all select true, format('a column is of the type %s, whose values mean what the session''s settings say',
+  t.oid::regtype)
+from pg_type t join kinds k on k.oid = t.oid where t.typname::text in (
+  'money', 'regclass', 'regcollation', 'regconfig', 'regdatabase', 'regdictionary', 'regnamespace', 'regoper',
+  'regoperator', 'regproc', 'regprocedure', 'regrole', 'regtype')
+union all select true, 'it makes texts of floating numbers or bytes, which settings change'
+where ($2::json->>'writes')::bool and (exists (select from kinds k join unsteady y on y.oid = k.oid)
+  or exists (select from used u join pg_type t on t.typname::text = u.name join unsteady y on y.oid = t.oid
+    where u.kind = 'types')
+  or exists (select from used u where u.kind = 'operators' and u.name in ('^', '|/', '||/', '<->', '@-@'))
+  or exists (select from used u join pg_proc p on p.proname::text = u.name join unsteady y on y.oid = p.prorettype
+    where u.kind = 'functions' and p.oid < 16384 and not 17 = any(p.proargtypes)))
+union all select true, format('somebody has made an operator class for %s that is used where none is named',
+  o.opcintype::regtype)
+from pg_opclass o join pg_am m on m.oid = o.opcmethod
+where o.oid >= 16384 and o.opcdefault and m.amname in ('btree', 'hash')
+  and (o.opcintype < 16384 or exists (select from kinds k where k.oid = o.opcintype))
+union all select true, format('it may call %s', p.oid::regprocedure)
+from pg_proc p join used u on u.kind = 'fields' and u.name = p.proname::text
+where p.pronargs > 0 and p.pronargs - p.pronargdefaults < 2
+union all select true, format('somebody has made a collation %I', c.collname)
+from pg_collation c join used u on u.kind = 'collations' and u.name = c.collname::text
+where c.oid >= 16384
+union all select true, format('a bind value is of the type %s', t.oid::regtype)
+from pg_type t where t.oid::text in (select json_array_elements_text($2::json->'given')) and (
+  (t.oid >= 16384 and t.typtype <> 'e') or t.typname::text in ('money', 'xml') or t.typname::text ~ '^_?reg')
 union all select true, format('a column is of the type %s, which is not the server''s own', t.oid::regtype)
 from pg_type t join kinds k on k.oid = t.oid
 where t.oid >= 16384 and t.typtype not in ('e', 'd') and not (t.typtype = 'b' and t.typcategory = 'A')
@@ -133,16 +169,27 @@ _ERRORS: Final = {
 }
 
 
-def settings(statement_timeout: float, lock_timeout: float) -> Query:
-    """For the transaction, in seconds. One row."""
+def settings(statement_timeout: float, lock_timeout: float, told: Mapping[str, str]) -> Query:
+    """For the transaction, in seconds; `told` are those of the session. One row."""
     limits = {
         "statement_timeout": f"{statement_timeout * 1000:.0f}",
         "lock_timeout": f"{lock_timeout * 1000:.0f}",
         "idle_in_transaction_session_timeout": f"{2 * statement_timeout * 1000:.0f}",
     }
     chosen = {**_SETTINGS, **limits}
-    calls = (f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in chosen.items())
-    return Query(f"select {', '.join(calls)}")
+    calls = [f"pg_catalog.set_config('{name}', '{value}', true)" for name, value in chosen.items()]
+    values = []
+    for name in _FOLLOWED:
+        if name in told:
+            values.append(told[name])
+            calls.append(f"pg_catalog.set_config('{name}', ${len(values)}, true)")
+    return Query(f"select {', '.join(calls)}", values)
+
+
+def same_user(told: Mapping[str, str], own: Mapping[str, str]) -> None:
+    """Raises Uncountable where the session is another user by now than who counts."""
+    if any(told.get(name, own.get(name)) != own.get(name) for name in _WHO):
+        raise Uncountable("the session has become another user, whose rows may be others")
 
 
 def tables(plan: CountPlan) -> Query:
@@ -175,10 +222,17 @@ def lock(found: Mapping[Named, tuple[int, str]], rows: Sequence[Row]) -> Query |
     return Query(f"lock table {', '.join(names)} in access share mode") if names else None
 
 
-def facts(plan: CountPlan, numbers: Sequence[int]) -> Query:
+def facts(plan: CountPlan, found: Mapping[Named, tuple[int, str]], given: Sequence[int]) -> Query:
+    """`given` are the types of bind values."""
+    numbers = [number for number, _ in found.values()]
     used = {
+        "others": [str(found[name][0]) for name in plan.others],
+        "writes": plan.writes,
+        "given": [str(oid) for oid in given],
         "columns": None if plan.columns is None else sorted(plan.columns),
         "names": {
+            "collations": sorted(plan.collations),
+            "fields": sorted(plan.fields),
             "functions": sorted(plan.functions),
             "operators": sorted(plan.operators),
             "types": sorted(plan.types),

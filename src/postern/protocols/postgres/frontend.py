@@ -25,7 +25,7 @@ from postern.interception.verdicts import Refuse
 from postern.protocols.base import Request, Wants
 from postern.protocols.framing import Intake, uint32
 from postern.protocols.postgres import messages as m
-from postern.protocols.postgres import types
+from postern.protocols.postgres.bound import parameters
 from postern.protocols.postgres.ledger import (
     BIND,
     CLOSE,
@@ -206,10 +206,13 @@ class Frontend:
         values: tuple[bytes | None, ...] = (),
         truncated: bool = False,
         unsure: tuple[int, ...] = (),
+        oids: tuple[int, ...] = (),
     ) -> None:
         ledger = self.ledger
         behind = bool(ledger.slots) or ledger.unsynced or bool(batch.operations)
-        batch.operations.append(Operation(exchange, text, phase, values, truncated, ledger.unread, behind, unsure))
+        batch.operations.append(
+            Operation(exchange, text, phase, values, truncated, ledger.unread, behind, unsure, oids, ledger.encoding)
+        )
 
     def _finish(self) -> Batch:
         batch = self._batch
@@ -325,9 +328,8 @@ class Frontend:
         if not statements:
             name = m.text_of(body.statement, self.ledger.encoding, "replace")
             statements = [Statement(f"execute prepared statement {name!r}")]
-        values = types.parameters(body.values, body.formats, statements[-1].types)
-        slot.portal = Portal(statements, values)
-        slot.portal.unsure = types.unsure(body.values, body.formats, statements[-1].types)
+        values, unsure = parameters(body.values, body.formats, statements[-1].types)
+        slot.portal = Portal(statements, values, unsure, statements[-1].types)
         self._portals[slot.name] = slot.portal
         return slot
 
@@ -366,7 +368,9 @@ class Frontend:
 
     def _run(self, batch: Batch, exchange: int, portal: Portal) -> None:
         for statement in portal.statements:
-            self._asks(batch, exchange, statement.text, RUN, portal.values, portal.truncated, portal.unsure)
+            self._asks(
+                batch, exchange, statement.text, RUN, portal.values, portal.truncated, portal.unsure, portal.types
+            )
 
     def _run_by_name(self, batch: Batch, exchange: int, text: str) -> None:
         """What the text may run of what messages have prepared and bound, each as if it were executed here."""

@@ -43,6 +43,9 @@ _BOUNDARIES = frozenset({QUERY, SYNC, FUNCTION})
 
 MAX_NAMES = 100_000
 
+# Settings on which what a statement means hangs, and whose changes the target tells whoever makes them.
+REPORTED: Final = frozenset({"DateStyle", "IntervalStyle", "TimeZone", "is_superuser", "session_authorization"})
+
 
 def _masks(answers: dict[int, tuple[int, ...]]) -> list[int]:
     """For each tag, a bit for each kind of request: asked for every message, so that nothing is hashed."""
@@ -83,15 +86,23 @@ class Statement:
 
 
 class Portal:
-    """A bound statement: all that its name may have meant, and the values bound. `unsure`: see Operation."""
+    """A bound statement: all that its name may have meant, and the values bound. `unsure` and `types`: see
+    Operation."""
 
-    __slots__ = ("began", "statements", "truncated", "unsure", "values")
+    __slots__ = ("began", "statements", "truncated", "types", "unsure", "values")
 
-    def __init__(self, statements: list[Statement], values: tuple[bytes | None, ...] = ()) -> None:
+    def __init__(
+        self,
+        statements: list[Statement],
+        values: tuple[bytes | None, ...] = (),
+        unsure: tuple[int, ...] = (),
+        types: tuple[int, ...] = (),
+    ) -> None:
         self.statements = statements
         self.values = values
         self.truncated = False
-        self.unsure: tuple[int, ...] = ()
+        self.unsure = unsure
+        self.types = types
         self.began = 0  # the exchange of its first Execute
 
 
@@ -190,6 +201,7 @@ class Ledger:
         "exchange",
         "portals",
         "ran",
+        "reported",
         "skipping",
         "slots",
         "statements",
@@ -212,6 +224,7 @@ class Ledger:
         self.encoding = "utf-8"  # Python's codec, or SQL_ASCII
         self.unread = ""  # the client encoding, where rules cannot rely on how it is read here
         self.exchange = 0
+        self.reported: dict[str, str] = {}  # of REPORTED, as the target last told it
 
     def next_exchange(self) -> int:
         self.exchange += 1

@@ -157,8 +157,9 @@ def negotiate_protocol_version(newest: int, unsupported: Iterable[str]) -> bytes
     return message(b"v", INT32.pack(newest), INT32.pack(len(options)), *options)
 
 
-def parse(name: bytes, query: bytes) -> bytes:
-    return message(b"P", cstring(name), cstring(query), INT16.pack(0))
+def parse(name: bytes, query: bytes, oids: tuple[int, ...] = ()) -> bytes:
+    types = b"".join([oid.to_bytes(4, "big") for oid in oids])
+    return message(b"P", cstring(name), cstring(query), INT16.pack(len(oids)), types)
 
 
 def describe_portal(name: bytes) -> bytes:

@@ -24,9 +24,11 @@ class Query:
     `error` is the target's, None when all went well. The stream is ready for another query afterwards.
     """
 
-    def __init__(self, statement: str, values: Sequence[str | None] = ()) -> None:
+    def __init__(self, statement: str, values: Sequence[str | None] = (), types: Sequence[int] = ()) -> None:
+        """`types` are the target's numbers of the types of values; 0, or none, for those that it finds out itself."""
         self._statement = statement
         self._values = values
+        self._types = tuple(types)
         self._intake = Intake()
         self.finished = False
         self.error: m.Report | None = None
@@ -39,7 +41,13 @@ class Query:
             b"B", m.cstring(""), m.cstring(""), m.INT16.pack(0), m.INT16.pack(len(values)), bound, m.INT16.pack(0)
         )
         execute = m.message(b"E", m.cstring(""), m.INT32.pack(0))
-        return m.parse(b"", self._statement.encode()) + bind + m.describe_portal(b"") + execute + m.SYNC_MESSAGE
+        return (
+            m.parse(b"", self._statement.encode(), self._types)
+            + bind
+            + m.describe_portal(b"")
+            + execute
+            + m.SYNC_MESSAGE
+        )
 
     def feed(self, data: bytes) -> list[Row]:
         """The rows that are complete now. Raises ProtocolViolation."""

@@ -357,36 +357,6 @@ _PARAMETERS: Mapping[int, Callable[[bytes], bytes]] = {
     2950: lambda cell: cell.hex().encode(),
     INET: _network,
 }
-_WRITTEN: Final = frozenset({18, 19, _TEXT_OID, JSON, 142, 705, 1042, 1043})  # which are sent as they are written
-
-
-def parameters(
-    values: tuple[bytes | None, ...], formats: tuple[int, ...], oids: tuple[int, ...]
-) -> tuple[bytes | None, ...]:
-    r"""Bind values as text. A binary value whose type is unknown stays as it is when printable, else `\x…`."""
-    if not formats or not any(formats):
-        return values
-    found: list[bytes | None] = []
-    for index, value in enumerate(values):
-        form = formats[0] if len(formats) == 1 else formats[index] if index < len(formats) else 0
-        oid = oids[index] if index < len(oids) else 0
-        found.append(value if value is None or form == TEXT else readable(value, oid))
-    return tuple(found)
-
-
-def unsure(values: tuple[bytes | None, ...], formats: tuple[int, ...], oids: tuple[int, ...]) -> tuple[int, ...]:
-    """The numbers, from 1, of binary values that `parameters` gives as they are, and whose type may read them in
-    another way."""
-    if not formats or not any(formats):
-        return ()
-    found: list[int] = []
-    for index, value in enumerate(values):
-        form = formats[0] if len(formats) == 1 else formats[index] if index < len(formats) else 0
-        oid = oids[index] if index < len(oids) else 0
-        known = form == TEXT or oid in _WRITTEN or oid in _PARAMETERS
-        if value and not known and readable(value, oid) == value:
-            found.append(index + 1)
-    return tuple(found)
 
 
 _PRINTABLE: Final = bytes((9, 10, 13, *range(32, 256)))

@@ -21,13 +21,15 @@ skips to the next Sync it is skipped, as the refused one would have been.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from postern.interception.events import Output, Rows
 from postern.interception.verdicts import Refuse, Warn
-from postern.protocols.base import Piece, Request, Wants, Wire
+from postern.protocols.base import Piece, Request, Standing, Wants, Wire
 from postern.protocols.postgres import messages as m
 from postern.protocols.postgres.backend import Backend
 from postern.protocols.postgres.frontend import Batch, Frontend
-from postern.protocols.postgres.ledger import DESCRIBE, POISON, QUERY, REFUSED, SYNC, Ledger, Slot
+from postern.protocols.postgres.ledger import DESCRIBE, POISON, QUERY, REFUSED, REPORTED, SYNC, Ledger, Slot
 from postern.protocols.postgres.output import (
     INSUFFICIENT_PRIVILEGE,
     CopiedLines,
@@ -43,14 +45,20 @@ _POISON_QUERY = m.query(_POISON_TEXT)
 
 
 class PostgresWire(Wire):
-    """Sizes in bytes. `client_encoding` as the target named it at login; it may change on the way."""
+    """Sizes in bytes. `parameters` as the target told them at login; they may change on the way."""
 
     def __init__(
-        self, *, max_message: int = 32 << 20, max_batch: int = 16 << 20, client_encoding: str = "UTF8"
+        self,
+        *,
+        max_message: int = 32 << 20,
+        max_batch: int = 16 << 20,
+        client_encoding: str = "UTF8",
+        parameters: Mapping[str, str] | None = None,
     ) -> None:
         self.wants = Wants()
         self._ledger = Ledger()
         self._ledger.encode(client_encoding)
+        self._ledger.reported = {name: value for name, value in (parameters or {}).items() if name in REPORTED}
         self._frontend = Frontend(self._ledger, self.wants, max_message, max_batch)
         self._backend = Backend(self._ledger, self.wants, max_message)
 
@@ -152,8 +160,10 @@ class PostgresWire(Wire):
         return self._backend.cutting and bool(slots) and all(slot.kind == SYNC for slot in list(slots)[1:])
 
     @property
-    def in_transaction(self) -> bool:
-        return self._ledger.status != b"I" or self._ledger.unsynced
+    def standing(self) -> Standing:
+        ledger = self._ledger
+        owed = any(slot.kind != REFUSED for slot in ledger.slots)
+        return Standing(ledger.status != b"I" or ledger.unsynced, owed or ledger.ran, dict(ledger.reported))
 
     @property
     def busy(self) -> bool:

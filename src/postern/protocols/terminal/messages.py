@@ -8,6 +8,7 @@ client → agent   START       the program may begin; nothing runs before this
 agent → client   STDOUT      bytes of standard output; all output when there is a terminal
                  STDERR      bytes of standard error, and what the gateway has to say
                  EXIT        u32 exit code, name of the signal that ended it (or nothing); the last frame
+gateway → client WAITS       1 while people have yet to let the client in, 0 once they have: nothing runs until then
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ SIGNAL: Final = 5
 STDOUT: Final = 17
 STDERR: Final = 18
 EXIT: Final = 19
+WAITS: Final = 20
 
 HEADER: Final = 5
 MAX_PAYLOAD: Final = 64 * 1024  # bytes that a sender puts into one frame
@@ -63,6 +65,10 @@ def frames(kind: int, data: bytes) -> bytes:
 
 START_FRAME: Final = frame(START)
 STDIN_END_FRAME: Final = frame(STDIN_END)
+
+
+def waits(still: bool) -> bytes:
+    return frame(WAITS, bytes((still,)))
 
 
 def resize(columns: int, rows: int) -> bytes:

@@ -20,5 +20,5 @@ def build_chats(
     stores: Stores, reviews: Decides, vouchers: Vouchers, now: Clock, window: Window | None
 ) -> ChatServices:
     """Without a window nothing comes in from chats."""
-    links = ChatLinks(stores.chats, stores.sinks, stores.principals, vouchers, now)
+    links = ChatLinks(stores.chats, stores.principals, vouchers, now)
     return ChatServices(ChatDesk(window, stores.chats, links, reviews, vouchers, now), links)

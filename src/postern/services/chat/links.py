@@ -1,12 +1,12 @@
-"""Whose accounts of chats are: somebody shows it there by a code that they got here, or an administrator says so.
+"""Whose accounts of chats are: somebody shows it there by a code that they got here.
 
-What the chat says of a person, such as an e-mail address, proves nothing.
+Nobody else can say it, administrators neither: they would decide in another's name. What the chat says of a person,
+such as an e-mail address, proves nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from datetime import timedelta
 from uuid import UUID, uuid4
 
@@ -15,23 +15,18 @@ from postern.domain.lists import Listed, Page
 from postern.domain.login import VoucherPurpose
 from postern.domain.principal import Principal, PrincipalKind
 from postern.domain.secret import Secret
-from postern.domain.sink import Sink, SinkKind
-from postern.errors import Denied, Invalid, NotFound, Unauthenticated
-from postern.services.identity.users import require_admin
+from postern.domain.sink import Sink
+from postern.errors import Denied, NotFound, Unauthenticated
 from postern.services.identity.vouchers import Vouchers
 from postern.services.server.trail import changed
-from postern.store.ports import ChatStore, Clock, PrincipalStore, SinkStore
+from postern.store.ports import ChatStore, Clock, PrincipalStore
 
 CODE_LIFE = timedelta(minutes=10)
-_CHAT_ID = re.compile(r"[UW][A-Z0-9]{2,40}")
 
 
 class ChatLinks:
-    def __init__(
-        self, store: ChatStore, sinks: SinkStore, principals: PrincipalStore, vouchers: Vouchers, now: Clock
-    ) -> None:
+    def __init__(self, store: ChatStore, principals: PrincipalStore, vouchers: Vouchers, now: Clock) -> None:
         self._store = store
-        self._sinks = sinks
         self._principals = principals
         self._vouchers = vouchers
         self._now = now
@@ -50,21 +45,12 @@ class ChatLinks:
         principal = await self._active(sink.org_id, UUID(payload["user_id"]))
         if principal is None or payload["org_id"] != str(sink.org_id):
             raise Unauthenticated("this code is of nobody who decides here")
-        await self._add(sink, chat_id, principal, principal)
+        realm = realm_of(sink)
+        before = await self._store.link(sink.org_id, realm, chat_id)
+        link = ChatLink(uuid4(), sink.org_id, realm, chat_id, principal.id, principal.email, self._now())
+        await self._store.add_link(link)
+        changed(before and _shown(before), _shown(link))
         return principal
-
-    async def set(self, admin: Principal, email: str, sink_name: str, chat_id: str) -> ChatLink:
-        """Raises Denied, NotFound, Invalid."""
-        require_admin(admin, "say whose accounts of chats are")
-        sink = await self._sinks.get(admin.org_id, sink_name)
-        if sink is None or sink.kind is not SinkKind.SLACK:
-            raise NotFound(f"there is no sink {sink_name!r} of kind slack")
-        if not _CHAT_ID.fullmatch(chat_id):
-            raise Invalid("chat_id: must be Slack's identifier of a member, such as U0123ABCD", field="chat_id")
-        account = await self._principals.by_email(admin.org_id, email.lower())
-        if account is None or account.principal.kind is not PrincipalKind.USER:
-            raise NotFound(f"there is no user {email!r}")
-        return await self._add(sink, chat_id, account.principal, admin)
 
     async def known(self, sink: Sink, chat_id: str) -> Principal | None:
         """Who that is, while they are active."""
@@ -83,14 +69,6 @@ class ChatLinks:
             raise NotFound(f"there is no account of a chat {link_id}, or it is not yours")
         changed(_shown(removed), None)
 
-    async def _add(self, sink: Sink, chat_id: str, whose: Principal, by: Principal) -> ChatLink:
-        realm = realm_of(sink)
-        before = await self._store.link(sink.org_id, realm, chat_id)
-        link = ChatLink(uuid4(), sink.org_id, realm, chat_id, whose.id, whose.email, by.email, self._now())
-        await self._store.add_link(link)
-        changed(before and _shown(before), _shown(link))
-        return link
-
     async def _active(self, org_id: UUID, principal_id: UUID) -> Principal | None:
         account = await self._principals.get(org_id, principal_id)
         if account is None or not account.principal.is_active or account.principal.kind is not PrincipalKind.USER:
@@ -100,10 +78,12 @@ class ChatLinks:
 
 def realm_of(sink: Sink) -> str:
     """Which application of which workspace speaks. With what it signs by: who makes a sink with a secret of their own
-    choice is another realm, and speaks for nobody who was linked."""
-    parts = (sink.options["team_id"], sink.options["app_id"], sink.keys["signing_secret"].reveal())
+    choice is another realm, and speaks for nobody who was linked. With where it is spoken to: who knows the secret and
+    has forms sent to a place of their own is another one, too."""
+    where = (sink.address, sink.authority)
+    parts = (sink.options["team_id"], sink.options["app_id"], *where, sink.keys["signing_secret"].reveal())
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _shown(link: ChatLink) -> dict[str, object]:
-    return {"id": link.id, "chat_id": link.chat_id, "user": link.email, "made_by": link.made_by}
+    return {"id": link.id, "chat_id": link.chat_id, "user": link.email}

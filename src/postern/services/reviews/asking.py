@@ -17,18 +17,8 @@ from postern.domain.connection import Connection
 from postern.domain.features import Feature
 from postern.domain.permit import Permit
 from postern.domain.principal import Principal
-from postern.domain.review import (
-    MAX_INPUT,
-    WAITS,
-    Binding,
-    Demand,
-    Review,
-    ReviewKind,
-    ReviewStatus,
-    access_duration,
-    kind_of,
-    person_of,
-)
+from postern.domain.review import MAX_INPUT, WAITS, Binding, Demand, Review, ReviewKind, ReviewStatus, person_of
+from postern.domain.review_demands import access_duration, kind_of
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.errors import Denied, Invalid, Unavailable
 from postern.services.reviews.news import tell_of

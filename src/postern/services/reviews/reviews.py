@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
 from postern.domain.features import Feature
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
-from postern.domain.review import (
-    KEPT,
-    Choice,
-    Review,
-    ReviewEvent,
-    ReviewKind,
-    Ruling,
-    Seat,
-    Weighed,
-    person_of,
-    weigh,
-)
+from postern.domain.review import KEPT, Choice, Review, ReviewEvent, ReviewKind, person_of
+from postern.domain.review_weighing import Ruling, Seat, Weighed, weigh
 from postern.domain.session import Session, SessionStatus
 from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict, Denied, NotFound
@@ -119,6 +109,10 @@ class Reviews:
     async def look(self, review_id: UUID) -> Review | None:
         """For whoever waits for it."""
         return await self._store.get(review_id)
+
+    async def waiting(self, review_ids: Collection[UUID]) -> Collection[UUID]:
+        """Those of them that wait for a decision, and may be decided on still. One statement, however many they are."""
+        return await self._store.waiting(review_ids, self._now())
 
     async def close(self, review_id: UUID, event: ReviewEvent) -> Review | None:
         """By the worker that waits: it expired, or was withdrawn. What it is now where it was decided before that."""

@@ -103,16 +103,21 @@ class Sinks:
         changed(None, _shown(sink))
         return sink, secret
 
-    async def update(self, principal: Principal, name_or_id: str, given: SinkFields) -> Sink:
-        """Also tries again at once what waits. Raises Denied, NotFound, Invalid, Conflict."""
+    async def update(self, principal: Principal, name_or_id: str, given: SinkFields) -> tuple[Sink, Secret | None]:
+        """And the secret that signs from now on where a webhook leads elsewhere, which is shown once. Also tries again
+        at once what waits. Raises Denied, NotFound, Invalid, Conflict."""
         require_admin(principal, "change sinks")
         current = await self._existing(principal, name_or_id)
         if given.kind not in (None, current.kind):
             raise Invalid("kind: a sink stays of its kind; make another one", field="kind")
         sink = replace(_merged(current, given), updated_at=self._now())
+        _require_secrets_anew(current, sink, given)
+        secret = _new_secret() if sink.secrets and sink.address != current.address else None
+        if secret is not None:
+            sink = replace(sink, secrets=(SigningSecret(secret),))
         await self._store.update(sink)
         changed(_shown(current), _shown(sink))
-        return sink
+        return sink, secret
 
     async def remove(self, principal: Principal, name_or_id: str) -> None:
         """With all that waits. Raises Denied, NotFound."""
@@ -204,6 +209,22 @@ def _merged(current: Sink, given: SinkFields) -> Sink:
     if given.paused is not None:
         kept = replace(kept, status=SinkStatus.PAUSED if given.paused else SinkStatus.ACTIVE)
     return checked_chat(kept)
+
+
+def _require_secrets_anew(current: Sink, sink: Sink, given: SinkFields) -> None:
+    """Nobody reads a sink's secrets, and nobody may have them sent to a receiver of their own either. Raises
+    Invalid."""
+    if (sink.address, sink.authority) == (current.address, current.authority):
+        return
+    headers = current.headers.keys() if given.headers is None else ()
+    keys = current.keys.keys() - (given.keys or {})
+    for field, names in (("headers", headers), ("keys", keys)):
+        if names:
+            raise Invalid(
+                f"{field}: this sink would lead elsewhere, and its secrets would go there; give them again: "
+                f"{', '.join(sorted(names))}",
+                field=field,
+            )
 
 
 def _checked_address(given: str, kind: SinkKind) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -10,11 +10,12 @@ from uuid import UUID
 
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.lists import Listed, Page
-from postern.domain.review import Binding, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus, Seat, Weighed
+from postern.domain.review import Binding, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.domain.review_rule import ReviewRule
+from postern.domain.review_weighing import Seat, Weighed
 from postern.domain.session import Session
 
-# Called with the review's row locked, with who the reviewers are now; raises what `domain.review.weigh` does.
+# Called with the review's row locked, with who the reviewers are now; raises what `domain.review_weighing.weigh` does.
 Weigh = Callable[[Review, Mapping[UUID, Seat]], Weighed]
 
 
@@ -60,6 +61,9 @@ class ReviewStore(Protocol):
 
     async def get(self, review_id: UUID) -> Review | None:
         """In whichever organisation."""
+
+    async def waiting(self, review_ids: Collection[UUID], now: datetime) -> set[UUID]:
+        """Those of them that wait, and whose deadline has not come. One statement."""
 
     async def of_sessions(self, org_id: UUID, session_ids: Sequence[UUID]) -> Mapping[UUID, Review]:
         """The reviews under which these sessions run, or for which they wait; not those of their statements."""

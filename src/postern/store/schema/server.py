@@ -149,7 +149,6 @@ chat_links = Table(
     Column("realm", String(64), nullable=False),
     Column("chat_id", String(128), nullable=False),
     Column("principal_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("made_by", String(320), nullable=False),
     Column("created_at", Utc, nullable=False),
     UniqueConstraint("org_id", "realm", "chat_id"),
 )

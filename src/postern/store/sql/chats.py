@@ -68,7 +68,7 @@ class SqlChats:
 
     async def add_link(self, link: ChatLink) -> None:
         values = {name: value for name, value in asdict(link).items() if name != "email"}
-        changes = {name: values[name] for name in ("id", "principal_id", "made_by", "created_at")}
+        changes = {name: values[name] for name in ("id", "principal_id", "created_at")}
 
         def work(connection: Connection) -> None:
             made = _insert(connection, chat_links).values(values)

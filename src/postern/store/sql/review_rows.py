@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from postern.domain.review import Binding, Choice, Demand, Person, Review, ReviewKind, ReviewStatus, Voice
 from postern.domain.time_window import TIME_RANGE, TimeWindow, configuration, time_window
@@ -54,8 +54,9 @@ def review_of(row: Row, voices: Iterable[Voice] = ()) -> Review:
     )
 
 
-def load(connection: Connection, rows: Sequence[Row]) -> list[Review]:
-    """Reviews with what was said about them, in the order of the rows."""
+def load(connection: Connection, which: Select[Any]) -> list[Review]:
+    """Reviews with what was said about them, in the order in which they are selected."""
+    rows = connection.execute(which).mappings().all()
     if not rows:
         return []
     ids = {row["id"] for row in rows}

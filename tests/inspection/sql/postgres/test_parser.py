@@ -193,6 +193,10 @@ class TestTargetSchema:
             ("select loud_but_allowed()", {"read"}),
             ("select users.loud from users", {"read", "unknown"}),
             ("select users.id from users", {"read"}),
+            ("select (id).watched from users", {"read", "unknown"}),
+            ("select (id).pg_terminate_backend from users", {"read", "admin"}),
+            ("select users.pg_read_file from (values ('/etc/passwd')) users", {"read", "admin"}),
+            ("select (name).set_config from users", {"read", "session", "unknown"}),
             ("select 1::app.mood, 'x'::mood", {"read"}),
             ("select 1::watched", {"read", "unknown"}),
             ("select null::users", {"read", "unknown"}),  # a column of it may be of a domain

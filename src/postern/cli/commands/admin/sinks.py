@@ -129,11 +129,15 @@ def create(authority: IO[str] | None, headers_stdin: bool, as_json: bool, **more
     emit(made, as_json, _show_made)
 
 
+def _show_secret(made: Row) -> None:
+    """Alone on standard output, to be piped."""
+    click.echo(made["secret"])
+    click.echo(f"{made['name']} signs its events with this secret, which is shown this once.", err=True)
+
+
 def _show_made(made: Row) -> None:
-    """The secret alone on standard output, to be piped."""
     if made["secret"]:
-        click.echo(made["secret"])
-        click.echo(f"{made['name']} signs its events with this secret, which is shown this once.", err=True)
+        _show_secret(made)
     click.echo(f"Made {made['name']}. See whether it gets through: postern admin sinks test {made['name']}", err=True)
 
 
@@ -152,11 +156,13 @@ def _show_made(made: Row) -> None:
 @_scope_groups
 @json_option
 def update(sink: str, authority: IO[str] | None, headers_stdin: bool, as_json: bool, **more: Any) -> None:
-    """Change a sink; what is left out stays as it is. What waits is tried again at once."""
+    """Change a sink; what is left out stays as it is. What waits is tried again at once. Another address or authority
+    needs headers and keys again; with its address a webhook's signing secret changes, and is printed this once."""
     body = _body(authority, headers_stdin, **more)
     if not body:
         raise click.UsageError("nothing to change; see --help")
-    told(_change(sink, body), as_json, f"Changed {sink}.")
+    changed = _change(sink, body)
+    emit(changed, as_json, _show_secret if changed["secret"] else lambda _: click.echo(f"Changed {sink}."))
 
 
 @sinks.command()

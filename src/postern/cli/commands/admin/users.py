@@ -66,7 +66,8 @@ def create(email: str, name: str | None, groups: tuple[str, ...], password_stdin
     password = stdin_line().reveal() if password_stdin else None
     with client() as api:
         made = api.collection("users").create(given(email=email, name=name, groups=groups, password=password))
-    told(made, as_json, f"Created {made['email']}. A password is set by: postern admin users setup-link {email}")
+    how = "" if password_stdin else f" A password is set by: postern admin users setup-link {email}"
+    told(made, as_json, f"Created {made['email']}.{how}")
 
 
 @users.command()

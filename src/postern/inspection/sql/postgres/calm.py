@@ -6,7 +6,8 @@ target has another of that name, and whose code stands behind its tables, only t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,6 +21,10 @@ from postern.inspection.sql.postgres.tree import Message, children, names, node
 _OF_THE_SESSION_BEGIN: Final = (
     *("acl", "current_", "has_", "inet_client", "inet_server", "lo_", "pg_", "to_reg", "txid_", "binary_upgrade"),
     *("json_populate", "jsonb_populate", "json_to_record", "jsonb_to_record"),  # they make rows of any type
+    # What they read or write hangs on settings that no client is told of, or on names that the search_path finds.
+    *("cash", "convert", "format", "json_to_ts", "jsonb_to_ts", "money", "phraseto_", "plainto_", "quote_", "regc"),
+    *("regd", "regn", "rego", "regp", "regro", "regt", "to_ts", "ts_headline", "ts_lexize", "ts_parse", "ts_rewrite"),
+    *("ts_stat", "ts_token", "websearch_", "xml", "xpath"),
 )
 _OF_THE_SESSION: Final = frozenset(
     {
@@ -28,10 +33,16 @@ _OF_THE_SESSION: Final = frozenset(
         *("ts_debug", "user", "version"),
     }
 )
+# Of dates and times, those whose meaning no locale changes; of numbers, none.
+_FORMATTED: Final = frozenset({"to_char", "to_date", "to_number", "to_timestamp"})
+_FORMAT: Final = re.compile(r"(?:YYYY|YY|MM|DD|HH(?:12|24)?|MI|SS|MS|US|IYYY|IW|WW|Q|[-/ .:_,])+", re.IGNORECASE)
+# They write values of whatever type as text: how floating numbers and bytes are written is a setting.
+_WRITES: Final = frozenset({"array_to_string", "concat", "concat_ws", "name", "text", "varchar", "bpchar", "char"})
+_TEXTS: Final = frozenset({"name", "text", "varchar", "bpchar", "char", "json", "jsonb", "cstring"})
 _MOMENTS: Final = ("SVFOP_CURRENT_DATE", "SVFOP_CURRENT_TIME", "SVFOP_LOCALTIME")  # with or without a precision
 
 _PLAIN_KINDS: Final = """
-A_ArrayExpr A_Const A_Indices A_Star Alias BitString BoolExpr Boolean BooleanTest CaseWhen CoalesceExpr CollateClause
+A_ArrayExpr A_Indices A_Star Alias BitString BoolExpr Boolean BooleanTest CaseWhen CoalesceExpr
 Float GroupingFunc GroupingSet Integer List MinMaxExpr NamedArgExpr NullTest RangeSubselect ResTarget RowExpr String
 WindowDef WithClause
 """
@@ -43,13 +54,18 @@ Scope = Mapping[str, bool]
 
 @dataclass(slots=True)
 class Uses:
-    """What a query uses. `tables` are the RangeVars themselves, for whoever names their schemas."""
+    """What a query uses. `tables` are the RangeVars themselves, for whoever names their schemas. `fields` are written
+    like columns of something, and call functions of these names where it has no such columns. `writes`: values of any
+    type may become text."""
 
     tables: list[Message] = field(default_factory=list)
     columns: set[str] = field(default_factory=set)
     is_whole: bool = False
     functions: set[str] = field(default_factory=set)
+    fields: set[str] = field(default_factory=set)
     operators: set[str] = field(default_factory=set)
+    collations: set[str] = field(default_factory=set)
+    writes: bool = False
     types: set[str] = field(default_factory=set)
     parameters: list[Message] = field(default_factory=list)
 
@@ -80,6 +96,10 @@ def uses(query: Message, target: Message) -> Uses:
         left = ("withClause",) if kind == "SelectStmt" else ("typeName",)
         waiting += [(child, one, scope) for name, child, one in children(kind, message) if name not in left]
     found.is_whole |= not aliases.isdisjoint(found.columns)  # a row as a whole
+    calm = {name for name in found.fields if is_calm([name]) and name not in _FORMATTED}
+    for name in calm:
+        _calls(name, found)
+    found.fields -= calm
     return found
 
 
@@ -121,13 +141,51 @@ def _table(message: Message, scope: Scope, target: Message, found: Uses) -> None
     found.tables.append(message)
 
 
+def is_calm(parts: Sequence[str]) -> bool:
+    """Whether a function of that name runs nobody's code, and says the same in every session."""
+    name = parts[-1]
+    if len(parts) > 1 and parts[-2] != OWN:
+        return False
+    return name in CALM and name not in _OF_THE_SESSION and not name.startswith(_OF_THE_SESSION_BEGIN)
+
+
+def _calls(name: str, found: Uses) -> None:
+    found.functions.add(name)
+    found.writes |= name in _WRITES or "json" in name
+
+
 def _function(message: Message, found: Uses) -> None:
     parts = names(message.get("funcname"))
     name = parts[-1]
-    is_calm = name in CALM and name not in _OF_THE_SESSION and not name.startswith(_OF_THE_SESSION_BEGIN)
-    if not is_calm or (len(parts) > 1 and parts[-2] != OWN):
+    if not is_calm(parts):
         raise Uncountable(f"it calls {'.'.join(parts)}()")
-    found.functions.add(name)
+    args = message.get("args", [])
+    if name in _FORMATTED and len(args) > 1 and not _FORMAT.fullmatch(_text(args[-1])):
+        raise Uncountable(f"it calls {name}() in a way that settings change")
+    _calls(name, found)
+
+
+def _text(value: Message) -> str:
+    """Of a constant."""
+    kind, content = node(value)
+    return str(content.get("sval", {}).get("sval", "")) if kind == "A_Const" else ""
+
+
+def _constant(message: Message, _: Uses) -> None:
+    check_text(message.get("sval", {}).get("sval", ""))
+
+
+# Where one set of abbreviations, timezone_abbreviations, has another zone than the others.
+_ZONES: Final = re.compile(r"\d.*\b(?:acst|cst|east|est|ist|sat|sast|wst)\b", re.IGNORECASE | re.DOTALL)
+
+
+def check_text(text: str) -> None:
+    """Of a value that PostgreSQL reads as whatever type it takes it for. Raises Uncountable where a setting says how,
+    of which no client is told."""
+    if "{" in text and "null" in text.lower():
+        raise Uncountable("it holds an array with a NULL, which a setting may give another meaning")
+    if _ZONES.search(text):
+        raise Uncountable("it holds a time zone's abbreviation, which a setting may give another meaning")
 
 
 def _operate(parts: list[str], found: Uses) -> None:
@@ -135,14 +193,24 @@ def _operate(parts: list[str], found: Uses) -> None:
         return
     if parts[-1] not in OPERATORS or (len(parts) > 1 and parts[-2] != OWN):
         raise Uncountable(f"it uses the operator {'.'.join(parts)}")
+    if parts[-1] in ("@@", "@@@"):
+        raise Uncountable("it searches a text by a configuration of the session")
     found.operators.add(parts[-1])
+    found.writes |= parts[-1] == "||"
 
 
 def _expression(message: Message, found: Uses) -> None:
     if "BETWEEN" in message.get("kind", ""):
         found.operators |= {">=", "<="}
+    elif message.get("kind") == "AEXPR_OP" and any(_is_null(message.get(side)) for side in ("lexpr", "rexpr")):
+        raise Uncountable("it compares with NULL by an operator, which a setting may give another meaning")
     else:
         _operate(names(message.get("name")), found)
+
+
+def _is_null(value: Message | None) -> bool:
+    kind, content = node(value) if value else ("", {})
+    return kind == "A_Const" and "isnull" in content
 
 
 def _sub_link(message: Message, found: Uses) -> None:
@@ -177,13 +245,28 @@ def _cast(message: Message, found: Uses) -> None:
     name = parts[-1].removeprefix("_") if parts else ""
     if name not in TYPES or name.startswith("reg") or (len(parts) > 1 and parts[-2] != OWN):
         raise Uncountable(f"it makes a value of the type {'.'.join(parts)}")
+    if name in ("money", "xml"):
+        raise Uncountable(f"it makes a value of the type {name}, which settings change")
+    is_array = parts[-1].startswith("_") or "arrayBounds" in message["typeName"]
+    if is_array and node(message["arg"])[0] not in ("A_Const", "A_ArrayExpr", "ParamRef"):
+        raise Uncountable("it reads an array from a text, which settings change")
     found.types.add(name)
+    found.writes |= name in _TEXTS
+
+
+def _collate(message: Message, found: Uses) -> None:
+    parts = names(message.get("collname"))
+    if len(parts) > 1 and parts[-2] != OWN:
+        raise Uncountable(f"it names the collation {'.'.join(parts)}")
+    found.collations.add(parts[-1])
 
 
 def _column(message: Message, found: Uses) -> None:
     fields = names(message.get("fields"))
     if fields[-1]:
         found.columns.add(fields[-1])
+        if len(fields) > 1:
+            found.fields.add(fields[-1])
     else:
         found.is_whole = True  # a star
 
@@ -194,6 +277,7 @@ def _indirection(message: Message, found: Uses) -> None:
         found.is_whole |= kind == "A_Star"
         if kind == "String":
             found.columns.add(content.get("sval", ""))
+            found.fields.add(content.get("sval", ""))
 
 
 def _moment(message: Message, found: Uses) -> None:
@@ -206,9 +290,11 @@ def _parameter(message: Message, found: Uses) -> None:
 
 
 _HANDLERS: Final = {
+    "A_Const": _constant,
     "A_Expr": _expression,
     "A_Indirection": _indirection,
     "CaseExpr": _case,
+    "CollateClause": _collate,
     "ColumnRef": _column,
     "FuncCall": _function,
     "JoinExpr": _join,

@@ -16,9 +16,9 @@ from google.protobuf import json_format
 from google.protobuf.message import DecodeError
 from postgast import PgQueryError, deparse, pg_query_pb2
 
-from postern.domain.row_count import MOST_ROWS, CountPlan, Named, Uncountable
-from postern.inspection.sql.postgres.calm import named, uses
-from postern.inspection.sql.postgres.tree import Message, Unreadable, children, node, readings
+from postern.domain.row_count import MOST_ROWS, CountPlan, CountPlans, Named, Uncountable
+from postern.inspection.sql.postgres.calm import check_text, is_calm, named, uses
+from postern.inspection.sql.postgres.tree import Message, Unreadable, children, names, node, readings
 
 MOST_CHARACTERS: Final = 10_000
 MOST_PARTS: Final = 20
@@ -31,26 +31,72 @@ _EVERYTHING: Final = "the whole statement"
 
 
 class PostgresCounter:
-    """`plans(text)`: how the parts of a text are counted that change rows; empty where none does. Takes milliseconds,
-    in whatever thread."""
+    """`plans(text)`: how the parts of a text are counted that change rows. Takes milliseconds, in whatever thread."""
 
-    def plans(self, text: str) -> tuple[CountPlan, ...]:
+    def plans(self, text: str) -> CountPlans:
         if len(text) > MOST_CHARACTERS:
-            return (_refused(f"it is longer than {MOST_CHARACTERS:,} characters"),)
+            return _unknown(f"it is longer than {MOST_CHARACTERS:,} characters")
         try:
             ways = readings(text)
-            parts = [part for statement in ways[0] for part in _parts(statement)]
+            parts = [list(_parts(statement)) for statement in ways[0]]
+            stirs = [_stirs(statement) for statement in ways[0]]
+            more = any(_does_more(statement) for statement in ways[0])
         except Unreadable as error:
-            return (_refused(str(error)),)
+            return _unknown(str(error))
         except RecursionError:
-            return (_refused("it is nested too deeply"),)
-        if not parts:
-            return ()
+            return _unknown("it is nested too deeply")
+        if not any(parts):
+            return CountPlans((), any(stirs), more)
         if len(ways) > 1 and _placeless(ways[0]) != _placeless(ways[1]):
-            return (_refused("it holds a backslash, which servers read in two ways"),)
-        if len(parts) > MOST_PARTS:
-            return (_refused(f"it has more than {MOST_PARTS} parts that change rows"),)
-        return tuple(_plan(kind, message, outside) for kind, message, outside in parts)
+            return _unknown("it holds a backslash, which servers read in two ways")
+        if sum(len(each) for each in parts) > MOST_PARTS:
+            return _unknown(f"it has more than {MOST_PARTS} parts that change rows")
+        plans = [
+            behind(_plan(*part)) if any(stirs[:place]) else _plan(*part)
+            for place, each in enumerate(parts)
+            for part in each
+        ]
+        return CountPlans(tuple(plans), any(stirs), more)
+
+
+def behind(plan: CountPlan) -> CountPlan:
+    """The same, behind what may change what it means."""
+    return _refused("what stands before it may change what it means", plan.action, plan.target)
+
+
+def _unknown(why: str) -> CountPlans:
+    return CountPlans((_refused(why),), True, True)
+
+
+def _stirs(statement: Message) -> bool:
+    """Whether it may change settings, names or who asks. What it does to rows is another thing."""
+    kind, message = node(statement)
+    if kind == "TransactionStmt":
+        return message.get("kind") not in ("TRANS_STMT_BEGIN", "TRANS_STMT_START")
+    if kind not in _CHANGES and kind not in ("SelectStmt", "VariableShowStmt"):
+        return True
+    return any(
+        (one == "FuncCall" and not is_calm(names(found.get("funcname"))))
+        or (one == "SelectStmt" and bool(found.get("intoClause")))
+        for one, found in _all(kind, message)
+    )
+
+
+def _does_more(statement: Message) -> bool:
+    kind, message = node(statement)
+    if kind in ("TransactionStmt", "VariableShowStmt", "VariableSetStmt"):
+        return False
+    if kind not in _ACTIONS and kind != "SelectStmt":
+        return True
+    return any(one == "InsertStmt" for one, _ in _all(kind, message)) or (kind == "SelectStmt" and _stirs(statement))
+
+
+def _all(kind: str, message: Message) -> Iterator[tuple[str, Message]]:
+    waiting = [(kind, message)]
+    while waiting:
+        kind, message = waiting.pop()
+        yield kind, message
+        waiting += [(one, child) for _, one, child in children(kind, message)]
 
 
 def _refused(why: str, action: str = "", target: Named = ("", "")) -> CountPlan:
@@ -103,12 +149,17 @@ def _counted(kind: str, message: Message, outside: list[Message], action: str, t
         action,
         target,
         tables=tuple(dict.fromkeys(named(one) for one in found.tables)),
+        others=tuple({named(one) for one in found.tables if one is not relation or kind == "MergeStmt"}),
         columns=None if found.is_whole else frozenset(found.columns),
+        fields=frozenset(found.fields),
         functions=frozenset(found.functions),
         operators=frozenset(found.operators),
         types=frozenset(found.types),
+        collations=frozenset(found.collations),
+        writes=found.writes,
         sets=sets,
         values=tuple(numbers),
+        check=check_text,
         query=partial(_text, rows, [(one, named(one)) for one in found.tables]),
     )
 

@@ -62,8 +62,14 @@ class Names:
         return (own or _CALM_EFFECTS) if harmless else None
 
     def may_call(self, column: str) -> bool:
-        """Whether `row.column` may be a call, `column(row)`, of a function that is not harmless."""
-        return self._functions_anywhere.get(column) is False and not self._functions.get(("", column))
+        """Whether `row.column` or `(value).column` may be a call, `column(value)`, of a function that does more than
+        read (PostgreSQL's documentation, 4.2.6 and 8.16.5)."""
+        theirs = self._functions_anywhere.get(column) is False and not self._functions.get(("", column))
+        return theirs or bool(VOLATILE.get(column, _CALM_EFFECTS) - _CALM_EFFECTS)
+
+    def may_cast(self, column: str) -> bool:
+        """Whether `(value).column` may be a cast to a type of the target's that runs its own code."""
+        return self._types_anywhere.get(column) is False
 
     def operator_known(self, parts: list[str]) -> bool:
         return self._known(parts, OPERATORS, self.schema.operators, self._operators_anywhere)

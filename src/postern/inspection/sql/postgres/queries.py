@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from postern.domain.statement import Effect, ObjectKind
+from postern.domain.statement import Effect
 from postern.inspection.sql.postgres.conditions import passes_every_row
 from postern.inspection.sql.postgres.names import OWN
 from postern.inspection.sql.postgres.tree import Message, names
@@ -111,8 +111,9 @@ def _indirection(walk: Walk, message: Message, scope: Scope) -> None:
 
 def _may_call(walk: Walk, column: str) -> None:
     if walk.known.may_call(column):
-        walk.found.touches(ObjectKind.FUNCTION, [column])
-        walk.found.unknown(f"{column} may be a function that is called by the name of a column")
+        walk.calls([column], {})
+    if walk.known.may_cast(column):
+        walk.casts({"names": [{"String": {"sval": column}}]})
 
 
 def _expression(walk: Walk, message: Message, scope: Scope) -> None:

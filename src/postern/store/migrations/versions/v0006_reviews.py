@@ -36,6 +36,7 @@ def upgrade() -> None:
     columns = ["org_id", "review_id", "start_date", "id"]
     op.create_index("ix_sessions_review_id", "sessions", columns, sqlite_where=some, postgresql_where=some)
     _reviews()
+    _about_reviews()
     _rules()
     _chats()
     _violations()
@@ -85,6 +86,9 @@ def _reviews() -> None:
     op.create_index("ix_reviews_ended_at", "reviews", ["ended_at"], unique=False)
     some: sa.ColumnElement[bool] = sa.literal_column("ended_at is null")
     op.create_index("ix_reviews_open", "reviews", ["org_id", "status"], sqlite_where=some, postgresql_where=some)
+
+
+def _about_reviews() -> None:
     op.create_table(
         "review_groups",
         sa.Column("review_id", sa.Uuid(), nullable=False),
@@ -141,7 +145,6 @@ def _chats() -> None:
         sa.Column("realm", sa.String(64), nullable=False),
         sa.Column("chat_id", sa.String(128), nullable=False),
         sa.Column("principal_id", sa.Uuid(), nullable=False),
-        sa.Column("made_by", sa.String(320), nullable=False),
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_chat_links_org_id"),
         sa.ForeignKeyConstraint(["principal_id"], ["users.id"], name="fk_chat_links_principal_id", ondelete="CASCADE"),

@@ -1,0 +1,155 @@
+"""What a session has done before hangs over what its statement means: the count follows it, or says that it does not
+know."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import psycopg
+import pytest
+from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
+from tests.support.postgres import PostgresServer
+
+from postern.domain.row_count import RowCount
+from postern.gateway.estimates import Asked, Estimates
+from postern.inspection.sql.postgres.counting import PostgresCounter
+from postern.protocols.base import Standing
+from postern.protocols.postgres.messages import SQL_ASCII
+from postern.protocols.postgres.wire import PostgresWire
+from postern.testing import postgres as pg
+
+DEFINITIONS = """
+create table events (id int primary key, at timestamptz, day date, plain timestamp, raw bytea, word text);
+insert into events select n, timestamptz '2024-05-06 00:00:00+00' + n * interval '1 hour', date '2024-05-06' + n,
+  timestamp '2024-05-06 00:00:00' + n * interval '1 hour', '\\x01', chr(n) from generate_series(1, 48) n;
+"""
+
+
+@pytest.fixture(scope="module")
+def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
+    with psycopg.connect(postgres_server.dsn(), autocommit=True) as admin:
+        admin.execute(f"create database {DATABASE}")
+        with psycopg.connect(postgres_server.dsn(DATABASE), autocommit=True) as inside:
+            inside.execute(DEFINITIONS.encode())
+        yield postgres_server
+        admin.execute(f"drop database {DATABASE} with (force)")
+
+
+async def counted(server: PostgresServer, *asked: Asked, standing: Standing | None = None) -> RowCount:
+    found = await Estimates(Watched(), PostgresCounter().plans, LIMITS).of(permit(server), START, asked, standing)
+    assert found is not None
+    return found
+
+
+SETTINGS = {
+    "TimeZone": ("Asia/Tokyo", "delete from events where at < '2024-05-06 12:00:00'"),
+    "DateStyle": ("SQL, DMY", "delete from events where day < '12/05/2024' or day::text = '30/05/2024'"),
+    "IntervalStyle": ("sql_standard", "delete from events where (day - interval '-1 2:00:00')::text < '2024-05-09'"),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+async def test_attack_a_setting_of_the_session_is_that_of_the_count(server: PostgresServer, name: str) -> None:
+    value, text = SETTINGS[name]
+    with psycopg.connect(server.dsn(DATABASE)) as session:
+        session.execute("select set_config(%s, %s, false)", [name, value])
+        touched = session.execute(text.encode()).rowcount
+        session.rollback()
+    found = await counted(server, Asked(text), standing=Standing(reported={name: value}))
+    assert found.rows == touched
+    assert (await counted(server, Asked(text))).rows != touched
+
+
+@pytest.mark.parametrize("told", [{"session_authorization": "app"}, {"is_superuser": "off"}])
+async def test_attack_another_user_is_not_counted_for(server: PostgresServer, told: Mapping[str, str]) -> None:
+    found = await counted(server, Asked("delete from events"), standing=Standing(reported=told))
+    assert found.rows is None
+    assert "has become another user" in found.parts[0].why_not
+
+
+def test_what_the_target_tells_of_its_settings_is_kept() -> None:
+    wire = PostgresWire(parameters={"TimeZone": "UTC", "is_superuser": "on", "server_version": "15"})
+    assert wire.standing == Standing(reported={"TimeZone": "UTC", "is_superuser": "on"})
+    wire.feed_target(pg.parameter_status("TimeZone", "Asia/Tokyo") + pg.parameter_status("is_superuser", "off"))
+    wire.feed_target(pg.parameter_status("application_name", "x"))
+    wire.poll_target()
+    assert wire.standing.reported == {"TimeZone": "Asia/Tokyo", "is_superuser": "off"}
+
+
+async def test_attack_what_is_still_under_way_may_change_what_is_meant(server: PostgresServer) -> None:
+    found = await counted(server, Asked("delete from events"), standing=Standing(unsettled=True))
+    assert found.parts[0].why_not == "its session has asked for more before, which may change what it means"
+
+
+STIRS = [
+    "set timezone = 'Asia/Tokyo'",
+    "reset all",
+    "set role app",
+    "select set_config('timezone', 'Asia/Tokyo', false)",
+    "select pg_catalog.set_config('timezone', 'Asia/Tokyo', false)",
+    "do $$ begin set timezone = 'Asia/Tokyo'; end $$",
+    "create temp table events (id int)",
+    "select 1 as id into temp events",
+    "create table events as select 1",
+    "alter table events rename to x",
+    "rollback",
+    "commit",
+    "discard all",
+    "call x()",
+    "execute x",
+    "insert into events values (nextval('s'))",
+    "with x as (select own()) insert into events select 1 from x",
+    "copy events from stdin",
+    "truncate events",
+    "delete from events where own()",
+]
+
+
+@pytest.mark.parametrize("first", STIRS)
+async def test_attack_what_stands_before_it_may_change_what_is_meant(server: PostgresServer, first: str) -> None:
+    reason = "what stands before it may change what it means"
+    in_one = await counted(server, Asked(f"{first}; delete from events"))
+    assert in_one.parts[-1].why_not == reason
+    by_themselves = await counted(server, Asked(first, exchange=1), Asked("delete from events", exchange=2))
+    assert by_themselves.parts[-1].why_not == reason
+    if first != "delete from events where own()":
+        behind = await counted(server, Asked(f"delete from events; {first}"))
+        assert behind.parts[0].rows == 48
+        left_out = first.split()[0] not in ("set", "reset", "rollback", "commit")
+        assert ("what else the request does is not counted" in behind.notes) is left_out or first == "reset all"
+
+
+async def test_what_changes_only_rows_is_said(server: PostgresServer) -> None:
+    found = await counted(
+        server, Asked("begin; insert into events values (0); select 1; show timezone; delete from events")
+    )
+    assert (found.rows, found.notes) == (
+        48,
+        ("each is counted as if nothing of the others had been done", "what else the request does is not counted"),
+    )
+    quiet = await counted(server, Asked("begin; select lower('X'); delete from events; commit"))
+    assert (quiet.rows, quiet.notes) == (48, ())
+    twice = await counted(server, *[Asked("delete from events where id = 1")] * 2)
+    assert (twice.rows, twice.notes) == (1, ("what runs several times is counted once",))
+
+
+async def test_bind_values_are_of_the_types_that_the_client_declares(server: PostgresServer) -> None:
+    told = Standing(reported={"TimeZone": "Asia/Tokyo"})
+    text = "delete from events where plain < $1"
+    moment = (b"2024-05-06 12:00:00+00",)
+    assert (await counted(server, Asked(text, moment, types=(1184,)), standing=told)).rows == 20
+    assert (await counted(server, Asked(text, moment, types=(1114,)), standing=told)).rows == 11
+    assert (await counted(server, Asked("delete from events where raw = $1", (b"\\x01",), types=(17,)))).rows == 48
+    (part,) = (await counted(server, Asked("delete from events where id = $1", (b"events",), types=(2205,)))).parts
+    assert part.why_not == "a bind value is of the type regclass"
+    (part,) = (await counted(server, Asked("delete from events where word = any($1)", (b"{NULL}",)))).parts
+    assert "an array with a NULL" in part.why_not
+
+
+async def test_bind_values_are_in_the_encoding_of_the_client(server: PostgresServer) -> None:
+    text = "delete from events where word || '\u00e9' = $1"
+    assert (await counted(server, Asked(text, (b"A\xe9",), encoding="iso8859-1"))).rows == 0
+    text = "delete from events where word || $2 = $1"
+    assert (await counted(server, Asked(text, ("0\u00e9".encode("latin-1"), b"\xe9"), encoding="iso8859-1"))).rows == 1
+    (part,) = (await counted(server, Asked(text, (b"0\xc3\xa9", b"\xc3\xa9"), encoding=SQL_ASCII))).parts
+    assert "is not text" in part.why_not
