@@ -199,9 +199,9 @@ async def test_access_says_who_must_agree_first(api: Api) -> None:
     assert (ran["needed"], ran["access_max_duration"]) == (True, None)
     assert ran["reason"] == (
         "needs a review: 1 person of the group 'owners' must agree (the connection's reviewers), and "
-        "2 people of the groups 'leads' or 'sre' must agree, or force it as a member of 'boss' (review rule 'both')"
+        "2 people of the groups 'leads' or 'sre' must agree, or force it as a member of 'boss' (rule 'both')"
     )
-    assert connect["reason"].endswith("(review rule 'jit'); access is for 600 seconds at most")
+    assert connect["reason"].endswith("(rule 'jit'); access is for 600 seconds at most")
     assert await reviews(api.as_auditor, "ann@example.com") == own
     other = await reviews(api.as_admin, "bob@example.com")
     assert [one["rule"] for one in other["connect"]["demands"]] == [None, "both"]  # he is in no group that it asks

@@ -342,7 +342,7 @@ async def test_reviews_are_listed_in_pages_and_filtered(guarded: Api) -> None:
     assert await found(guarded.as_ann) == [two, one, three]
     assert await found(guarded.as_ann, owner="self") == [two]
     assert await found(guarded.as_ann, owner=str(guarded.users["bob"].id)) == [one, three]
-    assert await found(guarded.as_ann, waiting_for_me="true") == [two, one]
+    assert await found(guarded.as_ann, waiting_for_me="true") == [one]  # two is her own
     assert await found(guarded.as_bob, waiting_for_me="true") == []
     assert await found(guarded.as_admin, status="rejected") == [three]
     assert await found(guarded.as_admin, type="ONETIME", connection="guarded", status="pending") == [two, one]

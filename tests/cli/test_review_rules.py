@@ -69,7 +69,7 @@ def test_access_says_who_must_agree(root: Served) -> None:
     options = ("--for", "jit", "--tag", "stage=prod", "--reviewers", "leads", "--approvals", "2", "--longest", "600")
     root.ok(*RULES, "create", "pairs", *options)
     shown = root.ok("access", "shop", "--user", ANN).stdout
-    assert "2 people of the group 'leads' must agree (review rule 'pairs'); access is for 600 seconds at most" in shown
+    assert "2 people of the group 'leads' must agree (rule 'pairs'); access is for 600 seconds at most" in shown
     assert shown.count("nobody has to agree") == 1
     root.log_in(ANN)
     assert root.json("access", "shop")["reviews"][0]["demands"][0]["rule"] == "pairs"

@@ -17,6 +17,7 @@ from postern.domain.connection import Connection, ConnectionType
 from postern.domain.principal import Principal
 from postern.domain.review import (
     FEW_OF_OWNER,
+    MAX_LATELY,
     MAX_OF_ORGANISATION,
     MAX_OF_OWNER,
     MAX_OF_SESSION,
@@ -472,8 +473,23 @@ def test_access_lasts_as_long_as_asked_within_what_may_be_given() -> None:
 
 def test_what_waits_is_bounded() -> None:
     half = MAX_OF_ORGANISATION // 2
-    assert Crowd(MAX_OF_SESSION - 1, MAX_OF_OWNER - 1, half - 1).full() is None
-    assert Crowd(0, FEW_OF_OWNER - 1, MAX_OF_ORGANISATION - 1).full() is None
-    assert "of yours wait already" in (Crowd(0, FEW_OF_OWNER, half).full() or "")
-    for crowd in (Crowd(MAX_OF_SESSION, 0, 0), Crowd(0, MAX_OF_OWNER, 0), Crowd(0, 0, MAX_OF_ORGANISATION)):
+    assert Crowd(MAX_OF_SESSION - 1, MAX_OF_OWNER - 1, half - 1, MAX_LATELY - 1).full() is None
+    assert Crowd(0, FEW_OF_OWNER - 1, MAX_OF_ORGANISATION - 1, 0).full() is None
+    assert "of yours wait already" in (Crowd(0, FEW_OF_OWNER, half, 0).full() or "")
+    for crowd in (
+        Crowd(MAX_OF_SESSION, 0, 0, 0),
+        Crowd(0, MAX_OF_OWNER, 0, 0),
+        Crowd(0, 0, MAX_OF_ORGANISATION, 0),
+        Crowd(0, 0, 0, MAX_LATELY),
+    ):
         assert crowd.full() is not None
+
+
+def test_who_forced_it_has_forced_it_when_they_speak_for_more() -> None:
+    of = review(Demand("one", ("dba",), force_groups=("leads",)), Demand("two", ("ops",), 2))
+    seats = seated({BOB: ["leads", "ops"]})
+    of = heard(of, weigh(of, BOB, Ruling(Choice.APPROVED, AT, force=True), seated({BOB: ["leads"]}), own_allowed=False))
+    of = heard(of, weigh(of, BOB, Ruling(Choice.APPROVED, AT), seats, own_allowed=False))
+    assert [(voice.forced, voice.groups) for voice in of.voices] == [(True, frozenset({"leads", "ops"}))]
+    seats = seated({BOB: ["leads", "ops"], CAT: ["ops"]})
+    assert weigh(of, CAT, Ruling(Choice.APPROVED, AT), seats, own_allowed=False).event is ReviewEvent.APPROVED

@@ -86,7 +86,7 @@ def test_reviewers_end_what_could_not_be_opened_any_more(gateway: Gateway, targe
     gateway.connection("reviewed-later", target)
     with psycopg.connect(gateway.url("reviewed-later")) as connection:
         change(gateway, "reviewed-later", reviewers=("security",))
-        assert "asks for a review by security" in cut(connection)
+        assert "needs a review: 1 person of the group 'security' must agree" in cut(connection)
     # The next one waits for them at its login, however long its driver does.
     with pytest.raises(psycopg.OperationalError, match="timeout expired"):
         psycopg.connect(gateway.url("reviewed-later"), connect_timeout=3)

@@ -21,8 +21,8 @@ from postern.domain.review_rule import AccessType, ReviewRule
 from postern.domain.session import Verb
 from postern.errors import Conflict, Denied, Invalid, NotFound, Unavailable
 from postern.services.bundle import Services
-from postern.services.review_needed import in_words
 from postern.services.review_rules import ReviewRuleFields
+from postern.services.reviews.words import in_words
 from postern.store.ports import Topic
 
 
@@ -66,6 +66,36 @@ async def test_each_rule_that_covers_a_connection_must_be_met(
     await ask(services, admin, "both")
     assert await asked(services, ann, shop, Verb.EXEC) == ["both", "named"]
     assert await asked(services, ann, shop, Verb.CONNECT) == ["both", "tagged"]
+
+
+async def test_however_many_rules_there_are_a_decision_looks_at_those_of_its_connection(
+    world: World,
+    services: Services,
+    admin: Principal,
+    ann: Principal,
+    shop: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in range(5):
+        await ask(services, admin, f"other-{number}", connections=(), connection_tags={"stage": f"test-{number}"})
+    await ask(services, admin, "tagged", connections=(), connection_tags={"stage": "prod"})
+    looked: list[str] = []
+    covers = ReviewRule.covers
+
+    def counted_covers(rule: ReviewRule, connection: Connection) -> bool:
+        looked.append(rule.name)
+        return covers(rule, connection)
+
+    monkeypatch.setattr(ReviewRule, "covers", counted_covers)
+    assert await asked(services, ann, shop) == ["tagged"]
+    assert len(looked) == 7
+    assert await asked(services, ann, shop) == ["tagged"]
+    assert looked[7:] == ["tagged"]
+    # With other tags it is looked at anew, and so is another rule.
+    assert await asked(services, ann, replace(shop, connection_tags={"stage": "test-3"})) == ["other-3"]
+    assert await asked(services, ann, shop) == ["tagged"]
+    await ask(services, admin, "more")
+    assert await asked(services, ann, shop) == ["more", "tagged"]
 
 
 async def test_whom_a_rule_asks(world: World, services: Services, admin: Principal, shop: Connection) -> None:
@@ -329,15 +359,15 @@ async def test_a_provisioned_group_that_is_refused_leaves_a_connections_reviewer
 
 
 WORDS = {
-    "1 person of the group 'a' must agree (review rule 'r')": Demand("r", ("a",)),
-    "1 person of the groups 'a' or 'b' must agree (review rule 'r')": Demand("r", ("a", "b")),
-    "3 people of the group 'a' must agree (review rule 'r')": Demand("r", ("a",), 3, all_groups=True),
+    "1 person of the group 'a' must agree (rule 'r')": Demand("r", ("a",)),
+    "1 person of the groups 'a' or 'b' must agree (rule 'r')": Demand("r", ("a", "b")),
+    "3 people of the group 'a' must agree (rule 'r')": Demand("r", ("a",), 3, all_groups=True),
     "a person of each of the groups 'a' and 'b' must agree (the connection's reviewers)": Demand(
         "", ("a", "b"), 2, all_groups=True
     ),
     "a person of each of the groups 'a' and 'b' must agree, 3 people in all, or force it as a member of 'c' or 'd' "
-    "(review rule 'r')": Demand("r", ("a", "b"), 3, True, ("c", "d")),
-    "nobody is left who may agree (review rule 'r')": Demand("r", ()),
+    "(rule 'r')": Demand("r", ("a", "b"), 3, True, ("c", "d")),
+    "nobody is left who may agree (rule 'r')": Demand("r", ()),
 }
 
 
@@ -345,6 +375,5 @@ WORDS = {
 def test_what_is_asked_for_in_words(says: str) -> None:
     assert in_words([WORDS[says]]) == says
     assert (
-        in_words([WORDS[says], Demand("z", ("x",))])
-        == f"{says}, and 1 person of the group 'x' must agree (review rule 'z')"
+        in_words([WORDS[says], Demand("z", ("x",))]) == f"{says}, and 1 person of the group 'x' must agree (rule 'z')"
     )

@@ -68,9 +68,17 @@ def session_of(review: Review, **fields: Any) -> tuple[Review, Session]:
     return replace(review, session_id=session.id), session
 
 
+async def _place(world: World, review: Review) -> None:
+    """The connection that it is about."""
+    key = review.binding.connection_id
+    if await world.stores.connections.get(review.org_id, str(key)) is None:
+        await world.add_connection(f"asks-{key}", id=key, reviewers=review.groups)
+
+
 async def asked(world: World, owner: Principal | None = None, **fields: Any) -> Review:
     """In the store, with its session."""
     review, session = session_of(new_review(world, owner, **fields))
+    await _place(world, review)
     if review.kind is ReviewKind.STATEMENT:
         principal_id = review.binding.principal_id
         await world.stores.sessions.add(session, principal_id=principal_id, source="192.0.2.1")

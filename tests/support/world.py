@@ -185,6 +185,7 @@ class World:
         """A postgres connection unless `fields` say otherwise."""
         agent = agent or await self.add_agent(f"agent-of-{name}")
         defaults: dict[str, object] = {
+            "id": uuid4(),
             "type": ConnectionType.DATABASE,
             "subtype": "postgres",
             "resource_name": name,
@@ -193,7 +194,7 @@ class World:
             "updated_at": self.clock(),
         }
         values = defaults | fields
-        connection = Connection(id=uuid4(), org_id=self.org_id, name=name, agent_id=agent.id, **values)  # type: ignore[arg-type]
+        connection = Connection(org_id=self.org_id, name=name, agent_id=agent.id, **values)  # type: ignore[arg-type]
         await self.stores.connections.add(connection)
         return connection
 

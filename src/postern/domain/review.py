@@ -41,6 +41,8 @@ MAX_OF_SESSION = 100  # statements of one session, in all
 MAX_OF_OWNER = 20  # that wait
 MAX_OF_ORGANISATION = 1_000  # that wait
 FEW_OF_OWNER = 5  # that wait, once half of what the organisation may have does: a few people keep nobody from asking
+MAX_LATELY = 200  # of one owner, whatever became of them, within LATELY
+LATELY = timedelta(hours=1)
 
 
 class ReviewKind(StrEnum):
@@ -260,12 +262,13 @@ class Review:
 
 @dataclass(frozen=True, slots=True)
 class Crowd:
-    """How many reviews there are beside a new one: statements of its session in all, and those that wait of its owner
-    and of its organisation."""
+    """How many reviews there are beside a new one: statements of its session in all, those that wait of its owner and
+    of its organisation, and all of its owner within LATELY."""
 
     of_session: int
     of_owner: int
     of_organisation: int
+    lately: int
 
     def full(self) -> str | None:
         """Why there is no room for one more."""
@@ -274,6 +277,8 @@ class Crowd:
         is_filling = self.of_organisation >= MAX_OF_ORGANISATION // 2
         if self.of_owner >= (min(FEW_OF_OWNER, MAX_OF_OWNER) if is_filling else MAX_OF_OWNER):
             return f"{self.of_owner} reviews of yours wait already, which is the most; withdraw one, or wait"
+        if self.lately >= MAX_LATELY:
+            return f"you have asked {self.lately} times within an hour, which is the most; wait a while"
         if self.of_organisation >= MAX_OF_ORGANISATION:
             return f"{self.of_organisation} reviews wait for a decision, which is the most"
         return None

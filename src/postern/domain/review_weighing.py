@@ -10,7 +10,19 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
-from postern.domain.review import Choice, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus, Voice, after
+from postern.domain.principal import Principal, PrincipalKind
+from postern.domain.review import (
+    Choice,
+    Demand,
+    Person,
+    Review,
+    ReviewEvent,
+    ReviewKind,
+    ReviewStatus,
+    Voice,
+    after,
+    person_of,
+)
 from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict, Denied, Invalid
 
@@ -63,6 +75,20 @@ def weigh(
     return _refuse(review, reviewer, ruling, seat)
 
 
+def counts(review: Review, principal: Principal, at: datetime, *, own_allowed: bool) -> bool:
+    """Whether this principal's approval would be heard now: it is not their own, and they have not said it yet."""
+    if principal.is_auditor:
+        return False
+    seat = Seat(principal.is_active, principal.kind is PrincipalKind.USER, principal.groups, principal.is_admin)
+    force = principal.groups.isdisjoint(review.groups)  # else they may force it besides, and need not
+    ruling = Ruling(Choice.APPROVED, at, force)
+    try:
+        weigh(review, person_of(principal), ruling, {principal.id: seat}, own_allowed=own_allowed)
+    except (Denied, Conflict):
+        return False
+    return True
+
+
 def _approve(
     review: Review, reviewer: Person, ruling: Ruling, seat: Seat, seats: Mapping[UUID, Seat], own_allowed: bool
 ) -> Weighed:
@@ -84,7 +110,10 @@ def _approve(
     earlier = next((voice for voice in review.voices if voice.reviewer.is_same(reviewer)), None)
     if earlier is not None and not _says_more(ruling, groups, earlier, seats):
         raise Conflict("you have approved this review already; it waits for others")
-    voice = Voice(reviewer, Choice.APPROVED, groups, ruling.at, ruling.force, own, ruling.comment)
+    # Who forced it and speaks for another group now has forced it all the same.
+    forced = ruling.force or (earlier is not None and earlier.forced)
+    groups |= earlier.groups & seat.groups if earlier is not None and earlier.forced else frozenset()
+    voice = Voice(reviewer, Choice.APPROVED, groups, ruling.at, forced, own, ruling.comment)
     told = [one for one in review.voices if one is not earlier and (own_allowed or not one.own)] + [voice]
     counted = [now for one in told if (now := _as_now(one, seats)) is not None]
     met = all(is_met(demand, counted) for demand in review.demands)

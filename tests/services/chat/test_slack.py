@@ -15,12 +15,12 @@ from tests.support.receivers import issued
 from tests.support.reviews import REVIEWERS, asked, decided
 
 from postern.domain.lists import Page
-from postern.domain.review import Binding, Demand, ReviewKind, ReviewStatus
+from postern.domain.review import Binding, Choice, Demand, ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sink import DeliveryState, SinkKind, SinkScope
 from postern.errors import Invalid, Malformed, NotFound, Unauthenticated
 from postern.integrations.chat.slack import LINK, REASON
-from postern.services.telling.sending import LONGEST_DELAY
+from postern.services.telling.sending import LONGEST_DELAY, REFUSALS
 from postern.services.telling.sinks import SinkFields
 
 PAGE = Page(100)
@@ -358,6 +358,79 @@ async def test_nobody_writes_what_looks_like_ours(office: Office) -> None:
     raw = json.dumps(message, ensure_ascii=False)
     assert not any(bad in raw for bad in ("\u202e", "\u2066", "\x1b"))
     assert "<!channel>" not in json.dumps([one for one in message["blocks"] if one["type"] == "context"])
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "\U0001f600", "`", "<"])
+async def test_attack_no_reason_or_script_is_too_long_for_slack(office: Office, letter: str) -> None:
+    """What Slack refuses would be tried for days, and all that comes after it would wait."""
+    demands = tuple(Demand(f"{letter * 150} {number}", (REVIEWERS,), min_approvals=2) for number in range(12))
+    review = await office.ask(reason=letter * 1_000, kind=ReviewKind.STATEMENT, input=letter * 9_000, demands=demands)
+    await decided(office.world, review, office.bob, at=office.now, comment=letter * 1_000)
+    await office.round()
+    (message,) = office.slack.messages.values()
+    assert "ann@example.com asks to run a statement on shop" in shown(message)
+    assert "1 agreed" in shown(message)
+    assert shown(message).count('"button"') == 2
+    assert "(more on the page)" in json.dumps(message, ensure_ascii=False)
+
+
+async def test_a_message_that_is_too_long_for_slack_holds_up_nothing(office: Office) -> None:
+    office.slack.failing = ["msg_blocks_too_long"] * REFUSALS
+    await office.ask()
+    await office.ask()
+    for _ in range(REFUSALS + 1):
+        office.world.clock.forward(seconds=LONGEST_DELAY)
+        await office.round()
+    assert len(office.slack.messages) == 1
+
+
+@pytest.mark.parametrize("home", ["T0OTHER", "E0OTHER"])
+async def test_attack_a_guest_of_another_workspace_is_nobody(office: Office, home: str) -> None:
+    """Of a channel that workspaces share. Identifiers of members are of their workspace."""
+    await office.link(office.bob, "U0BOB")
+    review = await office.ask()
+    guest = {"id": "U0BOB", "username": "bob", "team_id": home}
+    form = await opened_form(office, review)
+    for body in (pressed(review.id, user=guest), submitted(REASON, form, "x", user=guest)):
+        with pytest.raises(Unauthenticated):
+            await office.send(body)
+    assert (await office.state(review)).voices == ()
+
+
+async def test_a_member_of_the_whole_organisation_is_known(office: Office) -> None:
+    await office.link(office.bob, "U0BOB")
+    review = await office.ask()
+    member = {"id": "U0BOB", "team_id": "E0OURS"}
+    await office.send(pressed(review.id, user=member, enterprise={"id": "E0OURS", "name": "ours"}))
+    assert office.slack.views[-1]["callback_id"] == REASON
+
+
+ENDINGS = ["approved", "rejected", "withdrawn", "expired", "revoked"]
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_what_becomes_of_a_review_elsewhere_is_in_its_message(office: Office, ending: str) -> None:
+    """By the API and command line, by who asked, or since nobody decided."""
+    review, reviews = await office.ask(), office.services.reviews
+    if ending == "withdrawn":
+        await reviews.withdraw(office.ann, str(review.id))
+    elif ending == "expired":
+        office.world.clock.now = review.expires_at
+        await reviews.settle()
+    else:
+        choice = Choice.REJECTED if ending == "rejected" else Choice.APPROVED
+        await reviews.decide(office.bob, str(review.id), choice, comment="said elsewhere")
+    if ending == "revoked":
+        await office.round()
+        await reviews.decide(office.admin, str(review.id), Choice.REVOKED, comment="over")
+    await office.round()
+    (message,) = office.slack.messages.values()
+    assert office.slack.calls.count("chat.postMessage") == 1
+    assert ending.upper() in shown(message)
+    assert '"button"' not in shown(message)
+    await office.link(office.bob, "U0BOB")
+    await office.send(pressed(review.id))
+    assert f"{ending.upper()} already" in office.slack.whispers[-1]["text"]
 
 
 async def test_a_sink_that_is_not_for_scripts_shows_none(office: Office) -> None:

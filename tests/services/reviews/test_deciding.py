@@ -10,11 +10,12 @@ import pytest
 from sqlalchemy import update
 from tests.services.reviews.desk import MEANS, SOURCE, Desk
 
+from postern.domain import review as limits
 from postern.domain.features import Feature
 from postern.domain.lists import Page
 from postern.domain.principal import Account, Principal
 from postern.domain.review import Choice, Review, ReviewEvent, ReviewKind, ReviewStatus
-from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError
+from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, TooMany
 from postern.services.identity.api_keys import ApiKeyFields
 from postern.services.identity.users import UserFields
 from postern.services.server.trail import follow
@@ -151,6 +152,19 @@ async def test_comments_are_plain(desk: Desk) -> None:
     assert await desk.services.reviews.look(review.id) == review
 
 
+async def test_who_takes_back_their_approval_has_said_both(desk: Desk) -> None:
+    await desk.switch(Feature.SELF_REVIEW, on=True)
+    oona = await desk.world.add_user("oona", "on call")
+    review = await asked_by(desk, oona)
+    reviews = desk.services.reviews
+    await reviews.decide(oona, str(review.id), Choice.APPROVED, force=True, comment="outage")
+    revoked = await reviews.decide(oona, str(review.id), Choice.REVOKED, comment="over")
+    said = [(voice.choice, voice.forced, voice.own, voice.comment) for voice in revoked.voices]
+    assert said == [(Choice.APPROVED, True, True, "outage"), (Choice.REVOKED, False, True, "over")]
+    assert revoked.refusal == revoked.voices[1]
+    assert await reviews.look(review.id) == revoked
+
+
 async def test_who_asked_withdraws(desk: Desk) -> None:
     review = await desk.ask()
     for principal in (desk.rita, desk.root):
@@ -237,3 +251,76 @@ async def test_those_who_ask_on_and_on_are_stopped(desk: Desk) -> None:
         await ask(number)
     with pytest.raises(PosternError, match="withdraw one, or wait"):
         await ask(20)
+
+
+async def test_attack_asking_and_withdrawing_in_a_loop(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_LATELY", 3)
+    for _ in range(3):
+        await desk.services.reviews.withdraw(desk.ann, str((await desk.ask()).id))
+    with pytest.raises(TooMany, match="3 times within an hour"):
+        await desk.ask()
+    await asked_by(desk, desk.zoe)  # others are not hindered
+    desk.world.clock.forward(hours=1)
+    assert (await desk.ask()).status is ReviewStatus.PENDING
+
+
+async def held(desk: Desk) -> Review:
+    """A statement of Ann's, on a connection that nobody had to let her into."""
+    permit = await desk.granted()
+    session = await desk.services.sessions.open(permit, session_id=uuid4(), worker="w1", metadata={})
+    return await desk.services.asking.hold(permit, session.id, "no deletes", "it deletes rows", "delete from t")
+
+
+async def test_attack_a_statement_is_decided_by_who_was_a_reviewer(desk: Desk) -> None:
+    review = await held(desk)
+    await desk.world.stores.connections.update(replace(desk.shop, reviewers=("security",)))
+    sam = await desk.world.add_user("sam", "security")
+    with pytest.raises(Denied, match="this review is for 'admin'"):
+        await desk.approve(review)
+    with pytest.raises(Denied, match="only its reviewers"):
+        await desk.services.reviews.decide(desk.rita, str(review.id), Choice.REJECTED)
+    with pytest.raises(NotFound):  # it was asked of others
+        await desk.approve(review, sam)
+    decided = await desk.approve(review, desk.root)
+    assert (decided.status, decided.groups) == (ReviewStatus.APPROVED, ("dba", "admin"))
+
+
+async def test_what_waits_or_is_given_on_a_connection_ends_with_it(desk: Desk) -> None:
+    statement = await held(desk)
+    approved = await desk.review_of(await desk.ready())
+    waiting = await desk.review_of(await desk.submit("select 2"))
+    given = await desk.services.reviews.get(desk.root, str(statement.session_id))
+    before = [statement, approved, waiting, given]
+    await desk.services.reviews.settle()
+    assert [await desk.services.reviews.look(one.id) for one in before] == before
+    await desk.services.connections.remove(desk.root, "shop")
+    with pytest.raises(Denied, match="nobody"):
+        await desk.approve(statement, desk.root)
+    await desk.services.reviews.settle()
+    for one in before:
+        now = await desk.services.reviews.look(one.id)
+        assert now is not None
+        assert now.status is ReviewStatus.WITHDRAWN
+
+
+async def test_what_waits_for_whom(desk: Desk) -> None:
+    await desk.add_rule(reviewers_groups=("dba",), min_approvals=2)
+    oona = await desk.world.add_user("oona", "on call")  # may force the demand of the connection's own reviewers
+    two = await desk.world.add_user("two", "dba", "auditor")
+
+    async def waits_for(principal: Principal, page: Page = PAGE) -> list[str]:
+        found = await desk.services.reviews.find_waiting(principal, ReviewFilter(), page)
+        assert found.total >= len(found.items)
+        return [review.owner.email.partition("@")[0] for review in found.items]
+
+    anns = await desk.ask()
+    await asked_by(desk, desk.rita)
+    assert (await waits_for(desk.rita), await waits_for(desk.rolf)) == (["ann"], ["rita", "ann"])
+    assert (await waits_for(oona), await waits_for(two), await waits_for(desk.root)) == (["rita", "ann"], [], [])
+    assert (await waits_for(desk.rolf, Page(1, 1)), await waits_for(desk.rolf, Page(1, 2))) == (["ann"], [])
+    await desk.switch(Feature.SELF_REVIEW, on=True)
+    assert await waits_for(desk.rita) == ["rita", "ann"]
+    await desk.approve(anns)
+    assert (await waits_for(desk.rita), await waits_for(desk.rolf)) == (["rita"], ["rita", "ann"])
+    desk.world.clock.forward(hours=1)
+    assert await waits_for(desk.rolf) == []  # too late for it, and not noted yet

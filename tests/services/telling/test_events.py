@@ -148,7 +148,8 @@ async def test_a_review_is_told_as_it_was_at_each_moment(desk: Desk) -> None:
     assert (voiced["status"], voiced["voices"][0]["comment"]) == ("PENDING", "fine")
     assert (approved["status"], events[2]["timestamp"]) == ("APPROVED", agreed.isoformat())
     assert revoked["status"] == "REVOKED"
-    assert ("REVOKED", "enough") in [(one["status"], one["comment"]) for one in revoked["voices"]]
+    said = [(one["reviewed_by"]["name"], one["status"], one["comment"]) for one in revoked["voices"]]
+    assert said == [("Bob", "APPROVED", "fine"), ("Carl", "APPROVED", ""), ("Carl", "REVOKED", "enough")]
 
 
 @pytest.mark.parametrize(

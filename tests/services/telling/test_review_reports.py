@@ -29,7 +29,7 @@ async def test_what_became_of_reviews_and_how_long_people_waited(world: World) -
     await decided(world, quick, bob, at=START + later(10))
     revoked = await asked(world, demands=FORCED, connection="vault")
     await decided(world, revoked, bob, at=START + later(30), force=True)
-    await decided(world, revoked, ann, Choice.REVOKED, at=START + later(99))
+    await decided(world, revoked, bob, Choice.REVOKED, at=START + later(99))  # who forced it is told all the same
     rejected = await asked(world, kind=ReviewKind.ONETIME)
     await decided(world, rejected, bob, Choice.REJECTED, at=START + later(50))
     own = await asked(world, ann, kind=ReviewKind.ONETIME)

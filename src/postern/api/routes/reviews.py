@@ -27,6 +27,11 @@ _TEXT = 512
 Key = Annotated[str, Path(alias="id", description="Identifier of the review, or of the session that waits for it")]
 
 
+ForMe = Annotated[
+    bool, Query(description="Only those that wait, and that I may approve and have not: my own are not among them")
+]
+
+
 async def _filters(
     caller: Caller,
     status: Annotated[str | None, Query(max_length=_TEXT, description="In any case, such as PENDING")] = None,
@@ -34,21 +39,18 @@ async def _filters(
     connection: Annotated[str | None, Query(max_length=_TEXT, description="Its name")] = None,
     session: Annotated[UUID | None, Query(description="Of this session, its statements too")] = None,
     owner: Annotated[str | None, Query(max_length=_TEXT, description="`self`, or the identifier of who asked")] = None,
-    waiting_for_me: Annotated[
-        bool, Query(description="Only those that wait, and that a group of mine reviews")
-    ] = False,
+    waiting_for_me: ForMe = False,
 ) -> ReviewFilter:
     """Raises Invalid."""
     wanted = None if status is None else review_status(status, "status")
     if waiting_for_me and wanted not in (None, ReviewStatus.PENDING):
         raise Invalid("waiting_for_me: what waits is PENDING; leave out `status`", field="waiting_for_me")
     return ReviewFilter(
-        status=ReviewStatus.PENDING if waiting_for_me else wanted,
+        status=wanted,
         kind=_kind(type),
         connection=connection,
         session_id=session,
         owner=_owner(caller, owner),
-        groups=caller.groups if waiting_for_me else None,
     )
 
 
@@ -73,11 +75,12 @@ Filters = Annotated[ReviewFilter, Depends(_filters)]
 
 @router.get("/reviews", responses=errors())
 async def list_reviews(
-    caller: Caller, services: Use, info: Info, page: Paging, wanted: Filters
+    caller: Caller, services: Use, info: Info, page: Paging, wanted: Filters, waiting_for_me: ForMe = False
 ) -> ListAnswer[ReviewAnswer]:
     """Those that wait first, then the newest. Who is neither administrator nor auditor finds their own, and those that
     a group of theirs reviews."""
-    found = await services.reviews.find(caller, wanted, page)
+    asked = services.reviews.find_waiting if waiting_for_me else services.reviews.find
+    found = await asked(caller, wanted, page)
     return listed([ReviewAnswer.of(review, info.api_url, caller) for review in found.items], found, page)
 
 

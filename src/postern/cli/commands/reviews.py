@@ -45,7 +45,7 @@ def reviews(ctx: click.Context, as_json: bool) -> None:
 
 
 @reviews.command("list")
-@click.option("--for-me", is_flag=True, help="Only those that wait, and that a group of mine reviews.")
+@click.option("--for-me", is_flag=True, help="Only those that I may approve, and have not yet.")
 @click.option("--mine", is_flag=True, help="Only those that I have asked for.")
 @click.option(
     "--status", type=click.Choice([*map(str, ReviewStatus)], case_sensitive=False), help="Only those in this state."

@@ -22,9 +22,11 @@ from postern.domain.review_demands import access_duration, kind_of
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.errors import Denied, Invalid, Unavailable
 from postern.services.reviews.news import tell_of
-from postern.services.reviews.words import check_words, moment, opens, over, who
+from postern.services.reviews.words import check_words, in_words, moment, opens, over
 from postern.services.server.features import Features
 from postern.store.ports import Clock, ReviewStore, SessionStore, Signals
+
+_RUN_KEPT = 10_000
 
 
 class Needed(Protocol):
@@ -74,6 +76,7 @@ class Asking:
         self._features = features
         self._signals = signals
         self._now = now
+        self._run: set[UUID] = set()  # sessions that waited for access, and do no more
 
     async def grant(
         self,
@@ -94,7 +97,7 @@ class Asking:
             return None
         await self._require_on(connection, demands)
         if not means:
-            raise Denied(f"connection {connection.name!r} asks for a review by {who(demands)}: log in to ask for one")
+            raise Denied(f"{_needs(connection, demands)}; log in to ask for one")
         binding = Binding(principal.id, connection.id, _place(connection), source, means)
         longest = await self._needed.longest(principal, connection, verb)
         found = await self._granted(binding, demands) if verb is Verb.CONNECT else None
@@ -121,10 +124,15 @@ class Asking:
 
     async def waiting_session(self, review: Review) -> UUID | None:
         """The session that waited for this access, while nobody has run it."""
-        if review.session_id is None:
+        if review.session_id is None or review.session_id in self._run:
             return None
         session = await self._sessions.get(review.org_id, review.session_id)
-        return session.id if session is not None and session.status is SessionStatus.READY else None
+        if session is not None and session.status is SessionStatus.READY:
+            return session.id
+        if len(self._run) >= _RUN_KEPT:
+            self._run.clear()
+        self._run.add(review.session_id)  # nothing leads back: all further connections of this grant ask no more
+        return None
 
     async def ask(
         self,
@@ -241,7 +249,7 @@ class Asking:
             await self._require_on(connection, demands)
         if review is None:
             if demands:
-                raise Denied(f"connection {connection.name!r} asks for a review by {who(demands)} now; ask for one")
+                raise Denied(f"{_needs(connection, demands)}; ask for one")
             return
         if demands and not _are_same(demands, review.demands):
             raise Denied(f"who must agree on connection {connection.name!r} has changed since; ask for a review again")
@@ -252,10 +260,8 @@ class Asking:
 
     async def _require_on(self, connection: Connection, demands: Sequence[Demand]) -> None:
         if not await self._features.enabled(connection.org_id, Feature.REVIEWS):
-            raise Denied(
-                f"connection {connection.name!r} asks for a review by {who(demands)}, and reviews are switched off in "
-                "this organisation; ask an administrator"
-            )
+            off = "reviews are switched off in this organisation; ask an administrator"
+            raise Denied(f"{_needs(connection, demands)}, and {off}")
 
 
 def ends(given: datetime | None, review: Review | None, now: datetime) -> datetime | None:
@@ -300,9 +306,12 @@ def _of_invocation(invocation: Invocation) -> str:
     return text
 
 
+def _needs(connection: Connection, demands: Sequence[Demand]) -> str:
+    return f"connection {connection.name!r} needs a review: {in_words(demands)}"
+
+
 def _required(wish: Wish) -> str:
-    name = wish.connection.name
-    text = f"connection {name!r} asks for a review by {who(wish.demands)}"
+    name, text = wish.connection.name, _needs(wish.connection, wish.demands)
     if wish.waiting is not None:
         return f"{text}; review {wish.waiting.id} waits for them"
     if wish.verb is Verb.CONNECT:

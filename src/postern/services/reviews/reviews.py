@@ -9,8 +9,17 @@ from uuid import UUID
 from postern.domain.features import Feature
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Principal
-from postern.domain.review import KEPT, Choice, Review, ReviewEvent, ReviewKind, person_of
-from postern.domain.review_weighing import Ruling, Seat, Weighed, weigh
+from postern.domain.review import (
+    KEPT,
+    MAX_OF_ORGANISATION,
+    Choice,
+    Review,
+    ReviewEvent,
+    ReviewKind,
+    ReviewStatus,
+    person_of,
+)
+from postern.domain.review_weighing import Ruling, Seat, Weighed, counts, weigh
 from postern.domain.session import Session, SessionStatus
 from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict, Denied, NotFound
@@ -41,6 +50,16 @@ class Reviews:
         if not principal.sees_all:
             wanted = replace(wanted, mine=(principal.id, principal.groups))
         return await self._store.find(principal.org_id, wanted, page)
+
+    async def find_waiting(self, principal: Principal, wanted: ReviewFilter, page: Page) -> Listed[Review]:
+        """Of those that wait, the ones that this principal may approve as they are now, and has not yet. They are few
+        enough to be asked one by one, by what will decide."""
+        wanted = replace(wanted, status=ReviewStatus.PENDING, groups=principal.groups)
+        own_allowed = await self._features.enabled(principal.org_id, Feature.SELF_REVIEW)
+        found = await self.find(principal, wanted, Page(limit=MAX_OF_ORGANISATION))
+        now = self._now()
+        counted = [one for one in found.items if counts(one, principal, now, own_allowed=own_allowed)]
+        return Listed(counted[page.offset : page.offset + page.limit], len(counted))
 
     async def get(self, principal: Principal, review_or_session_id: str) -> Review:
         """By its own id, or that of the session that waits for it or runs under it. Raises NotFound also when it is

@@ -24,9 +24,24 @@ def check_words(text: str, field: str) -> str:
     return text
 
 
-def who(demands: Sequence[Demand]) -> str:
-    """Whom they ask for."""
-    return ", ".join(dict.fromkeys(group for demand in demands for group in demand.groups)) or "nobody"
+def in_words(demands: Sequence[Demand]) -> str:
+    """Who must agree."""
+    return ", and ".join(map(_in_words, demands))
+
+
+def _in_words(demand: Demand) -> str:
+    groups = [repr(name) for name in demand.groups]
+    people = "1 person" if demand.min_approvals == 1 else f"{demand.min_approvals} people"
+    if not groups:
+        who = "nobody is left who may agree"
+    elif demand.all_groups and len(groups) > 1:
+        who = f"a person of each of the groups {' and '.join(groups)} must agree"
+        who += f", {people} in all" if demand.min_approvals > len(groups) else ""
+    else:
+        who = f"{people} of the group{'s' if len(groups) > 1 else ''} {' or '.join(groups)} must agree"
+    if demand.force_groups:
+        who += f", or force it as a member of {' or '.join(map(repr, demand.force_groups))}"
+    return who + (f" (rule {demand.rule!r})" if demand.rule else " (the connection's reviewers)")
 
 
 def opens(window: TimeWindow, now: datetime) -> str:
@@ -38,7 +53,7 @@ def over(review: Review) -> str:
     by = review.refusal
     said = f" by {by.reviewer.email}" + (f": {by.comment}" if by.comment else "") if by is not None else ""
     return {
-        ReviewStatus.PENDING: f"it waits for {who(review.demands)}",
+        ReviewStatus.PENDING: f"it waits: {in_words(review.demands)}",
         ReviewStatus.APPROVED: "it is approved",
         ReviewStatus.REJECTED: f"it was rejected{said}",
         ReviewStatus.REVOKED: f"it was revoked{said}",

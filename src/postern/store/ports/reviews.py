@@ -90,7 +90,7 @@ class ReviewStore(Protocol):
 
     async def lapse(self, now: datetime) -> list[Moved]:
         """All that is over: deadlines, grants, approvals that nobody used, scripts whose session is done, statements
-        whose session is done."""
+        whose session is done, and what waits or is given on a connection that was deleted."""
 
     async def estimated(self, review_id: UUID, estimate: Mapping[str, object]) -> bool:
         """Adds what was counted, while it waits."""

@@ -69,14 +69,14 @@ review_groups = Table(
     Column("name", String(128), primary_key=True),
 )
 
-# One person counts once: one row for each reviewer.
+# One person counts once: one row for each reviewer, and one more where they take back what they approved.
 review_voices = Table(
     "review_voices",
     metadata,
     Column("review_id", Uuid, ForeignKey("reviews.id", ondelete="CASCADE"), primary_key=True),
     Column("principal_id", Uuid, primary_key=True),
     Column("reviewer", JSON, nullable=False),  # a Person
-    Column("choice", String(16), nullable=False),
+    Column("choice", String(16), primary_key=True),
     Column("groups", JSON, nullable=False),
     Column("at", Utc, nullable=False),
     Column("forced", Boolean, nullable=False),

@@ -6,6 +6,7 @@ those of who decides, the session's. What a transaction of SQLite reads nobody c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,7 +21,7 @@ from postern.domain.session import EndReason, SessionStatus
 from postern.errors import Conflict, NotFound
 from postern.store.ports import Ended, Moved
 from postern.store.ports.reviews import Weigh
-from postern.store.schema import orgs, review_news, review_voices, reviews, sessions, user_groups, users
+from postern.store.schema import connections, orgs, review_news, review_voices, reviews, sessions, user_groups, users
 from postern.store.sql.review_conditions import OPEN
 from postern.store.sql.review_rows import load, voice_values, window_values
 from postern.store.sql.sessions import approve_session, withdraw_session
@@ -36,6 +37,7 @@ _WHY = {
     ReviewEvent.EXPIRED: "nobody decided on its review, or nobody used it, in time",
     ReviewEvent.WITHDRAWN: "its review was withdrawn",
 }
+_CONNECTION_IS_GONE = ~exists().where(connections.c.id == reviews.c.connection_id)
 _SESSION_IS_DONE = exists().where(sessions.c.id == reviews.c.session_id, sessions.c.status == SessionStatus.DONE)
 
 
@@ -44,7 +46,7 @@ def decide(connection: Connection, review_id: UUID, reviewer_id: UUID, weigh: We
     review = _locked(connection, review_id)
     if review is None:
         raise NotFound(f"there is no review {review_id}")
-    said: Weighed = weigh(review, _seats(connection, review, reviewer_id))
+    said: Weighed = weigh(_as_asked_now(connection, review), _seats(connection, review, reviewer_id))
     _speak(connection, review, said)
     if said.event is None:
         values = {"time_window": window_values(said.time_window)}
@@ -58,6 +60,18 @@ def decide(connection: Connection, review_id: UUID, reviewer_id: UUID, weigh: We
         raise Conflict(f"this review cannot be {said.event} any more: it is {review.status}")
     comment = f": {said.voice.comment}" if said.voice.comment else ""
     return _end(connection, review, said.event, to, at, f"{said.event} by {said.voice.reviewer.email}{comment}")
+
+
+def _as_asked_now(connection: Connection, review: Review) -> Review:
+    """A grant counts only while the same people would be asked, so who decides on one may be whoever it named. What is
+    decided on a statement happens at once: who has been taken out of its connection's reviewers decides no more."""
+    if review.kind is not ReviewKind.STATEMENT:
+        return review
+    wanted = select(orgs.c.admin_group, connections.c.reviewers).join(orgs, orgs.c.id == connections.c.org_id)
+    row = connection.execute(wanted.where(connections.c.id == review.binding.connection_id)).first()
+    asked = frozenset() if row is None else frozenset((row.admin_group, *row.reviewers))
+    demands = [replace(one, groups=tuple(name for name in one.groups if name in asked)) for one in review.demands]
+    return replace(review, demands=tuple(demands))
 
 
 def _approve(connection: Connection, review: Review, said: Weighed, at: datetime) -> Moved:
@@ -137,10 +151,10 @@ def _one(connection: Connection, review_id: UUID) -> Review:
 
 
 def _speak(connection: Connection, review: Review, said: Weighed) -> None:
-    """In the place of what the same person has said before, by whichever account."""
-    voice = said.voice
+    """In the place of the same choice of the same person, by whichever account; what they take back stays beside it."""
+    voice, table = said.voice, review_voices.c
     same = {one.reviewer.principal_id for one in review.voices if one.reviewer.is_same(voice.reviewer)}
-    mine = (review_voices.c.review_id == review.id, review_voices.c.principal_id.in_(same))
+    mine = (table.review_id == review.id, table.principal_id.in_(same), table.choice == voice.choice)
     connection.execute(delete(review_voices).where(*mine))
     connection.execute(insert(review_voices).values(voice_values(review.id, voice)))
 
@@ -183,8 +197,11 @@ def over_at(now: datetime) -> Select[Any]:
     )
     has_run = and_(reviews.c.status == ReviewStatus.PROCESSING, _SESSION_IS_DONE)
     left = and_(or_(pending, and_(approved, is_script)), _SESSION_IS_DONE)
+    gone = and_(or_(pending, approved), _CONNECTION_IS_GONE)
     event = case(
-        (has_run, ReviewEvent.FINISHED.value), (left, ReviewEvent.WITHDRAWN.value), else_=ReviewEvent.EXPIRED.value
+        (has_run, ReviewEvent.FINISHED.value),
+        (or_(left, gone), ReviewEvent.WITHDRAWN.value),
+        else_=ReviewEvent.EXPIRED.value,
     )
-    wanted = select(reviews.c.id, event.label("event")).where(OPEN, or_(late, has_run, left))
+    wanted = select(reviews.c.id, event.label("event")).where(OPEN, or_(late, has_run, left, gone))
     return wanted.order_by(reviews.c.created_at, reviews.c.id).limit(_MOST_LAPSING)

@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, in
 from postern.domain.command import NOTHING_ADDED, Invocation
 from postern.domain.event import CREATED
 from postern.domain.lists import Listed, Page
-from postern.domain.review import Binding, Crowd, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus
+from postern.domain.review import LATELY, Binding, Crowd, Demand, Person, Review, ReviewEvent, ReviewKind, ReviewStatus
 from postern.domain.session import Session
 from postern.errors import TooMany
 from postern.store.database import Database
@@ -226,7 +226,12 @@ def _crowd(connection: Connection, review: Review) -> Crowd:
         )
     own = func.count().filter(reviews.c.principal_id == review.binding.principal_id)
     row = connection.execute(select(own, func.count()).select_from(reviews).where(*waits)).one()
-    return Crowd(of_session, *row)
+    lately = [
+        reviews.c.org_id == review.org_id,
+        reviews.c.principal_id == review.binding.principal_id,
+        reviews.c.created_at > review.created_at - LATELY,
+    ]
+    return Crowd(of_session, *row, _count(connection, lately))
 
 
 def _insert(connection: Connection, review: Review) -> None:

@@ -108,7 +108,7 @@ def _about_reviews() -> None:
         sa.Column("own", sa.Boolean(), nullable=False),
         sa.Column("comment", sa.Text(), nullable=False),
         sa.ForeignKeyConstraint(["review_id"], ["reviews.id"], name="fk_review_voices_review_id", ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("review_id", "principal_id", name="pk_review_voices"),
+        sa.PrimaryKeyConstraint("review_id", "principal_id", "choice", name="pk_review_voices"),
     )
     op.create_table(
         "review_news",
