@@ -169,7 +169,8 @@ class DeliveryStore(Protocol):
         """Newest first."""
 
     async def due(self, now: datetime) -> list[Sink]:
-        """Sinks of all organisations that are active, have something waiting, and are not to be left alone yet."""
+        """Sinks of all organisations that are active, have something waiting, and are not to be left alone yet; first
+        those that took something longest ago. What cannot be read is left out, and logged."""
 
     async def waiting(self, sink_id: UUID, most: int, *, as_of: datetime | None = None) -> list[Delivery]:
         """The next ones, in order. With `as_of` none where the sink is not active, or was updated at another time."""

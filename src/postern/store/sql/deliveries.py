@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -14,11 +15,14 @@ from sqlalchemy.dialects import postgresql, sqlite
 from postern.domain.event import EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkStatus, Trouble
+from postern.errors import Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.schema import deliveries, sinks
 from postern.store.sql.rows import count_of
 from postern.store.sql.sinks import sink_of
+
+log = logging.getLogger(__name__)
 
 _TRIED = {"attempts": deliveries.c.attempts + 1}
 _MAX_ERROR = 500  # characters
@@ -28,6 +32,7 @@ class SqlDeliveries:
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self._database = database
         self._encryption = encryption
+        self._unreadable: set[UUID] = set()  # sinks of which this was said already
 
     async def add(self, delivery: NewDelivery) -> int:
         made = insert(deliveries).values(_row(delivery)).returning(deliveries.c.number)
@@ -49,8 +54,17 @@ class SqlDeliveries:
         is_time = or_(sinks.c.next_at.is_(None), sinks.c.next_at <= now)
         wanted = select(*sinks.c).where(sinks.c.status == SinkStatus.ACTIVE, is_time, waits)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-        return [await sink_of(row, self._encryption) for row in rows]
+            longest_ago = sinks.c.delivered_at.asc().nulls_first()
+            rows = (await connection.execute(wanted.order_by(longest_ago, sinks.c.id))).mappings().all()
+        found = []
+        for row in rows:
+            try:
+                found.append(await sink_of(row, self._encryption))
+            except Misconfigured as error:
+                if row["id"] not in self._unreadable:
+                    self._unreadable.add(row["id"])
+                    log.warning("sink %s: its events wait: %s", row["id"], error)
+        return found
 
     async def waiting(self, sink_id: UUID, most: int, *, as_of: datetime | None = None) -> list[Delivery]:
         own = [deliveries.c.sink_id == sink_id, deliveries.c.state == DeliveryState.WAITING]
