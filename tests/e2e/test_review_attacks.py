@@ -14,12 +14,13 @@ from tests.e2e.test_reviews import REVIEW
 from tests.e2e.test_reviews import waiting as statements
 from tests.e2e.test_waiting_clients import Holder, Psql, decide, is_cut, person, tunnelled, waiting
 from tests.support.gateway import Gateway, wait_until
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, free_port
 
 from postern.domain.connection import Connection
 from postern.domain.features import Feature
 from postern.domain.principal import Principal
-from postern.domain.review import Choice, Review
+from postern.domain.review import Choice, Review, ReviewStatus
+from postern.errors import Conflict
 from postern.services.guardrails import GuardRailFields
 from postern.testing import postgres as pg
 
@@ -187,3 +188,31 @@ def test_a_script_of_whose_start_nobody_was_told_runs_once(
     gateway.call(sessions.execute(ann, session.id))
     assert gateway.finished(session.id).exit_code == 0
     assert direct.execute("select n from once").fetchall() == [(1,)]
+
+
+@pytest.mark.usefixtures("twice")
+def test_attack_a_statement_is_approved_whose_worker_was_killed(
+    gateway: Gateway, ann: Principal, dba: Principal, direct: psycopg.Connection
+) -> None:
+    """It has not run, and it does not run when the worker is back; who connects again is let in by what was given."""
+    port = free_port()
+    worker = gateway.add_worker("killed", postgres_port=port, tunnel_port=free_port())
+    try:
+        url = gateway.url(NAME, issued=gateway.credential(NAME, principal=ann), port=port)
+        client = Psql(url, "delete from twice")
+        decide(gateway, dba, waiting(gateway, ann), Choice.APPROVED)
+        asked = held(gateway, dba, ann)
+        worker.kill()
+        assert client.ended()[0] == 2
+        worker.start()
+        assert asked.session_id is not None
+        assert gateway.finished(asked.session_id).metadata["end_reason"] == "gateway_crashed"
+        with pytest.raises(Conflict, match="has ended"):
+            decide(gateway, dba, asked, Choice.APPROVED)
+        gateway.call(gateway.services.reviews.settle())
+        assert gateway.call(gateway.services.reviews.get(dba, str(asked.id))).status is ReviewStatus.WITHDRAWN
+        assert Psql(url, "select count(*) from twice").ended()[:2] == (0, "1\n")
+    finally:
+        worker.stop()
+        del gateway.workers["killed"]
+    assert left(direct) == 1

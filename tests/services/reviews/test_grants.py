@@ -392,3 +392,15 @@ async def test_who_took_it_back_was_killed_before_workers_were_told(
     await desk.services.follow_up.once()
     (again,) = desk.world.signals.of(Topic.REVIEW_CHANGED)[told:]
     assert (again["review_id"], again["status"]) == (str(permit.review_id), "REVOKED")
+
+
+async def test_the_order_of_groups_means_nothing(desk: Desk) -> None:
+    """Who is let in by what was given is not cut for it a moment later."""
+    rule = await desk.add_rule(reviewers_groups=("dba", "security"), force_groups=("a", "b"))
+    permit = await desk.granted()
+    turned = replace(rule, reviewers_groups=("security", "dba"), force_groups=("b", "a"))
+    await desk.world.stores.review_rules.update(turned)
+    await desk.world.signals.publish(Topic.POLICY_CHANGED, org_id=str(desk.world.org_id))
+    assert (await desk.connect()).review_id == permit.review_id
+    assert await desk.services.access.still_allowed(permit) is None
+    assert (await desk.services.access.renewed(permit)).review_id == permit.review_id
