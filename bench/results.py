@@ -28,6 +28,12 @@ CONNECTS = Metric("connects", "connects/s", compared=True)
 CPU_CONNECT = Metric("processor time of the proxy", "µs per connect")
 MEMORY = Metric("memory", "KiB", 1)
 STATEMENTS = Metric("statements", "SQL statements", 1)
+APPROVED = Metric("from an approval to the client's session", "ms", 1)
+REVOKED = Metric("from a revoke to the end of the session", "ms", 1)
+WORST_APPROVED = Metric("from an approval to the client's session, the longest", "ms", 1)
+WORST_REVOKED = Metric("from a revoke to the end of the session, the longest", "ms", 1)
+IDLE_CPU = Metric("processor time of the proxy while nothing happens", "ms each second", 1)
+DESCRIPTORS = Metric("file descriptors of the proxy", "in all")
 REQUESTS = Metric("load", "API requests/s")
 
 

@@ -22,7 +22,7 @@ from bench.results import (
 from bench.stage import Route, Stage
 from bench.stream import read
 
-from bench import guardrails, masked, memory, pgbench, statements
+from bench import guardrails, masked, memory, pgbench, reviews, statements
 from bench import stage as s
 
 SELECTS = "Point queries (pgbench -S)"
@@ -126,7 +126,11 @@ def store(stage: Stage, results: Results, plan: Plan) -> None:
     results.add(STORE, WHOLE, s.POSTERN, STATEMENTS, whole)
 
 
-BASES = dict.fromkeys((guardrails.SELECTS, guardrails.TPCB, masked.SECTION), (s.POSTERN,))
+BASES = {
+    **dict.fromkeys((guardrails.SELECTS, guardrails.TPCB, masked.SECTION), (s.POSTERN,)),
+    reviews.OPENING: (reviews.NO_RULES,),
+    reviews.CROWD: (reviews.NOBODY,),
+}
 """What figures are held against where that is neither the direct connection nor pgbouncer."""
 
 Section = Callable[[Stage, Results, Plan], None]
@@ -138,6 +142,7 @@ SECTIONS: dict[str, Section] = {
     "guardrails": guardrails.pgbench_under_rules,
     "masking": masked.ordinary_results,
     "connects": connecting,
+    "reviews": reviews.reviews,
     "api": api_load,
     "store": store,
 }

@@ -48,12 +48,13 @@ def read(route: Route, statement: str, *, binary: bool = False) -> Reading:
 
 
 class Stream:
-    """Logged in when made. `url` as libpq takes it; TLS is never asked for.
+    """Logged in when made, or told by a NOTICE that it is `held` at login. `url` as libpq takes it; TLS is never asked
+    for.
 
     Raises RuntimeError with the server's words when it refuses the login or a statement.
     """
 
-    def __init__(self, url: str, timeout: float = 60.0) -> None:
+    def __init__(self, url: str, timeout: float = 60.0, *, held: bool = False) -> None:
         parts = urlsplit(url)
         self._user = unquote(parts.username or "")
         self._password = unquote(parts.password or "")
@@ -61,7 +62,16 @@ class Stream:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._view = memoryview(bytearray(_BUFFER))
         self._socket.sendall(m.startup({"user": self._user, "database": parts.path.lstrip("/")}))
-        self._log_in()
+        self._log_in(m.NOTICE_RESPONSE if held else m.READY_FOR_QUERY)
+
+    def let_in(self) -> None:
+        """Waits until it is."""
+        self._log_in(m.READY_FOR_QUERY)
+
+    def cut(self) -> None:
+        """Waits until it is told that it was ended."""
+        while self._message()[0] != m.ERROR_RESPONSE:
+            pass
 
     def ask(self, statement: str) -> None:
         """Sends it and reads nothing."""
@@ -105,13 +115,13 @@ class Stream:
         """Gone without a word."""
         self._socket.close()
 
-    def _log_in(self) -> None:
+    def _log_in(self, until: int) -> None:
         scram = ScramClient(["SCRAM-SHA-256"], self._user, self._password)
         while True:
             tag, body = self._message()
             if tag == m.ERROR_RESPONSE:
                 raise RuntimeError(f"the login was refused: {body!r}")
-            if tag == m.READY_FOR_QUERY:
+            if tag == until:
                 return
             if tag != m.AUTHENTICATION:
                 continue

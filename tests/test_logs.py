@@ -102,7 +102,9 @@ def test_unknown_settings_are_named(level: str, form: str, named: str) -> None:
         logs.configure(level, form, "api")
 
 
-@pytest.mark.parametrize("name", ["botocore.parsers", "urllib3.connectionpool", "azure.core.pipeline", "google.auth"])
+@pytest.mark.parametrize(
+    "name", ["botocore.parsers", "urllib3.connectionpool", "azure.core.pipeline", "google.auth", "apprise"]
+)
 def test_attack_libraries_do_not_write_secrets_down_at_the_level_debug(name: str) -> None:
     """They log what they sent and what was answered."""
     stream = io.StringIO()

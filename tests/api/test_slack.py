@@ -173,6 +173,31 @@ async def test_attack_more_than_slack_sends_is_not_read(office: Office) -> None:
         assert message(await office.send(body), status)
 
 
+async def test_attack_no_secret_of_a_sink_is_told_again(office: Office) -> None:
+    """In no answer, no entry of the audit log, and no event of one."""
+    api, secret = office.api, "hunter2hunter2"
+    url = f"https://teams.example.com/hook?sig={secret}"
+    siem = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
+    bodies = [
+        {"name": "siem", **siem, "headers": {"X-Scope": secret, "Authorization": secret}},
+        {"name": "teams", "kind": "teams", "keys": {"url": url}},
+        {"name": "wrong", "kind": "teams", "keys": {"url": url, "more": secret}},
+    ]
+    answers = [await api.as_admin.post("/sinks", json=body) for body in bodies]
+    assert [one.status_code for one in answers] == [201, 201, 422]
+    changes = {"headers": {"X-Scope": secret}, "address": "https://other.example.com/"}
+    answers += [await api.as_admin.patch("/sinks/siem", json=changes), await api.as_admin.get("/sinks")]
+    made = answers[-2].json()["secret"]
+    assert made.startswith("whsec_")
+    await api.services.follow_up.once()
+    answers.append(await api.as_admin.get("/sinks/siem/deliveries"))
+    assert answers[-1].json()["total"] > 0
+    for one in (await api.as_admin.get("/audit/logs")).json()["data"]:
+        answers.append(await api.as_admin.get(f"/audit/logs/{one['id']}"))
+    assert [one.status_code for one in answers if secret in one.text] == []
+    assert sum(made in one.text for one in answers) == 1  # when it was made
+
+
 async def test_a_code_in_a_form_is_told_to_be_wrong(office: Office) -> None:
     answer = await office.send(submitted(LINK, "", "made up", ANN))
     assert answer.status_code == 200

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any
 
 import psycopg
 import pytest
 from sqlalchemy import event
+from tests.e2e.test_waiting_clients import person, waiting
 from tests.support.gateway import Gateway, wait_until
 from tests.support.postgres import PostgresServer
 
+from postern.domain.review import Choice
 from postern.domain.review_rule import AccessType
 from postern.recording.group_commit import GroupCommit
 from postern.recording.space import Space
@@ -23,6 +26,8 @@ from postern.wiring.app import open_app
 from postern.wiring.worker import build_worker
 
 MOST = 3
+UNDER_A_GRANT = MOST + 1  # what was given is looked for
+MANY = 60  # rules
 
 
 class Worker:
@@ -72,6 +77,7 @@ def gateway(target: PostgresServer) -> Iterator[Gateway]:
         running.start(workers=0)
         running.connection("plain", target)
         running.connection("reviewed", target)
+        running.connection("granted", target, reviewers=("dba",))
         yield running
     finally:
         running.stop()
@@ -87,16 +93,16 @@ def working(gateway: Gateway) -> Iterator[Worker]:
         gateway.call(worker.stop())
 
 
-def costs(gateway: Gateway, worker: Worker) -> list[list[str]]:
+def costs(gateway: Gateway, worker: Worker, name: str = "plain") -> list[list[str]]:
     """The statements of each of some logins, from the first byte to an answer of the target. What a worker does on its
     own may be among them."""
     found = []
     for _ in range(5):
         before = len(worker.statements)
-        with psycopg.connect(gateway.url("plain"), autocommit=True) as connection:
+        with psycopg.connect(gateway.url(name), autocommit=True) as connection:
             assert connection.execute("select 1").fetchone() == (1,)
             found.append(worker.statements[before:])
-        gateway.newest_finished("plain")
+        gateway.newest_finished(name)
     return found
 
 
@@ -112,6 +118,7 @@ def test_a_login_that_needs_no_review_costs_three_statements(gateway: Gateway) -
             "tagged": {"connection_tags": {"stage": "prod"}},
             "for-others": {"connections": ("plain",), "required_groups": ("dev",)},
         }
+        about |= {f"tagged-{number}": {"connection_tags": {"stage": f"test-{number}"}} for number in range(MANY)}
         for name, more in about.items():
             fields = ReviewRuleFields(name=name, access_type=AccessType.BOTH, reviewers_groups=("dba",), **more)
             gateway.call(rules.create(gateway.admin, fields))
@@ -119,3 +126,16 @@ def test_a_login_that_needs_no_review_costs_three_statements(gateway: Gateway) -
         costs(gateway, worker)
         wait_until(lambda: any("review_rules" in statement for statement in worker.statements[heard:]))
         assert len(min(costs(gateway, worker), key=len)) in range(1, MOST + 1)
+
+
+@pytest.mark.slow
+def test_a_login_under_a_grant_costs_one_more(gateway: Gateway) -> None:
+    dba = person(gateway, "dba@example.com", "dba")
+    with working(gateway) as worker, ThreadPoolExecutor(1) as pool:
+        first = pool.submit(lambda: psycopg.connect(gateway.url("granted"), autocommit=True).close())
+        review = waiting(gateway, gateway.admin)
+        gateway.call(gateway.services.reviews.decide(dba, str(review.id), Choice.APPROVED))
+        first.result(60)
+        costs(gateway, worker, "granted")
+        least = min(costs(gateway, worker, "granted"), key=len)
+        assert len(least) in range(2, UNDER_A_GRANT + 1), least

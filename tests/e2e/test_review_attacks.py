@@ -106,6 +106,24 @@ def test_attack_a_statement_is_run_again_behind_its_approval(
 
 
 @pytest.mark.usefixtures("twice")
+def test_attack_who_decides_on_execute_sees_what_it_runs(
+    gateway: Gateway, ann: Principal, dba: Principal, direct: psycopg.Connection
+) -> None:
+    """The name says nothing, and who agreed to its PREPARE may be somebody else."""
+    prepare = "prepare harmless as delete from twice"
+    holder = Holder(gateway.url(NAME, issued=gateway.credential(NAME, principal=ann)))
+    decide(gateway, dba, waiting(gateway, ann), Choice.APPROVED)
+    with holder.done() as mine, ThreadPoolExecutor(1) as pool:
+        for text, choice in ((prepare, Choice.APPROVED), ("execute harmless", Choice.REJECTED)):
+            sent = pool.submit(mine.execute, text.encode())
+            asked = held(gateway, dba, ann)
+            decide(gateway, dba, asked, choice)
+            assert (sent.exception(60) is None) == (choice is Choice.APPROVED)
+        assert asked.input.splitlines() == ["execute harmless", f"-- may run: {prepare!r}"]
+    assert left(direct) == 1
+
+
+@pytest.mark.usefixtures("twice")
 def test_attack_014_what_is_sent_ahead_of_the_approval_is_judged_and_recorded(
     gateway: Gateway, ann: Principal, dba: Principal, direct: psycopg.Connection
 ) -> None:
@@ -153,7 +171,9 @@ def test_a_revocation_of_which_nobody_was_told_ends_what_runs(
         assert mine.execute("select 1").fetchone() == (1,)
         mute.undo()
         gateway.call(gateway.services.follow_up.once())  # as upkeep does every second
-        assert "no more" in is_cut(mine)
+        assert is_cut(mine)
+    session = next(one for one in gateway.sessions(connection=NAME) if one.user == ann.email)
+    assert gateway.finished(session.id).metadata["end_reason"] == "revoked"
 
 
 @pytest.mark.usefixtures("mute")

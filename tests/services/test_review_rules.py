@@ -68,6 +68,36 @@ async def test_each_rule_that_covers_a_connection_must_be_met(
     assert await asked(services, ann, shop, Verb.CONNECT) == ["both", "tagged"]
 
 
+async def test_however_many_rules_there_are_a_decision_looks_at_those_of_its_connection(
+    world: World,
+    services: Services,
+    admin: Principal,
+    ann: Principal,
+    shop: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for number in range(5):
+        await ask(services, admin, f"other-{number}", connections=(), connection_tags={"stage": f"test-{number}"})
+    await ask(services, admin, "tagged", connections=(), connection_tags={"stage": "prod"})
+    looked: list[str] = []
+    covers = ReviewRule.covers
+
+    def counted_covers(rule: ReviewRule, connection: Connection) -> bool:
+        looked.append(rule.name)
+        return covers(rule, connection)
+
+    monkeypatch.setattr(ReviewRule, "covers", counted_covers)
+    assert await asked(services, ann, shop) == ["tagged"]
+    assert len(looked) == 7
+    assert await asked(services, ann, shop) == ["tagged"]
+    assert looked[7:] == ["tagged"]
+    # With other tags it is looked at anew, and so is another rule.
+    assert await asked(services, ann, replace(shop, connection_tags={"stage": "test-3"})) == ["other-3"]
+    assert await asked(services, ann, shop) == ["tagged"]
+    await ask(services, admin, "more")
+    assert await asked(services, ann, shop) == ["more", "tagged"]
+
+
 async def test_whom_a_rule_asks(world: World, services: Services, admin: Principal, shop: Connection) -> None:
     """Nobody is an exception by their role; groups are as they are at that moment."""
     await ask(services, admin, "every")

@@ -23,6 +23,7 @@ BOT_TOKEN = "xoxb-1234567890-abcdefghij"
 SIGNING_SECRET = "8f742231b10e8888abcd99yyyzzz85a5"
 CHANNEL, APP, TEAM, TRIGGER = "C0REVIEWS", "A0POSTERN", "T0TEAM", "12345.98765.abcd2358fdea"
 MAX_BLOCKS, MAX_SECTION, MAX_HEADER, MAX_FIELD, MAX_FIELDS, MAX_BUTTON = 50, 3_000, 150, 2_000, 10, 75
+MAX_ALL = 13_000  # of all blocks together; documented nowhere, and what github.com/slackapi/bolt-js/issues/2509 found
 
 
 class Refused(Exception):
@@ -128,6 +129,8 @@ class SlackServer:
     def _blocks(self, blocks: list[dict[str, Any]]) -> None:
         if len(blocks) > MAX_BLOCKS:
             raise Refused("invalid_blocks")
+        if len(json.dumps(blocks)) > MAX_ALL:
+            raise Refused("msg_blocks_too_long")
         for block in blocks:
             kind = block["type"]
             if kind == "header":
@@ -175,13 +178,13 @@ async def slack_server() -> AsyncIterator[SlackServer]:
         listening.close()
 
 
-def pressed(review_id: object, action: str = "postern_approve", user: str = "U0BOB", **changes: Any) -> bytes:
+def pressed(review_id: object, action: str = "postern_approve", user: Any = "U0BOB", **changes: Any) -> bytes:
     """https://docs.slack.dev/reference/interaction-payloads/block_actions-payload"""
     payload = {
         "type": "block_actions",
         "api_app_id": APP,
         "team": {"id": TEAM, "domain": "example"},
-        "user": {"id": user, "username": "bob", "team_id": TEAM},
+        "user": {"id": user, "username": "bob", "team_id": TEAM} if isinstance(user, str) else user,
         "container": {"type": "message", "message_ts": "1700000000.000000", "channel_id": CHANNEL},
         "channel": {"id": CHANNEL, "name": "reviews"},
         "trigger_id": TRIGGER,
@@ -191,7 +194,7 @@ def pressed(review_id: object, action: str = "postern_approve", user: str = "U0B
     return urlencode({"payload": json.dumps(payload | changes)}).encode()
 
 
-def submitted(name: str, metadata: str, value: str | None, user: str = "U0BOB", **changes: Any) -> bytes:
+def submitted(name: str, metadata: str, value: str | None, user: Any = "U0BOB", **changes: Any) -> bytes:
     """https://docs.slack.dev/reference/interaction-payloads/view-interactions-payload"""
     state = {"values": {name: {name: {"type": "plain_text_input", "value": value}}}}
     view = {"id": "V1", "type": "modal", "callback_id": name, "private_metadata": metadata, "state": state}
@@ -199,7 +202,7 @@ def submitted(name: str, metadata: str, value: str | None, user: str = "U0BOB", 
         "type": "view_submission",
         "api_app_id": APP,
         "team": {"id": TEAM, "domain": "example"},
-        "user": {"id": user, "username": "bob", "team_id": TEAM},
+        "user": {"id": user, "username": "bob", "team_id": TEAM} if isinstance(user, str) else user,
         "view": view,
     }
     return urlencode({"payload": json.dumps(payload | changes)}).encode()

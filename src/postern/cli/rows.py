@@ -28,6 +28,16 @@ groups_option = click.option(
 )
 
 
+def connection_option(says: str) -> Decorator:
+    return click.option(
+        "--connection", "connection_names", multiple=True, help=says, shell_complete=completion.connections
+    )
+
+
+def tag_option(says: str) -> Decorator:
+    return click.option("--tag", "tags", multiple=True, metavar="KEY=VALUE", help=says, shell_complete=completion.tags)
+
+
 def paging_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """`limit`, `offset`, `every`, and `as_json`."""
     for option in (
@@ -84,6 +94,11 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
             raise click.UsageError(f"{option}: needs KEY=VALUE")
         found[key] = value
     return found
+
+
+def of_rule(tags: Sequence[str], **values: Any) -> Row:
+    """What was given of a rule about connections."""
+    return given(**values) | ({"connection_tags": pairs("--tag", tags)} if tags else {})
 
 
 def stdin_line() -> Secret:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -186,6 +186,14 @@ class Connection:
     place: UUID | None = None  # another one once it leads elsewhere: what was approved was approved for this
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+    def is_named(self, org_id: UUID, ids: Collection[UUID], tags: Mapping[str, str]) -> bool:
+        """Whether what an organisation says of those listed, and of those that carry all of `tags`, is about this one;
+        no tags name nothing."""
+        if self.org_id != org_id:
+            return False
+        carries = bool(tags) and all(self.connection_tags.get(key) == value for key, value in tags.items())
+        return self.id in ids or carries
 
     def leads_where(self, other: Connection) -> bool:
         """Whether whoever opens it comes to the same target, by the same way, as the same user there."""

@@ -52,12 +52,7 @@ class ReviewRule:
 
     def covers(self, connection: Connection) -> bool:
         """Whether it is about this connection, for whomever."""
-        if self.org_id != connection.org_id:
-            return False
-        if connection.id in self.connection_ids:
-            return True
-        wanted = self.connection_tags
-        return bool(wanted) and all(connection.connection_tags.get(key) == value for key, value in wanted.items())
+        return connection.is_named(self.org_id, self.connection_ids, self.connection_tags)
 
     def asks(self, principal: Principal) -> bool:
         """Whether it is for this principal. Administrators and auditors are no exception."""

@@ -219,11 +219,14 @@ def utc_now() -> datetime:
 
 
 def _text(parked: Parked) -> str:
-    """All that the decision lets through, with its values: who approves must see what runs, in the order in which it is
-    written, and how often. Nothing of it steers a screen."""
+    """All that the decision lets through, with its values and what it runs by name: who approves must see what runs, in
+    the order in which it is written, and how often. Nothing of it steers a screen."""
+    meant = parked.pipeline.session.meant
     shown: dict[str, set[int]] = {}  # in which exchanges it runs
     for operation in parked.request.operations:
         values = [_value(number, value, operation) for number, value in enumerate(operation.values, 1)]
+        if meant is not None and len(operation.text) <= MAX_INPUT:  # what EXECUTE runs was said before
+            values += [f"-- may run: {prepared!r}" for prepared in meant(operation.text)]
         # A server ends a comment at a carriage return, too.
         text = printable("\n".join([operation.text.replace("\r\n", "\n").replace("\r", "\n"), *values]))
         shown.setdefault(text, set()).update((operation.exchange,) if operation.phase is RUN else ())

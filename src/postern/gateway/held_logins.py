@@ -13,7 +13,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 MOST = 1_000  # clients that wait in this worker
 MOST_OF_ONE = 100  # of one principal
 FEW = 4  # of one principal, once half of all places are taken: it takes 130 of them to keep the next one out
-_AT_ONCE = 10  # that ask for admission again: what concerns all that wait is no flood of statements
+_AT_ONCE = 3  # that ask for admission again for what concerns all that wait: others log in meanwhile
 
 
 class HeldClient(Protocol):
@@ -141,9 +141,10 @@ class HeldLogins:
                 if review.id != told:
                     client.tell(*_notice(review, await self._address(review.id)))
                     told = review.id
-                await self._decided(review, required.wish, client, deadline)
+                approved = await self._decided(review, required.wish, client, deadline)
                 try:
-                    async with self._admission:
+                    async with nullcontext() if approved else self._admission:
+                        self._require_open(review)
                         return await again()
                 except ReviewRequired as still:
                     # Not by this review: what it was asked for has changed, or only something else has.
@@ -156,16 +157,17 @@ class HeldLogins:
         session = self._sessions.to_wait(wish, metadata=asked.metadata)
         return await self._asking.ask(wish, reason=asked.reason, duration=asked.duration, session=session)
 
-    async def _decided(self, review: Review, wish: Wish, client: HeldClient, deadline: float) -> None:
-        """Until it makes sense to ask for admission again. `deadline` on the loop's clock. Raises as `wait`."""
+    async def _decided(self, review: Review, wish: Wish, client: HeldClient, deadline: float) -> bool:
+        """Until it makes sense to ask for admission again; whether it was approved. `deadline` on the loop's clock.
+        Raises as `wait`."""
         loop, waiter = asyncio.get_running_loop(), _Waiter(wish)
         with self._watching(review, waiter, client.stream) as watch:
             while True:
-                if self._closing:
-                    raise Unavailable(f"the gateway is stopping; connect again to wait on for review {review.id}")
+                self._require_open(review)
                 client.check()
-                if _is_approved(watch.review, review.id) or waiter.ask_again:
-                    return
+                approved = _is_approved(watch.review, review.id)
+                if approved or waiter.ask_again:
+                    return approved
                 left = deadline - loop.time()
                 if left <= 0:
                     raise Denied(_come_back(review))
@@ -174,6 +176,10 @@ class HeldLogins:
                 except TimeoutError:
                     continue
                 waiter.woken.clear()
+
+    def _require_open(self, review: Review) -> None:
+        if self._closing:
+            raise Unavailable(f"the gateway is stopping; connect again to wait on for review {review.id}")
 
     @contextmanager
     def _room(self, stream: StreamHandshake, principal_id: UUID) -> Iterator[None]:

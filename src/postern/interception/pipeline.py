@@ -40,7 +40,8 @@ class SessionView:
     """What an interceptor may know of the session, the counters it may raise, and the markers that it leaves in the
     recording. `schema` is None where nobody asks for what the target's catalogue says, and where it could not be read;
     another takes its place when it is old. `kept` is what interceptors leave for those that take their place when the
-    policy is renewed, by name. `violated` hears of each rule that was broken."""
+    policy is renewed, by name. `violated` hears of each rule that was broken. `meant` tells what has passed that a text
+    may run by its name."""
 
     id: UUID
     user: str
@@ -54,6 +55,7 @@ class SessionView:
     schema: TargetSchema | None = None
     kept: dict[str, object] = field(default_factory=dict)
     violated: Violated | None = None
+    meant: Callable[[str], Sequence[str]] | None = None
 
 
 class Interceptor(Protocol):

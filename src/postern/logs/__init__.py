@@ -28,7 +28,7 @@ HIDDEN = "***"
 _SECRET_NAME = re.compile(r"passw|passphrase|secret|token|authorization|cookie|api_?key|private_?key|verifier", re.I)
 _NOISY = ("asyncio", "httpx", "httpcore", "alembic", "uvicorn", "sqlalchemy", "picows")
 # At the level debug these write down what they sent and what was answered, secrets and all.
-_TELLING = ("azure", "boto3", "botocore", "google", "msal", "requests", "urllib3")
+_TELLING = ("apprise", "azure", "boto3", "botocore", "google", "msal", "requests", "urllib3")
 
 Event = MutableMapping[str, Any]
 

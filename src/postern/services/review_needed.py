@@ -5,18 +5,23 @@ Costs no statement while the organisation's rules are kept here: they are read a
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from uuid import UUID
 
 from postern.domain.connection import Connection
 from postern.domain.features import Feature
 from postern.domain.principal import Principal
 from postern.domain.review import Demand
 from postern.domain.review_demands import demands_of, longest_access
+from postern.domain.review_rule import ReviewRule
 from postern.domain.session import Verb
 from postern.services.kept_rules import KeptRules
 from postern.services.reviews.words import in_words
 from postern.services.server.features import Features
 from postern.store.ports import Clock, ReviewRuleStore, Signals
+
+_CONNECTIONS_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +35,15 @@ class Needed:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class _Covering:
+    """Which of the rules `of` an organisation cover a connection with these tags."""
+
+    of: Sequence[ReviewRule]
+    tags: Mapping[str, str]
+    rules: Sequence[ReviewRule]
+
+
 class ReviewNeeded:
     """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
     then nobody is let in."""
@@ -37,14 +51,27 @@ class ReviewNeeded:
     def __init__(self, store: ReviewRuleStore, features: Features, signals: Signals, now: Clock) -> None:
         self._features = features
         self._rules = KeptRules(store, signals, now)
+        self._covering: dict[UUID, _Covering] = {}
 
     async def demands(self, principal: Principal, connection: Connection, verb: Verb) -> tuple[Demand, ...]:
         """Each must be met; none when nobody has to agree."""
-        return demands_of(principal, connection, await self._rules.of(connection.org_id), verb)
+        return demands_of(principal, connection, await self._about(connection), verb)
 
     async def longest(self, principal: Principal, connection: Connection, verb: Verb) -> int:
         """Seconds that may be given at most."""
-        return longest_access(principal, connection, await self._rules.of(connection.org_id), verb)
+        return longest_access(principal, connection, await self._about(connection), verb)
+
+    async def _about(self, connection: Connection) -> Sequence[ReviewRule]:
+        """The rules that cover it, for whomever: looked for once while the rules are kept, however many they are."""
+        rules = await self._rules.of(connection.org_id)
+        kept = self._covering.get(connection.id)
+        if kept is not None and kept.of is rules and kept.tags == connection.connection_tags:
+            return kept.rules
+        if len(self._covering) >= _CONNECTIONS_KEPT:
+            self._covering.clear()
+        found = tuple(rule for rule in rules if rule.covers(connection))
+        self._covering[connection.id] = _Covering(rules, dict(connection.connection_tags), found)
+        return found
 
     async def explained(self, principal: Principal, connection: Connection, verb: Verb) -> Needed:
         """In words, too."""

@@ -51,12 +51,15 @@ def session_parser(policy: Policy, protocol: str, view: SessionView) -> SessionP
     judges = any(rule.judges_statements for rail in policy.guardrails for rule in rail.input)
     if not judges or not isinstance(parser, PostgresParser):
         view.kept.pop(_KEPT, None)
+        view.meant = None
         return None
     found = view.kept.get(_KEPT)
     if not isinstance(found, PreparedStatements):
         found = view.kept[_KEPT] = PreparedStatements(parser)
         if view.metrics.operations:
             found.missed()
+    names = found
+    view.meant = lambda text: names.meant(text, view.schema)
     return found
 
 

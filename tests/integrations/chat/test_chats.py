@@ -23,6 +23,7 @@ from postern.domain.chat import Card
 from postern.domain.secret import Secret
 from postern.domain.sink import Sink, SinkKind
 from postern.errors import Denied, Invalid, NotFound, TooMany, Unavailable
+from postern.integrations.chat import teams as cards
 from postern.integrations.chat.apprise import Apprise
 from postern.integrations.chat.email import Email
 from postern.integrations.chat.teams import MAX_BODY, Teams
@@ -93,6 +94,15 @@ async def test_teams_card_is_never_too_large() -> None:
         await teams.notify(there, card(facts=many, input="é" * 100_000), None, uuid4())
         await receivers.close()
     assert len(receiver.got[0][1]) <= MAX_BODY
+
+
+@pytest.mark.parametrize("letter", ["\U0001f600", "é", "*", "\\"])
+def test_attack_whatever_people_write_a_card_of_teams_fits(letter: str) -> None:
+    """One that does not is never told."""
+    facts = tuple((f"Said {number}", letter * 1_000) for number in range(30))
+    made = cards.message(card(facts=facts, input=letter * 9_000, title=letter * 400, state=letter * 3_000))
+    assert len(json.dumps(made)) <= MAX_BODY
+    assert made["attachments"][0]["content"]["actions"]
 
 
 @pytest.mark.parametrize(
@@ -289,6 +299,21 @@ async def test_apprise_is_told_and_follows_nobody_elsewhere() -> None:
         with pytest.raises(Unavailable):
             await apprise(*LOOPBACK).say(there, "a test")
         assert len(got) == 1
+
+
+async def test_attack_apprise_waits_no_longer_than_it_does_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`rto` and `cto` of an address would keep a thread for as long as it says."""
+    asked: list[Any] = []
+
+    def request(_: object, method: str, url: str, **more: Any) -> None:
+        asked.append(more["timeout"])
+        raise ConnectionError
+
+    monkeypatch.setattr("requests.Session.request", request)
+    there = sink(SinkKind.APPRISE, keys={"url": Secret("json://127.0.0.1:1/x?rto=86400&cto=86400")})
+    with pytest.raises(Unavailable):
+        await apprise(*LOOPBACK).say(there, "a test")
+    assert asked == [(4.0, 4.0)]
 
 
 async def test_apprise_goes_nowhere_that_it_may_not() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from tests.support.chats import SlackServer, commanded, signed, slack_fields, slack_server
+from tests.support.chats import SlackServer, commanded, pressed, signed, slack_fields, slack_server
 from tests.support.receivers import LOOPBACK, issued
 from tests.support.reviews import REVIEWERS, asked
 from tests.support.world import World
@@ -68,6 +68,14 @@ class Office:
         found = await self.world.stores.reviews.get(review.id)
         assert found is not None
         return found
+
+
+async def opened_form(office: Office, review: Any, action: str = "postern_approve", user: str = "U0BOB") -> str:
+    """What was put into the form that opened."""
+    before = len(office.slack.views)
+    await office.send(pressed(review.id, action, user))
+    assert len(office.slack.views) == before + 1
+    return str(office.slack.views[-1]["private_metadata"])
 
 
 def sending_of(world: World, services: Services) -> tuple[Sending, Senders]:

@@ -9,18 +9,18 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from tests.services.chat.conftest import Office
-from tests.support.chats import CHANNEL, TEAM, commanded, pressed, signed, slack_fields, submitted
+from tests.services.chat.conftest import Office, opened_form
+from tests.support.chats import CHANNEL, TEAM, pressed, signed, slack_fields, submitted
 from tests.support.receivers import issued
 from tests.support.reviews import REVIEWERS, asked, decided
 
 from postern.domain.lists import Page
-from postern.domain.review import Binding, Demand, ReviewKind, ReviewStatus
+from postern.domain.review import Binding, Choice, Demand, ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sink import DeliveryState, SinkKind, SinkScope
-from postern.errors import Invalid, Malformed, NotFound, Unauthenticated
-from postern.integrations.chat.slack import LINK, REASON
-from postern.services.telling.sending import LONGEST_DELAY
+from postern.errors import Invalid, Malformed, Unauthenticated
+from postern.integrations.chat.slack import REASON
+from postern.services.telling.sending import LONGEST_DELAY, REFUSALS
 from postern.services.telling.sinks import SinkFields
 
 PAGE = Page(100)
@@ -28,14 +28,6 @@ PAGE = Page(100)
 
 def shown(message: dict[str, Any]) -> str:
     return json.dumps(message["blocks"])
-
-
-async def opened_form(office: Office, review: Any, action: str = "postern_approve", user: str = "U0BOB") -> str:
-    """What was put into the form that opened."""
-    before = len(office.slack.views)
-    await office.send(pressed(review.id, action, user))
-    assert len(office.slack.views) == before + 1
-    return str(office.slack.views[-1]["private_metadata"])
 
 
 async def test_a_review_is_one_message_that_is_brought_up_to_date(office: Office) -> None:
@@ -245,103 +237,6 @@ async def test_a_press_in_another_channel_decides_nothing(office: Office) -> Non
     assert office.slack.views == []
 
 
-async def test_somebody_unknown_is_asked_who_they_are(office: Office) -> None:
-    review = await office.ask()
-    await office.send(pressed(review.id))
-    assert office.slack.views[-1]["callback_id"] == LINK
-    code = (await office.services.chat_links.code(office.bob)).reveal()
-    wrong = (await office.send(submitted(LINK, "", "made up"))).answer
-    assert "expired" in wrong["errors"][LINK]
-    done = await office.send(submitted(LINK, "", f" {code} "))
-    assert done.answer == {"response_action": "clear"}
-    assert done.actor == office.bob
-    assert "errors" in (await office.send(submitted(LINK, "", code, user="U0EVE"))).answer  # it was good once
-    form = await opened_form(office, review)
-    await office.send(submitted(REASON, form, ""))
-    assert (await office.state(review)).status is ReviewStatus.APPROVED
-
-
-async def test_a_code_is_typed_as_a_command_too(office: Office) -> None:
-    first = (await office.services.chat_links.code(office.bob)).reveal()
-    code = (await office.services.chat_links.code(office.bob)).reveal()
-    refused = (await office.send(commanded(f"link {first}"))).answer  # another one was made since
-    assert "expired" in refused["text"]
-    answer = (await office.send(commanded(f"link {code}"))).answer
-    assert answer == {
-        "response_type": "ephemeral",
-        "text": "From now on you are bob@example.com here. Press the button again to decide.",
-    }
-    found = await office.services.chat_links.find(office.bob, PAGE)
-    assert [(one.chat_id, one.email) for one in found.items] == [("U0BOB", "bob@example.com")]
-    await office.services.chat_links.remove(office.bob, found.items[0].id)
-    assert (await office.services.chat_links.find(office.bob, PAGE)).total == 0
-
-
-async def test_a_code_is_too_old_after_ten_minutes(office: Office) -> None:
-    code = (await office.services.chat_links.code(office.bob)).reveal()
-    office.world.clock.forward(seconds=601)
-    assert "expired" in (await office.send(commanded(code))).answer["text"]
-
-
-async def test_a_link_holds_for_nobody_who_signs_by_another_secret(office: Office) -> None:
-    """An administrator who makes a sink with a secret of their own choice speaks for nobody."""
-    await office.link(office.bob, "U0BOB")
-    secret = "0123456789abcdef0123456789abcdef"
-    keys = {"bot_token": Secret("xoxb-1234567890-abcdefghij"), "signing_secret": Secret(secret)}
-    fields = slack_fields(office.slack.url, issued().authority, keys=keys)
-    other, _ = await office.services.sinks.create(office.admin, replace(fields, name="mine"))
-    office.world.clock.forward(seconds=1)
-    review = await office.ask()
-    body = pressed(review.id)
-    forged = signed(body, office.now.timestamp(), secret)
-    await office.send(body, other, **forged)
-    assert office.slack.views[-1]["callback_id"] == LINK  # not known there
-    assert (await office.state(review)).voices == ()
-
-
-async def test_attack_a_link_holds_for_nobody_who_has_forms_sent_elsewhere(office: Office) -> None:
-    """Whoever set the sink up knows what Slack signs by: of another sink with the same secret they get the forms."""
-    await office.link(office.bob, "U0BOB")
-    fields = slack_fields(office.slack.url + "/", issued().authority)
-    other, _ = await office.services.sinks.create(office.admin, replace(fields, name="mine"))
-    office.world.clock.forward(seconds=1)
-    review = await office.ask()
-    await office.send(pressed(review.id), other)
-    assert office.slack.views[-1]["callback_id"] == LINK  # not known there
-
-
-async def test_who_left_decides_no_more(office: Office) -> None:
-    await office.link(office.bob, "U0BOB")
-    review = await office.ask()
-    form = await opened_form(office, review)
-    await office.services.users.remove(office.admin, office.bob.email)
-    answer = (await office.send(submitted(REASON, form, ""))).answer
-    assert "errors" in answer
-    assert (await office.state(review)).voices == ()
-
-
-async def test_attack_nobody_says_whose_an_account_is_but_its_owner(office: Office) -> None:
-    """An administrator who links an account of their own to a reviewer would decide as that reviewer."""
-    links = office.services.chat_links
-    review = await office.ask()
-    code = (await links.code(office.admin)).reveal()
-    assert (await office.send(commanded(code, "U0ADMIN"))).actor == office.admin  # only ever as themselves
-    await office.send(pressed(review.id, user="U0ADMIN"))
-    assert "none of the groups" in office.slack.whispers[-1]["text"]
-
-
-async def test_accounts_are_their_owners_and_administrators_business(office: Office) -> None:
-    links = office.services.chat_links
-    await office.link(office.bob, "U0BOB")
-    (link,) = (await links.find(office.admin, PAGE)).items
-    assert (link.chat_id, link.email) == ("U0BOB", "bob@example.com")
-    assert (await links.find(office.ann, PAGE)).total == 0
-    with pytest.raises(NotFound):
-        await links.remove(office.ann, link.id)
-    await links.remove(office.admin, link.id)
-    assert await links.known(office.sink, "U0BOB") is None
-
-
 async def test_nobody_writes_what_looks_like_ours(office: Office) -> None:
     hostile = "ok <!channel> <https://evil.example|Approve> & *bold*\n*State*: APPROVED \u202e gnorw \x1b[31m"
     await office.ask(reason=hostile, kind=ReviewKind.STATEMENT, input="select '```<@U0BOB>' -- \u2066" + "&" * 5_000)
@@ -358,6 +253,55 @@ async def test_nobody_writes_what_looks_like_ours(office: Office) -> None:
     raw = json.dumps(message, ensure_ascii=False)
     assert not any(bad in raw for bad in ("\u202e", "\u2066", "\x1b"))
     assert "<!channel>" not in json.dumps([one for one in message["blocks"] if one["type"] == "context"])
+
+
+@pytest.mark.parametrize("letter", ["x", "é", "\U0001f600", "`", "<"])
+async def test_attack_no_reason_or_script_is_too_long_for_slack(office: Office, letter: str) -> None:
+    """What Slack refuses would be tried for days, and all that comes after it would wait."""
+    demands = tuple(Demand(f"{letter * 150} {number}", (REVIEWERS,), min_approvals=2) for number in range(12))
+    review = await office.ask(reason=letter * 1_000, kind=ReviewKind.STATEMENT, input=letter * 9_000, demands=demands)
+    await decided(office.world, review, office.bob, at=office.now, comment=letter * 1_000)
+    await office.round()
+    (message,) = office.slack.messages.values()
+    assert "ann@example.com asks to run a statement on shop" in shown(message)
+    assert "1 agreed" in shown(message)
+    assert shown(message).count('"button"') == 2
+    assert "(more on the page)" in json.dumps(message, ensure_ascii=False)
+
+
+async def test_a_message_that_is_too_long_for_slack_holds_up_nothing(office: Office) -> None:
+    office.slack.failing = ["msg_blocks_too_long"] * REFUSALS
+    await office.ask()
+    await office.ask()
+    for _ in range(REFUSALS + 1):
+        office.world.clock.forward(seconds=LONGEST_DELAY)
+        await office.round()
+    assert len(office.slack.messages) == 1
+
+
+@pytest.mark.parametrize("ending", ["approved", "rejected", "withdrawn", "expired", "revoked"])
+async def test_what_becomes_of_a_review_elsewhere_is_in_its_message(office: Office, ending: str) -> None:
+    """By the API and command line, by who asked, or since nobody decided."""
+    review, reviews = await office.ask(), office.services.reviews
+    if ending == "withdrawn":
+        await reviews.withdraw(office.ann, str(review.id))
+    elif ending == "expired":
+        office.world.clock.now = review.expires_at
+        await reviews.settle()
+    else:
+        choice = Choice.REJECTED if ending == "rejected" else Choice.APPROVED
+        await reviews.decide(office.bob, str(review.id), choice, comment="said elsewhere")
+    if ending == "revoked":
+        await office.round()
+        await reviews.decide(office.admin, str(review.id), Choice.REVOKED, comment="over")
+    await office.round()
+    (message,) = office.slack.messages.values()
+    assert office.slack.calls.count("chat.postMessage") == 1
+    assert ending.upper() in shown(message)
+    assert '"button"' not in shown(message)
+    await office.link(office.bob, "U0BOB")
+    await office.send(pressed(review.id))
+    assert f"{ending.upper()} already" in office.slack.whispers[-1]["text"]
 
 
 async def test_a_sink_that_is_not_for_scripts_shows_none(office: Office) -> None:

@@ -23,6 +23,7 @@ from postern.domain.session import EndReason
 from postern.domain.sink import Delivery, DeliveryState, Sink, SinkKind, SinkStatus
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.services.bundle import Services
+from postern.services.telling import sending
 from postern.services.telling import sinks as service
 from postern.services.telling.sending import KEPT_TRYING, LONGEST_DELAY, Sending, delay
 from postern.services.telling.sinks import SinkFields
@@ -335,6 +336,60 @@ async def test_a_crowd_of_events_is_bounded_and_old_ones_are_forgotten(office: O
     assert await office.states() == [(DeliveryState.GIVEN_UP, 0)] * 2
     await store.prune(later, later)
     assert await office.states() == []
+
+
+async def test_what_is_lost_is_told_and_does_not_pile_up(office: Office, caplog: pytest.LogCaptureFixture) -> None:
+    """Of what was given up, too, as many are kept."""
+    sink = await office.make(events=(EventKind.SESSION_CLOSE,), paused=True)
+    for _ in range(7):
+        await had(office.world, office.ann, office.shop)
+    await office.services.follow_up.once()
+    store = office.world.stores.deliveries
+    assert await store.bound(5, office.world.clock()) == {sink.id: 2}
+    assert await store.bound(3, office.world.clock()) == {sink.id: 2}
+    assert await store.bound(3, office.world.clock()) == {}
+    assert [state for state, _ in await office.states()] == [DeliveryState.GIVEN_UP] * 3 + [DeliveryState.WAITING] * 3
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sending, "MOST_WAITING", 2)
+        await office.sending.once()
+    assert f"sink {sink.id}: 1 events are given up, since more than 2 were waiting" in caplog.text
+    office.receiver.statuses = [400] * 5
+    await office.services.sinks.update(office.admin, "siem", SinkFields(paused=False))
+    for _ in range(5):
+        await office.round()
+        office.world.clock.forward(seconds=LONGEST_DELAY)
+    assert "is given up: localhost answered 400" in caplog.text
+
+
+async def test_a_sink_that_was_changed_meanwhile_gets_no_more_as_it_was(office: Office) -> None:
+    """Paused, or led elsewhere, while many of its events are being sent."""
+    await office.make(events=(EventKind.SESSION_CLOSE,))
+    for _ in range(4):
+        await had(office.world, office.ann, office.shop)
+    await office.services.follow_up.once()
+    sender, sent = senders(), 0
+
+    class Changes:
+        async def send(self, sink: Sink, deliveries: Sequence[Delivery], now: datetime) -> None:
+            nonlocal sent
+            sent += 1
+            await sender.send(sink, deliveries, now)
+            office.world.clock.forward(seconds=1)
+            given = SinkFields(paused=True) if sent == 1 else SinkFields(address="https://localhost:1/")
+            await office.services.sinks.update(office.admin, "siem", given)
+
+        async def close(self) -> None:
+            await sender.close()
+
+    changing = Sending(office.world.stores.deliveries, office.world.stores.leases, Changes(), office.world.clock)
+    await changing.once()
+    await changing.settled()
+    assert len(office.receiver.got) == 1
+    await office.services.sinks.update(office.admin, "siem", SinkFields(paused=False))
+    await changing.once()
+    await changing.settled()
+    assert len(office.receiver.got) == 2
+    await changing.stop()
 
 
 async def test_another_organisations_events_stay_there(office: Office) -> None:

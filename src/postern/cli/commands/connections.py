@@ -12,7 +12,7 @@ from postern.cli.connection_files import MODES, applied, settings, several, with
 from postern.cli.json_files import one_object
 from postern.cli.output import emit, fields, json_option, span
 from postern.cli.output import table as show_table
-from postern.cli.rows import pairs, told
+from postern.cli.rows import pairs, tag_option, told
 from postern.client.client import Client
 from postern.client.shapes import Connection, Row
 from postern.errors import Denied
@@ -169,9 +169,7 @@ def _show_schema(found: Row) -> None:
 @click.option("--subtype", default="postgres", show_default=True, help="What speaks there.")
 @click.option("--command", help="A program and its arguments that the agent runs; type and subtype are then custom.")
 @secret_values.options
-@click.option(
-    "--tag", "tags", multiple=True, metavar="KEY=VALUE", help="A tag; repeatable.", shell_complete=completion.tags
-)
+@tag_option("A tag; repeatable.")
 @click.option(
     "--redact",
     "redact_types",
@@ -252,9 +250,7 @@ def _words(command: str) -> list[str]:
 @click.option("--unset", "unset", multiple=True, metavar="FIELD", help="Empty one field; repeatable.")
 @secret_values.options
 @click.option("--unset-env", "dropped", multiple=True, metavar="KEY", help="Remove a secret; repeatable.")
-@click.option(
-    "--tag", "tags", multiple=True, metavar="KEY=VALUE", help="Set a tag; repeatable.", shell_complete=completion.tags
-)
+@tag_option("Set a tag; repeatable.")
 @click.option("--untag", "untagged", multiple=True, metavar="KEY", help="Remove a tag; repeatable.")
 @click.option("--agent", shell_complete=completion.agents, help="The agent that reaches the target from now on.")
 @json_option

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -18,6 +19,8 @@ from postern.errors import Denied, Unavailable
 from postern.integrations.sinks.receivers import Receivers
 
 MAX_INPUT = 1_500
+PATIENCE = 4.0  # seconds to connect, and for each read
+THREADS = 4
 _DEFAULT_PORTS = {True: 443, False: 80}
 
 Where = tuple[ipaddress.IPv4Address | ipaddress.IPv6Address, int]
@@ -30,6 +33,8 @@ class Apprise:
         self._receivers = receivers
         self._hosted = hosted
         self._direct = direct
+        # Of its own: threads that a receiver keeps are missed by nobody but others of this kind.
+        self._threads = ThreadPoolExecutor(THREADS, "apprise")
 
     async def notify(self, sink: Sink, card: Card, known: tuple[str, str] | None, event_id: UUID) -> tuple[str, str]:
         lines = [card.state, *(f"{label}: {value}" for label, value in card.facts)]
@@ -44,7 +49,8 @@ class Apprise:
     async def _send(self, sink: Sink, title: str, body: str) -> None:
         url = sink.keys["url"].reveal()
         where = await self._check(url)
-        if not await asyncio.to_thread(_notify, url, title, body, where):
+        loop = asyncio.get_running_loop()
+        if not await loop.run_in_executor(self._threads, _notify, url, title, body, where):
             raise Unavailable("the chat did not take this, or cannot be reached; Apprise says no more")
 
     async def _check(self, url: str) -> Where | None:
@@ -78,8 +84,13 @@ def _notify(url: str, title: str, body: str, where: Where | None) -> bool:
         raise Denied("Apprise would fetch a template from wherever the address says")
     if where is not None and where != _where(made):
         raise Denied("Apprise reads another host in this address than others do")
-    made.redirects, made.verify_certificate = False, True  # whatever the address says
-    return bool(made.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT))
+    # Whatever the address says.
+    made.redirects, made.verify_certificate = False, True
+    made.socket_connect_timeout = made.socket_read_timeout = PATIENCE
+    try:
+        return bool(made.notify(body=body, title=title, body_format=apprise.NotifyFormat.TEXT))
+    except Exception as error:  # its text may have the address, which is a secret
+        raise Unavailable(f"Apprise failed: {type(error).__name__}") from None
 
 
 def _where(made: Any) -> Where | None:

@@ -22,9 +22,14 @@ MAX_SECTION = 3_000  # characters of a section's text
 MAX_FIELDS, MAX_FIELD = 10, 2_000
 MAX_SCRIPT = 1_900  # characters of a script that are shown, before they are escaped
 MAX_HEADER, MAX_BLOCKS, MAX_REASON = 150, 50, 1_000
+MAX_ALL = 12_000  # bytes of all blocks; Slack refuses more than about 13,000, and says nowhere how many
 _CUT = "… (more on the page)"
+# (facts, characters of each line, of the input); the last fits whatever the characters are.
+_SHORTER = ((400, MAX_FIELD, MAX_SCRIPT), (40, 500, MAX_SCRIPT), (20, 200, 600), (10, 50, 0))
 # By which Slack says that this very message is not wanted.
-_UNWANTED = frozenset({"invalid_blocks", "invalid_blocks_format", "msg_too_long", "no_text", "invalid_arguments"})
+_UNWANTED = frozenset(
+    {"invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long", "no_text", "invalid_arguments"}
+)
 # After which a message cannot be brought up to date any more, and another is sent.
 _LOST = frozenset({"message_not_found", "cant_update_message", "edit_window_closed", "thread_locked"})
 
@@ -95,21 +100,31 @@ def escaped(text: str) -> str:
 
 
 def blocks(card: Card) -> list[dict[str, Any]]:
-    """50 at most; every text within its limit."""
+    """50 at most, and MAX_ALL bytes; every text within its limit."""
+    for facts, line, characters in _SHORTER:
+        found = _blocks(card, facts, line, characters)
+        if len(json.dumps(found)) <= MAX_ALL:
+            break
+    return found
+
+
+def _blocks(card: Card, most: int, line: int, characters: int) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = [
         {"type": "header", "text": _plain("Review", MAX_HEADER)},
-        {"type": "section", "text": _plain(f"{card.title}\n{card.state}", MAX_SECTION)},
+        {"type": "section", "text": _plain(f"{card.title[:500]}\n{_cut(card.state, line)}", MAX_SECTION)},
     ]
-    facts = [_plain(f"{label}: {value}", MAX_FIELD) for label, value in card.facts]
+    facts = [_plain(f"{label}: {value}", line) for label, value in card.facts[:most]]
     starts = range(0, len(facts), MAX_FIELDS)
     found += [{"type": "section", "fields": facts[start : start + MAX_FIELDS]} for start in starts]
     if card.input:
-        found.append({"type": "section", "text": {"type": "mrkdwn", "text": _code(card.input), "verbatim": True}})
+        found.append(
+            {"type": "section", "text": {"type": "mrkdwn", "text": _code(card.input, characters), "verbatim": True}}
+        )
     if card.is_open:
         found.append({"type": "actions", "block_id": f"postern_{card.review_id}", "elements": _buttons(card)})
     page = f"<{escaped(card.url)}|Open the review>"
     found.append({"type": "context", "elements": [{"type": "mrkdwn", "text": page, "verbatim": True}]})
-    return found[:MAX_BLOCKS]
+    return found
 
 
 def _buttons(card: Card) -> list[dict[str, Any]]:
@@ -123,20 +138,25 @@ def _buttons(card: Card) -> list[dict[str, Any]]:
     return buttons
 
 
-def _code(text: str) -> str:
+def _code(text: str, most: int) -> str:
     """A block of code that the text cannot end: a backtick gets a zero-width space behind it."""
-    cut = len(text) > MAX_SCRIPT
-    shown = escaped(text[:MAX_SCRIPT].replace("`", "`\u200b"))
+    if not most:
+        return _CUT
+    cut = len(text) > most
+    shown = escaped(text[:most].replace("`", "`\u200b"))
     while len(shown) > MAX_SECTION - 100:  # most of it were escapes
-        text, cut = text[: len(text[:MAX_SCRIPT]) // 2], True
+        text, cut = text[: len(text[:most]) // 2], True
         shown = escaped(text.replace("`", "`\u200b"))
     return f"```{shown}\n```" + (_CUT if cut else "")
 
 
 def _plain(text: str, most: int) -> dict[str, Any]:
     """Slack reads no markup in it, `emoji` aside."""
-    shown = text if len(text) <= most else text[: most - 1] + "…"
-    return {"type": "plain_text", "text": shown, "emoji": False}
+    return {"type": "plain_text", "text": _cut(text, most), "emoji": False}
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def reason_form(title: str, submit: str, metadata: str, *, needed: bool) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class SlackWindow:
         payload = _object(form["payload"])
         _require_own(sink, _text(payload, "api_app_id"), _text(_map(payload, "team"), "id"))
         user = _text(_map(payload, "user"), "id")
+        _require_member(sink, payload)
         if payload.get("type") == "block_actions":
             return _press(payload, user)
         if payload.get("type") == "view_submission":
@@ -91,6 +92,14 @@ def _require_signed(sink: Sink, stamp: str, given: str, body: bytes, now: dateti
 def _require_own(sink: Sink, app: str, team: str) -> None:
     """One signing secret is one application's, and it may be in several workspaces."""
     if (app, team) != (sink.options["app_id"], sink.options["team_id"]):
+        raise Unauthenticated(_UNSIGNED)
+
+
+def _require_member(sink: Sink, payload: Mapping[str, Any]) -> None:
+    """No guest of a channel that workspaces share: identifiers of members are of their workspace, or of the whole
+    organisation that it is in."""
+    home, ours = _text(_map(payload, "user"), "team_id"), _text(_map(payload, "enterprise"), "id")
+    if home and home not in (sink.options["team_id"], ours):
         raise Unauthenticated(_UNSIGNED)
 
 

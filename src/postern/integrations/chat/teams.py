@@ -17,6 +17,9 @@ from postern.integrations.sinks.receivers import Receivers
 
 MAX_BODY = 28_000  # bytes that Teams takes
 MAX_INPUT = 4_000  # characters
+MAX_LINE = 500  # characters of a fact, the title or the state
+# (facts, characters of each line, of the input); the last fits whatever the characters are.
+_SHORTER = ((40, MAX_LINE, MAX_INPUT), (20, MAX_LINE, 1_000), (10, MAX_LINE, 0), (10, 100, 0))
 _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\`*_{}[]()#+-.!|<>~"})
 
 
@@ -41,18 +44,18 @@ class Teams:
 
 def message(card: Card) -> dict[str, Any]:
     """Within what Teams takes: facts and the input are cut where there is too much."""
-    for facts, characters in ((40, MAX_INPUT), (20, 1_000), (10, 0)):
-        made = _message(card, facts, characters)
+    for facts, line, characters in _SHORTER:
+        made = _message(card, facts, line, characters)
         if len(json.dumps(made)) <= MAX_BODY:
             break
     return made
 
 
-def _message(card: Card, facts: int, characters: int) -> dict[str, Any]:
-    shown = [{"title": label, "value": escaped(value[:500])} for label, value in card.facts[:facts]]
+def _message(card: Card, facts: int, line: int, characters: int) -> dict[str, Any]:
+    shown = [{"title": label, "value": escaped(value[:line])} for label, value in card.facts[:facts]]
     body: list[dict[str, Any]] = [
-        _block(card.title, weight="Bolder", size="Medium"),
-        _block(card.state, weight="Bolder"),
+        _block(card.title[:MAX_LINE], weight="Bolder", size="Medium"),
+        _block(card.state[:line], weight="Bolder"),
         {"type": "FactSet", "facts": shown},
     ]
     if card.input and characters:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from postern.services.chat.desk import ChatDesk, Decides, Window
+from postern.services.chat.desk import ChatDesk, Window
 from postern.services.chat.links import ChatLinks
 from postern.services.identity.vouchers import Vouchers
+from postern.services.reviews.reviews import Reviews
 from postern.store.ports import Clock, Stores
 
 
@@ -17,7 +18,7 @@ class ChatServices:
 
 
 def build_chats(
-    stores: Stores, reviews: Decides, vouchers: Vouchers, now: Clock, window: Window | None
+    stores: Stores, reviews: Reviews, vouchers: Vouchers, now: Clock, window: Window | None
 ) -> ChatServices:
     """Without a window nothing comes in from chats."""
     links = ChatLinks(stores.chats, stores.principals, vouchers, now)

@@ -18,32 +18,14 @@ from postern.domain.principal import Principal
 from postern.domain.review import Choice, Review, ReviewStatus
 from postern.domain.secret import Secret
 from postern.domain.sink import Sink, SinkKind, SinkStatus
-from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict, Denied, Invalid, NotFound, PosternError, Unauthenticated, Unavailable
 from postern.services.chat.links import ChatLinks
 from postern.services.identity.vouchers import Vouchers
+from postern.services.reviews.reviews import Reviews
 from postern.store.ports import ChatStore, Clock
 
 FORM_LIFE = timedelta(minutes=15)
 DEADLINE = 2.5  # seconds; the chat waits for three
-
-
-class Decides(Protocol):
-    """What is wanted of services.reviews.reviews.Reviews."""
-
-    async def get(self, principal: Principal, review_or_session_id: str) -> Review: ...
-
-    async def decide(
-        self,
-        principal: Principal,
-        review_or_session_id: str,
-        choice: Choice,
-        *,
-        force: bool = False,
-        comment: str = "",
-        time_window: TimeWindow | None = None,
-        chat_id: str = "",
-    ) -> Review: ...
 
 
 class Window(Protocol):
@@ -80,7 +62,7 @@ class ChatDesk:
         window: Window | None,
         store: ChatStore,
         links: ChatLinks,
-        reviews: Decides,
+        reviews: Reviews,
         vouchers: Vouchers,
         now: Clock,
     ) -> None:

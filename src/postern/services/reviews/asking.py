@@ -26,6 +26,8 @@ from postern.services.reviews.words import check_words, in_words, moment, opens,
 from postern.services.server.features import Features
 from postern.store.ports import Clock, ReviewStore, SessionStore, Signals
 
+_RUN_KEPT = 10_000
+
 
 class Needed(Protocol):
     """Who must agree, see services/review_needed.py. Raises Unavailable when the rules cannot be read."""
@@ -74,6 +76,7 @@ class Asking:
         self._features = features
         self._signals = signals
         self._now = now
+        self._run: set[UUID] = set()  # sessions that waited for access, and do no more
 
     async def grant(
         self,
@@ -121,10 +124,15 @@ class Asking:
 
     async def waiting_session(self, review: Review) -> UUID | None:
         """The session that waited for this access, while nobody has run it."""
-        if review.session_id is None:
+        if review.session_id is None or review.session_id in self._run:
             return None
         session = await self._sessions.get(review.org_id, review.session_id)
-        return session.id if session is not None and session.status is SessionStatus.READY else None
+        if session is not None and session.status is SessionStatus.READY:
+            return session.id
+        if len(self._run) >= _RUN_KEPT:
+            self._run.clear()
+        self._run.add(review.session_id)  # nothing leads back: all further connections of this grant ask no more
+        return None
 
     async def ask(
         self,

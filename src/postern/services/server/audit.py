@@ -20,8 +20,8 @@ from postern.store.ports import AuditEntry, AuditFilter, AuditStore, Clock, Orga
 __all__ = ["Audit", "AuditEntry", "AuditFilter", "redact"]
 
 _SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "authorization")
-# Of the steps of a login; good once, but for a while.
-_SECRET_NAMES = frozenset({"code", "code_verifier", "device_code", "user_code", "ticket", "assertion"})
+# Of the steps of a login, good once, but for a while; and what requests to receivers carry, whatever it is called.
+_SECRET_NAMES = frozenset({"code", "code_verifier", "device_code", "user_code", "ticket", "assertion", "headers"})
 _BULKY = frozenset({"script"})  # kept with its session
 _REDACTED = "[REDACTED]"
 _MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8

@@ -65,7 +65,9 @@ class Sending:
             return
         if is_time:
             self._bounded_at = now
-            await self._deliveries.bound(MOST_WAITING, now)
+            for sink_id, count in (await self._deliveries.bound(MOST_WAITING, now)).items():
+                why = f"more than {MOST_WAITING} were waiting"
+                log.warning("sink %s: %d events are given up, since %s", sink_id, count, why)
             await self._deliveries.prune(now - DELIVERED_STAY, now - GIVEN_UP_STAY)
         for sink in due:
             if sink.id not in self._running and len(self._running) < MOST_AT_ONCE:
@@ -86,12 +88,12 @@ class Sending:
         await self._lease.release()
 
     async def _drain(self, sink: Sink) -> None:
-        """Until nothing waits any more, a try fails, or it is time to look whether the sink was changed."""
+        """Until nothing waits any more, a try fails, the sink was changed, or it was the turn of others meanwhile."""
         try:
             for _ in range(_IN_A_ROW):
                 # After a failure one by one, so that an event that is not wanted is found.
                 most = 1 if sink.trouble.failures else _TOGETHER.get(sink.kind, 1)
-                waiting = await self._deliveries.waiting(sink.id, most)
+                waiting = await self._deliveries.waiting(sink.id, most, as_of=sink.updated_at)
                 if not waiting or not await self._lease.have() or not await self._send(sink, waiting):
                     return
                 sink = replace(sink, trouble=NO_TROUBLE)
@@ -107,6 +109,7 @@ class Sending:
             async with asyncio.timeout(DEADLINE):
                 await self._sender.send(sink, waiting, self._now())
         except NotFound as error:
+            log.warning("sink %s is gone, and what waited for it is given up: %s", sink.id, one_line(error.message))
             await self._deliveries.gone(sink.id, error.message, self._now())
             return False
         except TimeoutError:
@@ -129,6 +132,8 @@ class Sending:
         now, before = self._now(), sink.trouble
         failures = before.failures + 1
         give_up = now - first.at > KEPT_TRYING or (refused and first.attempts + 1 >= REFUSALS)
+        if give_up:
+            log.warning("sink %s: the event %s is given up: %s", sink.id, first.event_id, why)
         trouble = replace(
             before,
             failures=0 if give_up else failures,

@@ -169,10 +169,11 @@ class DeliveryStore(Protocol):
         """Newest first."""
 
     async def due(self, now: datetime) -> list[Sink]:
-        """Sinks of all organisations that are active, have something waiting, and are not to be left alone yet."""
+        """Sinks of all organisations that are active, have something waiting, and are not to be left alone yet; first
+        those that took something longest ago. What cannot be read is left out, and logged."""
 
-    async def waiting(self, sink_id: UUID, most: int) -> list[Delivery]:
-        """The next ones, in order."""
+    async def waiting(self, sink_id: UUID, most: int, *, as_of: datetime | None = None) -> list[Delivery]:
+        """The next ones, in order. With `as_of` none where the sink is not active, or was updated at another time."""
 
     async def delivered(self, sink_id: UUID, numbers: Sequence[int], at: datetime) -> None: ...
 
@@ -185,7 +186,8 @@ class DeliveryStore(Protocol):
     async def again(self, sink_id: UUID, number: int | None) -> int:
         """Lets one, or with None all that were given up, wait anew; how many. None of those that wait anyway."""
 
-    async def bound(self, most: int, at: datetime) -> None:
-        """Gives up the oldest of sinks that have more than `most` waiting."""
+    async def bound(self, most: int, at: datetime) -> Mapping[UUID, int]:
+        """Gives up the oldest of sinks that have more than `most` waiting; how many, by sink. Of those that were given
+        up the oldest are forgotten where there are more than `most`."""
 
     async def prune(self, delivered_before: datetime, given_up_before: datetime) -> None: ...

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, delete, exists, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, exists, func, insert, or_, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.event import EventKind
 from postern.domain.lists import Listed, Page
 from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkStatus, Trouble
+from postern.errors import Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.schema import deliveries, sinks
 from postern.store.sql.rows import count_of
 from postern.store.sql.sinks import sink_of
+
+log = logging.getLogger(__name__)
 
 _TRIED = {"attempts": deliveries.c.attempts + 1}
 _MAX_ERROR = 500  # characters
@@ -28,6 +32,7 @@ class SqlDeliveries:
     def __init__(self, database: Database, encryption: Encryption) -> None:
         self._database = database
         self._encryption = encryption
+        self._unreadable: set[UUID] = set()  # sinks of which this was said already
 
     async def add(self, delivery: NewDelivery) -> int:
         made = insert(deliveries).values(_row(delivery)).returning(deliveries.c.number)
@@ -49,11 +54,23 @@ class SqlDeliveries:
         is_time = or_(sinks.c.next_at.is_(None), sinks.c.next_at <= now)
         wanted = select(*sinks.c).where(sinks.c.status == SinkStatus.ACTIVE, is_time, waits)
         async with self._database.statement() as connection:
-            rows = (await connection.execute(wanted)).mappings().all()
-        return [await sink_of(row, self._encryption) for row in rows]
+            longest_ago = sinks.c.delivered_at.asc().nulls_first()
+            rows = (await connection.execute(wanted.order_by(longest_ago, sinks.c.id))).mappings().all()
+        found = []
+        for row in rows:
+            try:
+                found.append(await sink_of(row, self._encryption))
+            except Misconfigured as error:
+                if row["id"] not in self._unreadable:
+                    self._unreadable.add(row["id"])
+                    log.warning("sink %s: its events wait: %s", row["id"], error)
+        return found
 
-    async def waiting(self, sink_id: UUID, most: int) -> list[Delivery]:
-        own = (deliveries.c.sink_id == sink_id, deliveries.c.state == DeliveryState.WAITING)
+    async def waiting(self, sink_id: UUID, most: int, *, as_of: datetime | None = None) -> list[Delivery]:
+        own = [deliveries.c.sink_id == sink_id, deliveries.c.state == DeliveryState.WAITING]
+        if as_of is not None:
+            same = (sinks.c.id == sink_id, sinks.c.status == SinkStatus.ACTIVE, sinks.c.updated_at == as_of)
+            own.append(exists().where(*same))
         wanted = select(*deliveries.c).where(*own).order_by(deliveries.c.number).limit(most)
         async with self._database.statement() as connection:
             return [_delivery_of(row) for row in (await connection.execute(wanted)).mappings()]
@@ -107,18 +124,30 @@ class SqlDeliveries:
         async with self._database.statement() as connection:
             return int((await connection.execute(update(deliveries).where(*wanted).values(anew))).rowcount)
 
-    async def bound(self, most: int, at: datetime) -> None:
-        waiting = deliveries.c.state == DeliveryState.WAITING
+    async def bound(self, most: int, at: datetime) -> Mapping[UUID, int]:
         lost = {"state": DeliveryState.GIVEN_UP, "attempted_at": at, "error": f"more than {most} events were waiting"}
-        crowded = select(deliveries.c.sink_id).where(waiting).group_by(deliveries.c.sink_id).having(func.count() > most)
-        async with self._database.statement() as connection:
-            found = (await connection.execute(crowded)).scalars().all()
-        for sink_id in found:
-            own = (deliveries.c.sink_id == sink_id, waiting)
-            last = select(deliveries.c.number).where(*own).order_by(deliveries.c.number.desc()).offset(most).limit(1)
-            too_old = deliveries.c.number <= last.scalar_subquery()
+        given_up = {}
+        for sink_id, too_old in await self._too_many(DeliveryState.WAITING, most):
             async with self._database.statement() as connection:
-                await connection.execute(update(deliveries).where(*own, too_old).values(lost))
+                done = await connection.execute(update(deliveries).where(*too_old).values(lost))
+            given_up[sink_id] = int(done.rowcount)
+        for _, too_old in await self._too_many(DeliveryState.GIVEN_UP, most):
+            async with self._database.statement() as connection:
+                await connection.execute(delete(deliveries).where(*too_old))
+        return given_up
+
+    async def _too_many(self, state: DeliveryState, most: int) -> list[tuple[UUID, Sequence[ColumnElement[bool]]]]:
+        """Sinks with more than `most` in this state, and what the oldest of these are found by."""
+        column, wanted = deliveries.c.sink_id, deliveries.c.state == state
+        async with self._database.statement() as connection:
+            crowded = select(column).where(wanted).group_by(column).having(func.count() > most)
+            found = (await connection.execute(crowded)).scalars().all()
+        conditions: list[tuple[UUID, Sequence[ColumnElement[bool]]]] = []
+        for sink_id in found:
+            own = (column == sink_id, wanted)
+            last = select(deliveries.c.number).where(*own).order_by(deliveries.c.number.desc()).offset(most).limit(1)
+            conditions.append((sink_id, (*own, deliveries.c.number <= last.scalar_subquery())))
+        return conditions
 
     async def prune(self, delivered_before: datetime, given_up_before: datetime) -> None:
         limits = {DeliveryState.DELIVERED: delivered_before, DeliveryState.GIVEN_UP: given_up_before}

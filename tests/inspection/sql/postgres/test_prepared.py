@@ -123,3 +123,16 @@ def test_who_prepares_without_end_is_not_followed(monkeypatch: pytest.MonkeyPatc
     for number in range(101):
         one.passed(f"prepare p{number} as select 1")
     assert effects(one, "execute p") == [{"unknown"}]
+
+
+def test_what_a_text_runs_by_name_is_told() -> None:
+    one = session()
+    for text in ("prepare p as delete from t", 'prepare "P" as select 1', "prepare q as select 2"):
+        one.passed(text)
+    one.passed("prepare p as select 3")
+    texts = "execute p; execute P; execute r"
+    one.parse(texts)
+    assert one.meant(texts) == ["prepare p as delete from t", "prepare p as select 3"]
+    assert one.meant("select 'p'") == []
+    one.missed()
+    assert one.meant(texts) == []

@@ -9,17 +9,18 @@ from postern.cli.api import client
 from postern.cli.output import json_option
 from postern.cli.rows import (
     confirm,
+    connection_option,
     given,
     groups_option,
+    of_rule,
     page_of,
     paging_options,
-    pairs,
     show_page,
     show_row,
+    tag_option,
     told,
     yes_option,
 )
-from postern.client.shapes import Row
 
 _COLUMNS = [
     ("name", "name"),
@@ -74,26 +75,13 @@ def show(name: str, as_json: bool) -> None:
     help="For members of this group; repeatable.",
     shell_complete=completion.groups,
 )
-@click.option(
-    "--connection",
-    "connection_names",
-    multiple=True,
-    help="What they may see and use; repeatable.",
-    shell_complete=completion.connections,
-)
-@click.option(
-    "--tag",
-    "tags",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="And what carries all these; repeatable.",
-    shell_complete=completion.tags,
-)
+@connection_option("What they may see and use; repeatable.")
+@tag_option("And what carries all these; repeatable.")
 @json_option
 def create(name: str, as_json: bool, **more: Any) -> None:
     """Create an access rule."""
     with client() as api:
-        made = api.collection(_PATH).create({"name": name, **_body(**more)})
+        made = api.collection(_PATH).create({"name": name, **of_rule(**more)})
     told(made, as_json, f"Created {made['name']}.")
 
 
@@ -102,36 +90,19 @@ def create(name: str, as_json: bool, **more: Any) -> None:
 @click.option("--name", "new_name", help="The new name.")
 @click.option("--description", help="The new description.")
 @groups_option
-@click.option(
-    "--connection",
-    "connection_names",
-    multiple=True,
-    help="A connection from now on; replaces all.",
-    shell_complete=completion.connections,
-)
+@connection_option("A connection from now on; replaces all.")
 @click.option("--no-connections", is_flag=True, help="No connection by name from now on.")
-@click.option(
-    "--tag",
-    "tags",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="A tag from now on; replaces all.",
-    shell_complete=completion.tags,
-)
+@tag_option("A tag from now on; replaces all.")
 @click.option("--no-tags", is_flag=True, help="No connection by tags from now on.")
 @json_option
 def update(name: str, new_name: str | None, no_connections: bool, no_tags: bool, as_json: bool, **changes: Any) -> None:
     """Change an access rule; what is left out stays as it is. Sessions that lose their access end at once."""
-    body = given(name=new_name) | _body(**changes)
+    body = given(name=new_name) | of_rule(**changes)
     body |= {"connection_names": []} if no_connections else {}
     body |= {"connection_tags": {}} if no_tags else {}
     with client() as api:
         changed = api.collection(_PATH).update(name, body)
     told(changed, as_json, f"Changed {changed['name']}.")
-
-
-def _body(tags: tuple[str, ...], **more: Any) -> Row:
-    return given(**more) | ({"connection_tags": pairs("--tag", tags)} if tags else {})
 
 
 @access_rules.command()

@@ -8,7 +8,20 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.output import json_option
-from postern.cli.rows import confirm, given, page_of, paging_options, pairs, show_page, show_row, told, yes_option
+from postern.cli.rows import (
+    Decorator,
+    confirm,
+    connection_option,
+    given,
+    of_rule,
+    page_of,
+    paging_options,
+    show_page,
+    show_row,
+    tag_option,
+    told,
+    yes_option,
+)
 from postern.client.shapes import Row
 
 _COLUMNS = [
@@ -34,7 +47,7 @@ Command = Callable[..., Any]
 
 def _fields(command: Command) -> Command:
     """What creating and changing a rule have in common."""
-    options = [
+    options: list[Decorator] = [
         click.option("--description", help="What it is for."),
         click.option(
             "--for",
@@ -42,21 +55,8 @@ def _fields(command: Command) -> Command:
             type=click.Choice(["jit", "command", "jit_command"]),
             help="Connecting (jit), running scripts (command), or both.",
         ),
-        click.option(
-            "--connection",
-            "connection_names",
-            multiple=True,
-            help="What it is about; repeatable.",
-            shell_complete=completion.connections,
-        ),
-        click.option(
-            "--tag",
-            "tags",
-            multiple=True,
-            metavar="KEY=VALUE",
-            help="And what carries all these; repeatable.",
-            shell_complete=completion.tags,
-        ),
+        connection_option("What it is about; repeatable."),
+        tag_option("And what carries all these; repeatable."),
         *(
             click.option(name, field, multiple=True, help=f"{says}; repeatable.", shell_complete=completion.groups)
             for name, field, says in _GROUPS
@@ -112,7 +112,7 @@ def get(name: str, as_json: bool) -> None:
 @_fields
 def create(name: str, as_json: bool, access_type: str | None, **more: Any) -> None:
     """Create a review rule, for connecting and for scripts unless --for says otherwise."""
-    body = {"name": name, "access_type": access_type or "jit_command", "reviewers_groups": [], **_body(**more)}
+    body = {"name": name, "access_type": access_type or "jit_command", "reviewers_groups": [], **of_rule(**more)}
     with client() as api:
         made = api.collection(*_PATH).create(body)
     told(made, as_json, f"Created {made['name']}.")
@@ -142,12 +142,8 @@ def update(name: str, new_name: str | None, as_json: bool, **changes: Any) -> No
         if changes.pop(option):
             cleared[field] = empty
     with client() as api:
-        changed = api.collection(*_PATH).update(name, given(name=new_name) | _body(**changes) | cleared)
+        changed = api.collection(*_PATH).update(name, given(name=new_name) | of_rule(**changes) | cleared)
     told(changed, as_json, f"Changed {changed['name']}.")
-
-
-def _body(tags: tuple[str, ...], **more: Any) -> Row:
-    return given(**more) | ({"connection_tags": pairs("--tag", tags)} if tags else {})
 
 
 @review_rules.command()

@@ -56,6 +56,13 @@ class PreparedStatements:
                 found.append(_run(one.statement, one.executes, prepared) if prepared else one.statement)
         return tuple(found)
 
+    def meant(self, text: str, schema: TargetSchema | None = None) -> list[str]:
+        """What prepares the names that this text executes, each once; of a text that `parse` had before."""
+        if self._is_lost or "execute" not in text.lower():
+            return []
+        names = dict.fromkeys(one.executes for one in self._parser.judge(text, schema) if one.executes is not None)
+        return list(dict.fromkeys(found for name in names for found in self._texts.get(name, ())))
+
     def passed(self, text: str, *, by_protocol: bool = False) -> None:
         """Looked into by the next `parse`, which may be in a thread."""
         if self._is_lost or (by_protocol and text in self._by_protocol):

@@ -1,0 +1,52 @@
+"""Which sinks have their turn. On both engines."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import update
+from tests.support.world import World
+
+from postern.domain.event import EventKind
+from postern.domain.sink import Sink, SinkKind
+from postern.services.telling.events import test_of as tried
+from postern.store.schema import sinks
+
+
+async def waiting_sink(world: World, name: str) -> Sink:
+    address, events, now = "https://siem.example.com/", (EventKind.SESSION_CLOSE,), world.clock()
+    made = Sink(uuid4(), world.org_id, name, SinkKind.WEBHOOK, address, events, created_at=now, updated_at=now)
+    await world.stores.sinks.add(made, 20)
+    await world.stores.deliveries.add(tried(made, world.clock()))
+    return made
+
+
+async def due(world: World) -> list[str]:
+    return [one.name for one in await world.stores.deliveries.due(world.clock())]
+
+
+async def test_who_had_its_turn_last_comes_last(world: World) -> None:
+    """However many there are, each has one."""
+    store, made = world.stores.deliveries, {name: await waiting_sink(world, name) for name in "abc"}
+    for name in "cab":
+        world.clock.forward(seconds=1)
+        (number, *_) = [one.number for one in await store.waiting(made[name].id, 1)]
+        await store.delivered(made[name].id, [number], world.clock())
+    for name in "abc":
+        await store.add(tried(made[name], world.clock()))
+    assert await due(world) == ["c", "a", "b"]
+    await waiting_sink(world, "new")
+    assert await due(world) == ["new", "c", "a", "b"]
+
+
+async def test_a_sink_that_cannot_be_read_holds_up_no_other(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    broken = await waiting_sink(world, "broken")
+    await waiting_sink(world, "siem")
+    other = (await waiting_sink(world, "other")).id
+    async with world.database.statement() as connection:
+        stolen = sinks.alias()
+        theirs = stolen.select().with_only_columns(stolen.c.secret).where(stolen.c.id == other).scalar_subquery()
+        await connection.execute(update(sinks).where(sinks.c.id == broken.id).values(secret=theirs))
+    assert sorted(await due(world)) == ["other", "siem"]
+    assert str(broken.id) in caplog.text
