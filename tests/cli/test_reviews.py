@@ -10,6 +10,7 @@ from uuid import UUID
 
 import pytest
 from click.testing import Result
+from sqlalchemy import delete
 from tests.support.gateway import wait_until
 from tests.support.served import ANN, PASSWORD, ROOT, Served
 
@@ -22,6 +23,8 @@ from postern.client.shapes import Review
 from postern.domain.connection import ConnectionType
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason
+from postern.store.database import Database
+from postern.store.schema import reviews
 
 SCRIPT = "delete from orders\n-- \x1b[2J\u202e"
 EXEC = ("exec", "guarded", "-i", SCRIPT)
@@ -215,6 +218,27 @@ def test_watching_shows_each_once_and_what_became_of_it(ann: Served) -> None:
         (made[0]["session_id"], "PENDING"),
         (made[0]["session_id"], "REJECTED"),
     ]
+
+
+def test_watching_goes_on_when_one_is_not_there_any_more(ann: Served) -> None:
+    as_root(ann, "reviews")
+    steps: Iterator[str] = iter(("ask", "purge", "ask"))
+    made: list[dict[str, Any]] = []
+
+    def sleep(seconds: float) -> None:
+        if next(steps) == "ask":
+            made.append(asked(ann))
+        else:
+            ann.run(removed(ann.world.database))
+
+    async def removed(database: Database) -> None:
+        async with database.transaction() as transaction:
+            await transaction.execute(delete(reviews))
+
+    with Http(ann.url, config_token(ann.folder.parent / "root")) as http:
+        seen = changes(Client(http), every=False, sleep=sleep)
+        found = [next(seen), next(seen)]
+    assert [one["session"] for one in found] == [one["session_id"] for one in made]
 
 
 def config_token(home: Path) -> Secret:

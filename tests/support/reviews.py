@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -15,6 +16,7 @@ from postern.domain.review import WAITS, Binding, Choice, Demand, Person, Review
 from postern.domain.review_weighing import Ruling, Seat, Weighed, weigh
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.domain.time_window import TimeWindow
+from postern.errors import Conflict
 from postern.store.ports import Moved
 
 REVIEWERS = "dba"
@@ -72,7 +74,8 @@ async def _place(world: World, review: Review) -> None:
     """The connection that it is about."""
     key = review.binding.connection_id
     if await world.stores.connections.get(review.org_id, str(key)) is None:
-        await world.add_connection(f"asks-{key}", id=key, reviewers=review.groups)
+        with suppress(Conflict):  # another one at the same moment has added it
+            await world.add_connection(f"asks-{key}", id=key, reviewers=review.groups)
 
 
 async def asked(world: World, owner: Principal | None = None, **fields: Any) -> Review:

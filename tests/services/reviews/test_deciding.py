@@ -314,6 +314,7 @@ async def test_what_waits_for_whom(desk: Desk) -> None:
         return [review.owner.email.partition("@")[0] for review in found.items]
 
     anns = await desk.ask()
+    desk.world.clock.forward(seconds=1)  # the newer one comes first
     await asked_by(desk, desk.rita)
     assert (await waits_for(desk.rita), await waits_for(desk.rolf)) == (["ann"], ["rita", "ann"])
     assert (await waits_for(oona), await waits_for(two), await waits_for(desk.root)) == (["rita", "ann"], [], [])

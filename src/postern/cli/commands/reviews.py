@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from postern.client.client import Client
 from postern.client.shapes import Review, Row, RowPage
 from postern.domain.review import Choice, ReviewKind, ReviewStatus
 from postern.domain.text import one_line, printable
+from postern.errors import NotFound
 
 _REASON = 40  # characters of it in a list
 _PATH = ("reviews",)
@@ -268,7 +270,8 @@ def changes(api: Client, *, every: bool, sleep: Callable[[float], None] = time.s
     while True:
         waiting = {one["id"]: one for one in api.reviews.all(**filters)}
         for gone in sorted(known - waiting.keys()):
-            yield api.reviews.get(gone)
+            with suppress(NotFound):  # it went with its session, or is for others now
+                yield api.reviews.get(gone)
         yield from (one for key, one in waiting.items() if key not in known)
         known = set(waiting)
         sleep(PAUSE)
