@@ -24,6 +24,14 @@ Pairs = Annotated[
     list[Annotated[str, Query(max_length=_LONGEST)]] | None,
     Query(max_length=MOST, description="`key:value`; repeated, all must be there"),
 ]
+OfReview = Annotated[
+    str | None,
+    Query(
+        alias="review.status",
+        max_length=_TEXT,
+        description="Of the review under which it runs, or for which it waits; in any case, such as PENDING",
+    ),
+]
 Seconds = Annotated[float | None, Query(ge=0, le=_CENTURY, description="Seconds, of sessions that have ended")]
 
 
@@ -35,14 +43,7 @@ async def filters(
     verb: Verb | None = None,
     status: SessionStatus | None = None,
     end_reason: EndReason | None = None,
-    review: Annotated[
-        str | None,
-        Query(
-            alias="review.status",
-            max_length=_TEXT,
-            description="Of the review under which it runs, or for which it waits; in any case, such as PENDING",
-        ),
-    ] = None,
+    review: OfReview = None,
     start_date: Annotated[Moment | None, Query(description="Started at or after")] = None,
     end_date: Annotated[Moment | None, Query(description="Started at or before")] = None,
     label: Pairs = None,
