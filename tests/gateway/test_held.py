@@ -37,6 +37,7 @@ from postern.relay.parked import Parked
 from postern.relay.target import Start
 from postern.store.database import Database
 from postern.store.schema import reviews as table
+from postern.wiring.addresses import review_page
 
 
 class _Watched(asyncio.Future[None]):
@@ -90,7 +91,9 @@ async def world(database: Database) -> World:
 
 def held_by(world: World, estimates: Estimates | None = None) -> HeldRequests:
     services = world.services()
-    return HeldRequests(services.asking, services.reviews, world.signals, estimates=estimates)
+    return HeldRequests(
+        services.asking, services.reviews, world.signals, review_page(services.server_configs), estimates=estimates
+    )
 
 
 def waits(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -283,7 +286,7 @@ async def test_who_is_refused_hears_by_whom_and_why(world: World) -> None:
     assert isinstance(verdict, Refuse)
     assert verdict.message == "held by care; chief@example.com rejected it: use the job"
     assert len(line.told) == 1
-    assert f"postern reviews approve {waiting}" in line.told[0].hint
+    assert f"/api/reviews/page/{waiting} or postern reviews approve {waiting}" in line.told[0].hint
 
 
 async def test_who_has_asked_may_withdraw_it_elsewhere(world: World) -> None:
@@ -317,7 +320,7 @@ async def test_a_store_that_is_away_refuses_and_the_link_goes_on(world: World, m
     waits(monkeypatch, 0.2)
     monkeypatch.setattr(looks, "EVERY", 0.05)
     services = world.services()
-    held = HeldRequests(services.asking, services.reviews, world.signals)
+    held = HeldRequests(services.asking, services.reviews, world.signals, review_page(services.server_configs))
     session_id, of = await permit(world)
 
     async def away(*_: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from hashlib import sha256
 from uuid import UUID
@@ -53,11 +53,19 @@ class HeldRequests:
     """Of all links of one worker. A request is settled once, and never behind the end of its link."""
 
     def __init__(
-        self, asking: Asking, reviews: Reviews, signals: Signals, *, estimates: Estimates | None = None
+        self,
+        asking: Asking,
+        reviews: Reviews,
+        signals: Signals,
+        address: Callable[[UUID], Awaitable[str]],
+        *,
+        estimates: Estimates | None = None,
     ) -> None:
-        """Without `estimates` nobody is told how many rows a statement would touch."""
+        """`address` is where people decide on a review. Without `estimates` nobody is told how many rows a statement
+        would touch."""
         self._asking = asking
         self._reviews = reviews
+        self._address = address
         self._estimates = estimates
         self._threads: ParseThreads[Verdict] = ParseThreads()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -126,7 +134,7 @@ class HeldRequests:
             return Refuse(hold.rule, f"{hold.question}; nobody could be asked, so it was refused", "Try again later.")
         counting = self._counting(review, permit, start, driver, parked)
         try:
-            driver.ask(_notice(hold.rule, review))
+            driver.ask(_notice(hold.rule, review, await self._address(review.id)))
             found = await self._waited(review, driver, parked)
         except BaseException:  # it was given up, or its link has ended
             await asyncio.shield(self._close(review, ReviewEvent.WITHDRAWN))
@@ -247,13 +255,13 @@ def _value(number: int, value: bytes | None, operation: Operation) -> str:
     return f"-- ${number} = {text}, or whatever its type reads in {' or '.join(shown)}"
 
 
-def _notice(rule: str, review: Review) -> Warn:
+def _notice(rule: str, review: Review, address: str) -> Warn:
     who = " or ".join(review.groups)
     return Warn(
         rule=rule,
         message=f"{review.reason}; it waits until somebody of {who} has decided",
         hint=f"Session {review.session_id}, review {review.id}, until {review.expires_at:%Y-%m-%d %H:%M:%S} UTC: "
-        f"postern reviews approve {review.id}",
+        f"{address} or postern reviews approve {review.id}",
     )
 
 

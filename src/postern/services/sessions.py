@@ -22,9 +22,9 @@ from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.tracing import carried, current
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
 from postern.services.access import Access
+from postern.services.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
-from postern.services.reviews.scripts import ReviewedScripts
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
 from postern.store.ports import (

@@ -22,9 +22,9 @@ from postern.services.relay_workers import RelayWorkers
 from postern.services.resources import Resources
 from postern.services.review_needed import ReviewNeeded
 from postern.services.review_rules import ReviewRules
+from postern.services.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.asking import Asking
 from postern.services.reviews.reviews import Reviews
-from postern.services.reviews.scripts import ReviewedScripts
 from postern.services.server.audit import Audit
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions

@@ -228,7 +228,8 @@ def _dialers(settings: Settings, made: Services, tunnels: Tunnels, owner: UUID |
 
 def _engine(settings: Settings, name: str, made: Services, agent: Dialers, links: LiveLinks, parts: Parts) -> Engine:
     estimates = Estimates(agent, PostgresCounter().plans)
-    held = HeldRequests(made.asking, made.reviews, made.signals, estimates=estimates)
+    address = review_page(made.server_configs)
+    held = HeldRequests(made.asking, made.reviews, made.signals, address, estimates=estimates)
     return Engine(name, made.sessions, agent, links, parts, max_duration=settings.max_duration, held=held)
 
 
