@@ -89,7 +89,7 @@ async def test_who_reviews_sees_what_is_asked_and_approves(api: Api, crowd: Prin
     assert "form-action 'self'" in policy
     for text in ("ann@example.com", "the month&#39;s end", "select 1", "192.0.2.1", "logged in as bob@example.com"):
         assert text in shown.text
-    done = await answer(page, review, "approve")
+    done = await answer(page, review, "approve", reason="looks\r\nright")  # as a browser sends what was typed
     assert done.status_code == 200
     assert "APPROVED by bob@example.com" in done.text
     found = await state(api, review)

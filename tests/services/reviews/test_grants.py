@@ -338,10 +338,11 @@ async def test_a_review_that_lapsed_is_asked_for_again(desk: Desk) -> None:
 
 
 async def test_a_reason_is_one_plain_line(desk: Desk) -> None:
-    for reason in ("two\nlines", "\x1b[31mred", "\u202egnirts", "x" * 1_001):
+    for reason in ("two\rlines", "\x1b[31mred", "\u202egnirts", "x" * 1_001):
         with pytest.raises(Invalid, match=r"^reason: "):
             await desk.ask(reason=reason)
-    assert (await desk.ask(reason="Störung \u2014 ticket 7")).reason == "Störung \u2014 ticket 7"
+    typed = "Störung \u2014\r\nticket\n7 \n"
+    assert (await desk.ask(reason=typed)).reason == "Störung \u2014 ticket 7"
 
 
 async def test_a_group_that_is_renamed_while_a_review_waits_is_asked_anew(desk: Desk) -> None:

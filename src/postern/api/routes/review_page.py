@@ -82,7 +82,7 @@ async def decide_on_page(id: str, request: Request, services: Use, info: Info) -
     if form.get("answer") not in _ANSWERS:
         raise Malformed(f"answer: must be one of {', '.join(_ANSWERS)}")
     choice, force = _ANSWERS[form["answer"]]
-    reason = form.get("reason", "").replace("\r\n", "\n").strip()
+    reason = form.get("reason", "").strip()
     problem, status = "", 200
     try:
         if choice is not Choice.APPROVED and not reason:

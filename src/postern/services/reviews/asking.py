@@ -22,7 +22,7 @@ from postern.domain.review_demands import access_duration, kind_of
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.errors import Denied, Invalid, Unavailable
 from postern.services.reviews.news import tell_of
-from postern.services.reviews.words import check_words, in_words, moment, opens, over
+from postern.services.reviews.words import checked_words, in_words, moment, opens, over
 from postern.services.server.features import Features
 from postern.store.ports import Clock, ReviewStore, SessionStore, Signals
 
@@ -148,7 +148,7 @@ class Asking:
 
         Raises TooMany, Invalid.
         """
-        check_words(reason, "reason")
+        reason = checked_words(reason, "reason")
         kind, now = kind_of(wish.verb), self._now()
         review = Review(
             id=uuid4(),

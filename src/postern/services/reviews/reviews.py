@@ -24,7 +24,7 @@ from postern.domain.session import Session, SessionStatus
 from postern.domain.time_window import TimeWindow
 from postern.errors import Conflict, Denied, NotFound
 from postern.services.reviews.news import tell, tell_of
-from postern.services.reviews.words import check_words, over
+from postern.services.reviews.words import checked_words, over
 from postern.services.server.features import Features
 from postern.services.server.trail import changed
 from postern.store.ports import Clock, ReviewFilter, ReviewStore, SessionStore, Signals
@@ -95,7 +95,7 @@ class Reviews:
 
         Raises NotFound, Invalid, Denied when they may not, Conflict when it is too late or they said it already.
         """
-        check_words(comment, "comment")
+        comment = checked_words(comment, "comment")
         review = await self.get(principal, review_or_session_id)
         if principal.is_auditor:
             raise Denied("auditors read what others did, and decide on nothing")

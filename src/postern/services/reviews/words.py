@@ -15,8 +15,9 @@ _REFUSED = frozenset({"Cc", "Cs", "Zl", "Zp"})
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 
 
-def check_words(text: str, field: str) -> str:
-    """What is shown to others as it is: one line. Raises Invalid."""
+def checked_words(text: str, field: str) -> str:
+    """What is shown to others: one line, with blanks for the breaks that a form lets people type. Raises Invalid."""
+    text = text.replace("\r\n", " ").replace("\n", " ").strip()
     if len(text) > MAX_REASON:
         raise Invalid(f"{field}: at most {MAX_REASON} characters", field=field)
     if any(sign in _BIDI or unicodedata.category(sign) in _REFUSED for sign in text):
