@@ -148,9 +148,13 @@ def is_cut(connection: psycopg.Connection) -> str:
 
 
 def is_cut_now(connection: psycopg.Connection) -> str:
-    """Sends nothing before something was heard: what crosses a connection's end may take its last words away."""
-    if not select.select([connection.fileno()], [], [], 0)[0]:
+    """Asks nothing before the last words and the end, or that of TLS, were heard: psycopg tells of one error only."""
+    heard, closed = select.poll(), select.poll()
+    heard.register(connection, select.POLLIN)
+    closed.register(connection, select.POLLRDHUP)
+    if not heard.poll(0):
         return ""
+    closed.poll(100)
     try:
         connection.execute("select 1")
     except psycopg.Error as error:
