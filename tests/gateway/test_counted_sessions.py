@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 import psycopg
 import pytest
 from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, database
 
 from postern.domain.row_count import RowCount
 from postern.gateway.estimates import Asked, Estimates
@@ -27,12 +27,8 @@ insert into events select n, timestamptz '2024-05-06 00:00:00+00' + n * interval
 
 @pytest.fixture(scope="module")
 def server(postgres_server: PostgresServer) -> Iterator[PostgresServer]:
-    with psycopg.connect(postgres_server.dsn(), autocommit=True) as admin:
-        admin.execute(f"create database {DATABASE}")
-        with psycopg.connect(postgres_server.dsn(DATABASE), autocommit=True) as inside:
-            inside.execute(DEFINITIONS.encode())
+    with database(postgres_server, DATABASE, DEFINITIONS):
         yield postgres_server
-        admin.execute(f"drop database {DATABASE} with (force)")
 
 
 async def counted(server: PostgresServer, *asked: Asked, standing: Standing | None = None) -> RowCount:

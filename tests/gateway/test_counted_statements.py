@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.support.counted import DATABASE, LIMITS, START, Watched, permit
-from tests.support.postgres import PostgresServer
+from tests.support.postgres import PostgresServer, database
 
 from postern.gateway.estimates import Asked, Estimates
 from postern.inspection.sql.postgres.counting import PostgresCounter
@@ -35,12 +35,8 @@ SERIES = "(select n as id, n % 2 as a, 'a' as b from generate_series(1, 3) n) u"
 
 @pytest.fixture(scope="module")
 def direct(postgres_server: PostgresServer) -> Iterator[psycopg.Connection]:
-    with psycopg.connect(postgres_server.dsn(), autocommit=True) as admin:
-        admin.execute(f"create database {DATABASE}")
-        with psycopg.connect(postgres_server.dsn(DATABASE), autocommit=True) as inside:
-            inside.execute(DEFINITIONS.encode())
-            yield inside
-        admin.execute(f"drop database {DATABASE} with (force)")
+    with database(postgres_server, DATABASE, DEFINITIONS) as inside:
+        yield inside
 
 
 def numbers(names: tuple[str, ...]) -> st.SearchStrategy[str]:

@@ -117,6 +117,7 @@ async def test_what_waits_is_bounded_and_room_comes_back(
     world: World, ann: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("postern.domain.review.MAX_OF_OWNER", 3)
+    monkeypatch.setattr("postern.domain.review.FEW_OF_OWNER", 3)
     monkeypatch.setattr("postern.domain.review.MAX_OF_ORGANISATION", 4)
     some = [await asked(world, ann) for _ in range(3)]
     before = await rows(world, sessions)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import SystemRandom
 
+import psycopg
 import pytest
 
 
@@ -159,6 +160,19 @@ class PostgresServer:
                 self.stop()
                 raise RuntimeError(f"PostgreSQL did not start:\n{text}")
             time.sleep(0.05)
+
+
+@contextmanager
+def database(server: PostgresServer, name: str, definitions: str) -> Iterator[psycopg.Connection]:
+    """A database of its own, and somebody in it; dropped afterwards whoever is still there."""
+    with psycopg.connect(server.dsn(), autocommit=True) as admin:
+        admin.execute(f"create database {name}".encode())
+        try:
+            with psycopg.connect(server.dsn(name), autocommit=True) as inside:
+                inside.execute(definitions.encode())
+                yield inside
+        finally:
+            admin.execute(f"drop database {name} with (force)".encode())
 
 
 def need_server() -> None:

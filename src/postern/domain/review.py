@@ -275,7 +275,7 @@ class Crowd:
         if self.of_session >= MAX_OF_SESSION:
             return f"this session has asked {self.of_session} times, which is the most"
         is_filling = self.of_organisation >= MAX_OF_ORGANISATION // 2
-        if self.of_owner >= (min(FEW_OF_OWNER, MAX_OF_OWNER) if is_filling else MAX_OF_OWNER):
+        if self.of_owner >= (FEW_OF_OWNER if is_filling else MAX_OF_OWNER):
             return f"{self.of_owner} reviews of yours wait already, which is the most; withdraw one, or wait"
         if self.lately >= MAX_LATELY:
             return f"you have asked {self.lately} times within an hour, which is the most; wait a while"

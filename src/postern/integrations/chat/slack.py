@@ -21,7 +21,7 @@ REASON, LINK = "postern_reason", "postern_link"
 MAX_SECTION = 3_000  # characters of a section's text
 MAX_FIELDS, MAX_FIELD = 10, 2_000
 MAX_SCRIPT = 1_900  # characters of a script that are shown, before they are escaped
-MAX_HEADER, MAX_BLOCKS, MAX_REASON = 150, 50, 1_000
+MAX_HEADER, MAX_REASON = 150, 1_000
 MAX_ALL = 12_000  # bytes of all blocks; Slack refuses more than about 13,000, and says nowhere how many
 _CUT = "… (more on the page)"
 # (facts, characters of each line, of the input); the last fits whatever the characters are.
@@ -100,7 +100,7 @@ def escaped(text: str) -> str:
 
 
 def blocks(card: Card) -> list[dict[str, Any]]:
-    """50 at most, and MAX_ALL bytes; every text within its limit."""
+    """50 at most, as facts are, and MAX_ALL bytes; every text within its limit."""
     for facts, line, characters in _SHORTER:
         found = _blocks(card, facts, line, characters)
         if len(json.dumps(found)) <= MAX_ALL:

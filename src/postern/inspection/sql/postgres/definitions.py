@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from postern.domain.statement import EVERYTHING, Effect, ObjectKind
-from postern.inspection.sql.postgres.tree import Message, names, node
+from postern.inspection.sql.postgres.tree import Message, names, node, type_parts
 from postern.inspection.sql.postgres.walk import Handler, Scope, Walk
 
 _DDL, _GRANT, _ADMIN = Effect.DDL, Effect.GRANT, Effect.ADMIN
@@ -123,7 +123,7 @@ def _alter_table_command(walk: Walk, message: Message, scope: Scope) -> None:
     if message.get("subtype") == "AT_AlterColumnType":
         kind, column = node(message.get("def"))
         if kind == "ColumnDef":  # every value of the column is cast
-            walk.casts(column.get("typeName", {}))
+            walk.casts(type_parts(column))
     walk.inside("AlterTableCmd", message, None)
 
 

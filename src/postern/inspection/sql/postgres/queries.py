@@ -7,7 +7,7 @@ from typing import Final
 from postern.domain.statement import Effect
 from postern.inspection.sql.postgres.conditions import passes_every_row
 from postern.inspection.sql.postgres.names import OWN
-from postern.inspection.sql.postgres.tree import Message, names
+from postern.inspection.sql.postgres.tree import Message, names, type_parts
 from postern.inspection.sql.postgres.walk import Handler, Scope, Walk
 
 # What a query may have besides its values, if it only lists them.
@@ -93,7 +93,7 @@ def _function(walk: Walk, message: Message, scope: Scope) -> None:
 
 def _range_function(walk: Walk, message: Message, scope: Scope) -> None:
     for column in message.get("coldeflist", ()):
-        walk.casts(column["ColumnDef"].get("typeName", {}))
+        walk.casts(type_parts(column["ColumnDef"]))
     walk.inside("RangeFunction", message, scope, leave=("coldeflist",))
 
 
@@ -113,7 +113,7 @@ def _may_call(walk: Walk, column: str) -> None:
     if walk.known.may_call(column):
         walk.calls([column], {})
     if walk.known.may_cast(column):
-        walk.casts({"names": [{"String": {"sval": column}}]})
+        walk.casts([column])
 
 
 def _expression(walk: Walk, message: Message, scope: Scope) -> None:
@@ -149,9 +149,9 @@ def _sort_by(walk: Walk, message: Message, scope: Scope) -> None:
 
 def _cast(kind: str) -> Handler:
     def handle(walk: Walk, message: Message, scope: Scope) -> None:
-        type_name = message.get("typeName", {})
-        walk.casts(type_name)
-        if names(type_name.get("names"))[-1:] == ["regclass"] and "arg" in message:
+        parts = type_parts(message)
+        walk.casts(parts)
+        if parts[-1:] == ["regclass"] and "arg" in message:
             walk.named_by_text(message["arg"])
         walk.inside(kind, message, scope, leave=("typeName",))
 

@@ -124,7 +124,7 @@ def _prepare(walk: Walk, message: Message, scope: Scope) -> None:
     walk.found.effects.add(Effect.SESSION)
     walk.found.prepares = message.get("name", "")
     for one in message.get("argtypes", ()):
-        walk.casts(one["TypeName"])
+        walk.casts(names(one["TypeName"].get("names")))
     walk.inside("PrepareStmt", message, scope, leave=("argtypes",))
 
 

@@ -106,6 +106,11 @@ def names(value: list[Message] | None) -> list[str]:
     return [one.get("String", {}).get("sval", "") for one in value or ()]
 
 
+def type_parts(message: Message) -> list[str]:
+    """The name of its type, in parts; none where it says no type."""
+    return names(message.get("typeName", {}).get("names"))
+
+
 def checked(text: str) -> bytes:
     """The text in UTF-8, if it may be given to PostgreSQL's parser, which ends the process for some and takes minutes
     for others. Raises Unreadable."""

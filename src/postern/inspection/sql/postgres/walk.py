@@ -10,7 +10,7 @@ from postern.inspection.sql.postgres.catalogue import KEPT_RELATIONS
 from postern.inspection.sql.postgres.findings import Findings
 from postern.inspection.sql.postgres.names import Names, is_of_system
 from postern.inspection.sql.postgres.settings import change_setting
-from postern.inspection.sql.postgres.tree import Message, children, names, node
+from postern.inspection.sql.postgres.tree import Message, children, node
 
 Scope = frozenset[str] | None
 """The names of WITH that a table's name may mean here; None outside of queries, where a table is only named."""
@@ -151,8 +151,8 @@ class Walk:
             parts = [part.strip(' "') for part in content["sval"].get("sval", "").split(".")]
             self.names_relation(parts)
 
-    def casts(self, type_name: Message) -> None:
-        parts = names(type_name.get("names"))
+    def casts(self, parts: list[str]) -> None:
+        """A cast to the type of that name."""
         if parts and not self.known.type_known(parts):
             self.found.unknown(f"nobody knows what a value goes through to become a {'.'.join(parts)}")
 
