@@ -147,6 +147,11 @@ class Demand:
     all_groups: bool = False
     force_groups: tuple[str, ...] = ()
 
+    @property
+    def ordered(self) -> Demand:
+        """The same one, in the form in which two are compared: the order of groups means nothing."""
+        return replace(self, groups=tuple(sorted(self.groups)), force_groups=tuple(sorted(self.force_groups)))
+
 
 @dataclass(frozen=True, slots=True)
 class Binding:

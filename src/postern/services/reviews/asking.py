@@ -251,7 +251,7 @@ class Asking:
             if demands:
                 raise Denied(f"{_needs(connection, demands)}; ask for one")
             return
-        if demands and not _are_same(demands, review.demands):
+        if demands and [one.ordered for one in demands] != [one.ordered for one in review.demands]:
             raise Denied(f"who must agree on connection {connection.name!r} has changed since; ask for a review again")
         if demands and review.access_duration > await self._needed.longest(principal, connection, verb):
             raise Denied(f"access to connection {connection.name!r} is given for less time now; ask for a review again")
@@ -273,16 +273,6 @@ def ends(given: datetime | None, review: Review | None, now: datetime) -> dateti
         if window is not None:
             found.append(window.closes_at(now) if window.holds(now) else now)
     return min((end for end in found if end is not None), default=None)
-
-
-def _are_same(now: Sequence[Demand], then: Sequence[Demand]) -> bool:
-    """In whichever order their groups are, as a grant is found."""
-
-    def key(demand: Demand) -> tuple[object, ...]:
-        groups, force = frozenset(demand.groups), frozenset(demand.force_groups)
-        return demand.rule, groups, demand.min_approvals, demand.all_groups, force
-
-    return list(map(key, now)) == list(map(key, then))
 
 
 def _place(connection: Connection) -> UUID:

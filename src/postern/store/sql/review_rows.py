@@ -95,8 +95,8 @@ def voice_of(row: Row, prefix: str = "") -> Voice:
 
 
 def asked_by(demands: Sequence[Demand]) -> str:
-    """A digest of the demands, the same for the same ones in whichever order their groups are."""
-    written = json.dumps([_demand_values(demand, ordered=True) for demand in demands], sort_keys=True)
+    """A digest of the demands, the same for the same ones."""
+    written = json.dumps([_demand_values(demand.ordered) for demand in demands], sort_keys=True)
     return hashlib.sha256(written.encode()).hexdigest()
 
 
@@ -119,14 +119,13 @@ def _person_of(kept: Mapping[str, Any]) -> Person:
     return Person(**{**kept, "principal_id": None if key is None else UUID(key)})
 
 
-def _demand_values(demand: Demand, *, ordered: bool = False) -> dict[str, Any]:
-    put = sorted if ordered else list
+def _demand_values(demand: Demand) -> dict[str, Any]:
     return {
         "rule": demand.rule,
-        "groups": put(demand.groups),
+        "groups": list(demand.groups),
         "min_approvals": demand.min_approvals,
         "all_groups": demand.all_groups,
-        "force_groups": put(demand.force_groups),
+        "force_groups": list(demand.force_groups),
     }
 
 
