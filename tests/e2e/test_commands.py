@@ -344,4 +344,4 @@ def test_a_client_that_hangs_up_takes_its_processes_along(gateway: Gateway) -> N
     talk(gateway, "shell", work)
     session = gateway.newest_finished("shell")
     wait_until(lambda: not alive(session))
-    gateway.all_closed()
+    gateway.all_closed(connection="shell")

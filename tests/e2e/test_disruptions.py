@@ -31,6 +31,7 @@ ROUNDS = 3
 BACK = within(20)  # seconds after which all clients are served again
 MORE = 24 << 20  # bytes that a process may hold more after some rounds
 POOLS = 10  # threads that pools start as they are needed, up to their bounds
+DRAINING = 300  # seconds that sessions have to end by themselves, however busy the machine is
 AGENT_LOST, STOPPED = {"08006"}, {"57P01"}  # what the gateway says: connection_failure, admin_shutdown
 UNSAID = {"None"}  # by who was killed: the connection just ends, which the client's own library says
 
@@ -42,7 +43,8 @@ class Site:
     runtime: Path  # where the agent keeps files with secrets
 
     def agent(self) -> AgentProcess:
-        return AgentProcess(self.key, self.gateway.folder, environment={"XDG_RUNTIME_DIR": str(self.runtime)})
+        environment = {"XDG_RUNTIME_DIR": str(self.runtime)}
+        return AgentProcess(self.key, self.gateway.folder, grace=DRAINING, environment=environment)
 
     @property
     def folders(self) -> list[Path]:
@@ -118,7 +120,7 @@ def test_an_agent_killed_and_drained_under_load(site: Site, target: PostgresServ
                 assert len(site.folders) == 1, "what the killed one left is swept"
                 drained = site.gateway.run("admin", "agents", "drain", "edge", "--yes")
                 assert drained.returncode == 0, drained.stderr
-                wait_until(lambda: agent.process.poll() == 0, 60)  # noqa: B023 - asked here
+                wait_until(lambda: agent.process.poll() == 0, 2 * DRAINING)  # noqa: B023 - asked here
                 agent = site.agent()
                 back = crowd.recovered(BACK)
                 cut, refused = crowd.forget()

@@ -84,7 +84,7 @@ def decided(gateway: Gateway, chief: Principal, *, approve: bool) -> Review:
 
 def idle(gateway: Gateway, chief: Principal) -> None:
     wait_until(lambda: not waiting(gateway, chief))
-    gateway.all_closed()
+    gateway.all_closed(connection=NAME)
 
 
 SCRIPTS: dict[str, tuple[list[str], str]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import re
 import time
 import uuid
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ VALUES: dict[str, str] = {
     "c_mac8": "'08:00:2b:01:02:03:04:05'::macaddr8",
     "c_money": "'77665.44'::money",
     "c_timetz": "'13:14:15+02'::timetz",
-    "c_bits": "b'1011000111'::varbit",
+    "c_bits": "b'1011000111010111010111011000111010'::varbit",
     "c_xml": "'<a>Lovelace</a>'::xml",
     "c_point": "point(31234, 83412)",
     "c_lseg": "lseg(point(1, 2), point(31234, 4))",
@@ -87,7 +88,8 @@ OTHER_CLASSES = {"c_json", "c_jsonb", "c_jsons", "c_range", "c_stamps", "c_multi
                  "c_lseg", "c_path", "c_box", "c_polygon", "c_line", "c_circle", "c_points", "c_boxes"}  # fmt: skip
 LEAKS = ("31234", "83412", "4111111111111111", "98765", "1234.56", "1987-06", "13:14:15", "42661417", "deadbeef",
          "203.0.113", "Lovelace", "lovelace", "Ada", "quoted", "happy", "08:00:2b",
-         "77665", "77,665", "1011000111", "pg_class")  # fmt: skip
+         "77665", "77,665", "1011000111010111", "pg_class")  # fmt: skip
+SHORT = 5  # digits
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +163,10 @@ async def test_every_type_is_masked_and_read_by_every_client(
     for row in (text, binary, shown, lines):
         for leak in LEAKS:
             kept = strategy is Strategy.PARTIAL and leak in ("203.0.113", "08:00:2b")
-            assert kept or leak not in str(row), (leak, row)
+            # A hash may have any few digits somewhere in it.
+            short = strategy is Strategy.HASH and len(leak) <= SHORT and leak.isdigit()
+            found = re.search(rf"(?<![\d.]){leak}(?![\d.])" if short else re.escape(leak), str(row))
+            assert kept or not found, (leak, row)
     # What a text does not tell about itself (a type of the database's own) is NULL there, and walked into as binary.
     for column in set(VALUES) - {"c_moods", "c_pair", "c_macs", "c_moneys"}:
         if column != "c_bytea" and holds_bytes(binary[column]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import time, timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -37,7 +37,7 @@ from postern.domain.review import (
     person_of,
 )
 from postern.domain.session import EndReason, SessionStatus, Verb
-from postern.domain.time_window import time_window
+from postern.domain.time_window import TimeWindow, time_window
 from postern.errors import Conflict, Denied, Invalid, NotFound, TooMany
 from postern.store.ports import Ended
 from postern.store.ports.telling import ALL
@@ -111,6 +111,22 @@ async def test_who_asks_again_for_the_same_finds_what_waits(world: World, ann: P
         assert other.id != first.id
     script = {"kind": ReviewKind.ONETIME, "binding": first.binding, "demands": (demand,)}
     assert len({(await asked(world, ann, **script)).id for _ in range(2)}) == 2
+
+
+async def test_who_asks_when_it_was_just_approved_finds_what_was_given(
+    world: World, ann: Principal, bob: Principal
+) -> None:
+    """A client that was told to ask is not asked about once more: another one of its burst was faster."""
+    given = (await decided(world, await asked(world, ann), bob)).review
+    assert given.status is ReviewStatus.APPROVED
+    same = {"binding": given.binding}
+    assert (await asked(world, ann, **same)).id == given.id
+    for other in ({"access_duration": 600}, {"created_at": given.revoke_at}, {"demands": (Demand("more", ("ops",)),)}):
+        assert (await asked(world, ann, **same, **other)).id != given.id
+    later = await asked(world, ann)
+    window = TimeWindow(time(18), time(19))
+    closed = (await decided(world, later, bob, window=window)).review
+    assert (await asked(world, ann, binding=closed.binding)).id != closed.id
 
 
 async def test_what_waits_is_bounded_and_room_comes_back(

@@ -300,7 +300,10 @@ class Gateway:
         return self.finished(self.newest(connection).id, timeout)
 
     def all_closed(self, timeout: float = 30.0, **wanted: Any) -> None:
-        wait_until(lambda: not self.sessions(status=SessionStatus.OPEN, **wanted), timeout)
+        deadline = time.monotonic() + timeout
+        while still := self.sessions(status=SessionStatus.OPEN, **wanted):
+            assert time.monotonic() < deadline, f"still open after {timeout:g} s: {still}"
+            time.sleep(0.02)
 
     def text(self, session_id: UUID) -> str:
         """What the session's recording shows, all streams, as a person would read it."""

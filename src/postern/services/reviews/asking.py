@@ -144,7 +144,8 @@ class Asking:
         invocation: Invocation = NOTHING_ADDED,
     ) -> Review:
         """The review that waits from now on, with `session`, which waits for it; where one of theirs waits for the very
-        same access, that one, and no session is added: then its `session_id` is another's. `duration` is in seconds.
+        same access or was approved just now, that one, and no session is added: then its `session_id` is another's.
+        `duration` is in seconds.
 
         Raises TooMany, Invalid.
         """

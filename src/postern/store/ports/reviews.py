@@ -57,7 +57,8 @@ class ReviewStore(Protocol):
     ) -> Review:
         """With the session that waits for it, if it is not there yet, and what that is started with: one transaction.
         For access (`jit`) the review that is found instead, without a new one, where one with the same binding and
-        demands waits already; then `session` is not added. Raises TooMany, with the reason."""
+        demands waits already, or gives as much since a moment ago; then `session` is not added. Raises TooMany, with
+        the reason."""
 
     async def get(self, review_id: UUID) -> Review | None:
         """In whichever organisation."""

@@ -62,9 +62,9 @@ class SqlReviews:
             # The organisation's row is the lock: of those that come at once each counts the ones before it.
             own = select(orgs.c.id).where(orgs.c.id == review.org_id)
             connection.execute(own.with_for_update(key_share=True))
-            waiting = _waiting(connection, review) if review.kind is ReviewKind.JIT else None
-            if waiting is not None:
-                return waiting
+            there = _already(connection, review) if review.kind is ReviewKind.JIT else None
+            if there is not None:
+                return there
             full = _crowd(connection, review).full()
             if full is not None:
                 raise TooMany(full)
@@ -209,11 +209,16 @@ class SqlReviews:
             return await statement.run_sync(lambda connection: load(connection, wanted))
 
 
-def _waiting(connection: Connection, review: Review) -> Review | None:
-    same = bound_to(review.binding, review.demands)
-    wanted = select(*reviews.c).where(*same, PENDING, reviews.c.expires_at > review.created_at)
-    found = load(connection, wanted.order_by(*NEWEST).limit(1))
-    return found[0] if found else None
+def _already(connection: Connection, review: Review) -> Review | None:
+    """One that waits, or that `grant` finds from now on: it was agreed to since who asks was told to ask."""
+    same, now = bound_to(review.binding, review.demands), review.created_at
+    waits = select(*reviews.c).where(*same, PENDING, reviews.c.expires_at > now)
+    waiting = load(connection, waits.order_by(*NEWEST).limit(1))
+    if waiting:
+        return waiting[0]
+    given = select(*reviews.c).where(*same, reviews.c.status == ReviewStatus.APPROVED, reviews.c.revoke_at > now)
+    usable = [one for one in load(connection, given.order_by(*NEWEST).limit(_MOST_GRANTS)) if one.is_usable(now)]
+    return usable[0] if usable and usable[0].access_duration <= review.access_duration else None
 
 
 def _crowd(connection: Connection, review: Review) -> Crowd:
