@@ -30,7 +30,8 @@ MAY: dict[str, set[str]] = {
     "proof": {"recording.records", "domain", "errors"},
     "relay": {"protocols", "interception", "transport", "domain", "errors", "settings"},
     "transport": {"domain", "errors", "settings"},
-    "services": {"proof", "domain", "errors", "store.ports", "settings"},
+    "runbooks": {"domain", "errors"},
+    "services": {"proof", "runbooks", "domain", "errors", "store.ports", "settings"},
     "store": {"domain", "errors", "settings"},
     "integrations": {"domain", "errors", "store.ports"},
     "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",
@@ -48,7 +49,7 @@ MAY: dict[str, set[str]] = {
 }  # fmt: skip
 
 # Libraries that turn values into effects, kept out of the rooms that only turn values into values.
-PURE = {"domain", "interception", "protocols", "inspection", "proof"}
+PURE = {"domain", "interception", "protocols", "inspection", "proof", "runbooks"}
 EFFECTS = {"asyncio", "socket", "ssl", "time", "threading", "subprocess", "selectors", "uvloop"}
 PURE_FILES = {"relay/link.py"}
 

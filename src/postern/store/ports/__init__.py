@@ -22,6 +22,7 @@ from postern.store.ports.identity import (
     SigningKeyStore,
     VoucherStore,
 )
+from postern.store.ports.issues import BoundTemplate, IssueTemplateStore, SessionIssueStore
 from postern.store.ports.keys import DataKey, DataKeyStore, MasterKey, SegmentKeys
 from postern.store.ports.ledger import (
     Anchor,
@@ -41,6 +42,13 @@ from postern.store.ports.reviews import (
     ReviewNews,
     ReviewRuleStore,
     ReviewStore,
+)
+from postern.store.ports.runbooks import (
+    NamedRunbookRule,
+    RepositoryStore,
+    RunbookRuleStore,
+    ScheduleStore,
+    SnapshotStore,
 )
 from postern.store.ports.server import (
     AuditEntry,
@@ -100,6 +108,7 @@ __all__ = [
     "AuditFilter",
     "AuditStore",
     "Blobs",
+    "BoundTemplate",
     "ChatStore",
     "CheckpointStore",
     "Clock",
@@ -121,6 +130,7 @@ __all__ = [
     "GuardRailStore",
     "HoldStore",
     "IdempotencyStore",
+    "IssueTemplateStore",
     "Journal",
     "KeptAnswer",
     "LeaseStore",
@@ -133,6 +143,7 @@ __all__ = [
     "Moved",
     "NamedReviewRule",
     "NamedRule",
+    "NamedRunbookRule",
     "NewVoucher",
     "OrganisationStore",
     "Piece",
@@ -142,6 +153,7 @@ __all__ = [
     "PurgeStore",
     "Recordings",
     "ReportStore",
+    "RepositoryStore",
     "ResourceStore",
     "RetentionStore",
     "ReviewFilter",
@@ -150,11 +162,14 @@ __all__ = [
     "ReviewRuleStore",
     "ReviewStore",
     "Rules",
+    "RunbookRuleStore",
+    "ScheduleStore",
     "SchemaStore",
     "SecondFactorStore",
     "SegmentKeys",
     "SegmentStore",
     "SessionFilter",
+    "SessionIssueStore",
     "SessionStore",
     "SessionTextStore",
     "SettingStore",
@@ -162,6 +177,7 @@ __all__ = [
     "SigningKey",
     "SigningKeyStore",
     "SinkStore",
+    "SnapshotStore",
     "Standing",
     "Stores",
     "Topic",

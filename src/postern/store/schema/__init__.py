@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from postern.store.schema.base import Utc, metadata
+from postern.store.schema.issues import issue_templates, session_issues
 from postern.store.schema.people import (
     api_keys,
     groups,
@@ -25,6 +26,14 @@ from postern.store.schema.reviews import (
     review_rules,
     review_voices,
     reviews,
+)
+from postern.store.schema.runbooks import (
+    runbook_repositories,
+    runbook_rule_connections,
+    runbook_rule_groups,
+    runbook_rules,
+    runbook_schedules,
+    runbook_snapshots,
 )
 from postern.store.schema.server import (
     audit_log,
@@ -84,6 +93,7 @@ __all__ = [
     "guardrails",
     "holds",
     "idempotency_keys",
+    "issue_templates",
     "leases",
     "ledger",
     "ledger_keys",
@@ -105,9 +115,16 @@ __all__ = [
     "review_rules",
     "review_voices",
     "reviews",
+    "runbook_repositories",
+    "runbook_rule_connections",
+    "runbook_rule_groups",
+    "runbook_rules",
+    "runbook_schedules",
+    "runbook_snapshots",
     "second_factors",
     "segments",
     "session_counts",
+    "session_issues",
     "session_maskings",
     "session_starts",
     "session_texts",

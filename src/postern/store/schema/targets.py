@@ -90,7 +90,7 @@ connections = Table(
     Column("command", JSON, nullable=False),
     Column("connection_tags", JSON, nullable=False),
     Column("force_approve_groups", JSON, nullable=False),
-    Column("issue_template_id", String(255)),
+    Column("issue_template_id", String(255), index=True),
     Column("redact_enabled", Boolean, nullable=False),
     Column("redact_types", JSON, nullable=False),
     Column("resource_name", String(128), nullable=False),

@@ -1,0 +1,208 @@
+"""Runbooks: scripts kept in git, whose parameters are filled in by who runs them (spec 2.3)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from postern.domain.secret import Secret
+
+MARK = ".runbook."  # in the base name of every file that is one
+MAX_FILE = 1_000_000  # bytes of one runbook
+HOOK_FOLDERS = ("postern-hooks", "hoop-hooks")
+OPEN_HOOK, CLOSE_HOOK = "session-open.runbook.py", "session-close.runbook.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Where an organisation's runbooks are. `name` is host/owner/repository, by which rules and people call it.
+
+    `branch` is empty for the repository's own. `hook_ttl`: with more than 0 seconds the hooks in it run, and are read
+    anew that often. `updated_at` is another after every change: what was fetched before is of other settings.
+    """
+
+    org_id: UUID
+    git_url: str
+    name: str
+    git_user: str = ""
+    git_password: Secret = field(default_factory=lambda: Secret(""))
+    ssh_user: str = ""
+    ssh_key: Secret = field(default_factory=lambda: Secret(""))
+    ssh_keypass: Secret = field(default_factory=lambda: Secret(""))
+    ssh_known_hosts: str = ""
+    branch: str = ""
+    hook_ttl: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def id(self) -> UUID:
+        """The same for the same address, whoever asks."""
+        return repository_id(self.git_url)
+
+
+def repository_id(git_url: str) -> UUID:
+    return uuid.uuid5(uuid.NAMESPACE_URL, git_url)
+
+
+def repository_name(git_url: str) -> str:
+    """`host/owner/repository` of an address in any of the forms that git knows; two addresses of one name are one
+    repository."""
+    text = git_url.strip()
+    if "://" not in text and ":" in text.split("/")[0]:  # user@host:path, as scp has it
+        text = "ssh://" + text.replace(":", "/", 1)
+    parts = urlsplit(text)
+    path = parts.path.strip("/").removesuffix(".git")
+    port = f":{parts.port}" if parts.port not in (None, 22, 80, 443) else ""
+    return f"{(parts.hostname or '').lower()}{port}/{path}".strip("/")
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookFile:
+    """One file of a commit, by its path from the root. `text` is None where it cannot be one, which `error`
+    explains to who wrote it."""
+
+    path: str
+    text: str | None
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The runbooks and hooks of one commit. `author` is "Name <address>", `message` the whole of it."""
+
+    commit: str
+    author: str
+    message: str
+    files: tuple[RunbookFile, ...]
+    hooks: Mapping[str, str] = field(default_factory=dict)  # OPEN_HOOK, CLOSE_HOOK → its text
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What is known of a repository: its newest snapshot, when that was read, and why a later attempt failed.
+
+    `settings_at` is the repository's `updated_at` by which it was read.
+    """
+
+    snapshot: Snapshot | None
+    fetched_at: datetime | None
+    tried_at: datetime
+    settings_at: datetime
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a template asks for (spec 2.3, `metadata`). `default` is None where there is none."""
+
+    name: str
+    type: str = "text"
+    required: bool = False
+    description: str = ""
+    default: str | None = None
+    placeholder: str = ""
+    pattern: str = ""
+    options: tuple[str, ...] = ()
+    minlength: int | None = None
+    maxlength: int | None = None
+    order: int | None = None
+    asenv: str = ""
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether its value is written nowhere but into what runs."""
+        return self.type == "password"
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether labels show that it was given, and not what: secrets, and the contents of files."""
+        return self.is_secret or self.type == "file"
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookRef:
+    """Which runbook a session runs: kept with the session, which is let in by it again when a worker takes it."""
+
+    repository: str
+    file: str
+    commit: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookPattern:
+    """Runbooks that a rule is about: those of `repository` whose path begins with `name`; all of them when empty."""
+
+    repository: str
+    name: str = ""
+
+    def covers(self, repository: str, file: str) -> bool:
+        return repository == self.repository and file.startswith(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookRule:
+    """Who may run which runbooks where. No `connection_ids` means every connection, no `groups` everybody."""
+
+    id: UUID
+    org_id: UUID
+    name: str
+    description: str = ""
+    runbooks: tuple[RunbookPattern, ...] = ()
+    connection_ids: frozenset[UUID] = frozenset()
+    groups: frozenset[str] = frozenset()
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    def allows(self, repository: str, file: str, connection_id: UUID, groups: frozenset[str]) -> bool:
+        return (
+            any(one.covers(repository, file) for one in self.runbooks)
+            and (not self.connection_ids or connection_id in self.connection_ids)
+            and (not self.groups or bool(self.groups & groups))
+        )
+
+
+def is_allowed(
+    rules: Sequence[RunbookRule],
+    repository: str,
+    file: str,
+    connection_id: UUID,
+    groups: frozenset[str],
+    *,
+    is_admin: bool,
+) -> bool:
+    """While an organisation has no rule, everybody may run every runbook on what they may use; administrators always
+    may."""
+    if is_admin or not rules:
+        return True
+    return any(rule.allows(repository, file, connection_id, groups) for rule in rules)
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """A runbook that runs by itself, as its owner, at the times of a cron expression in a time zone.
+
+    `next_at` is None while it is switched off. `last_error` says why the last run did not come about.
+    """
+
+    id: UUID
+    org_id: UUID
+    name: str
+    owner_id: UUID
+    connection_id: UUID
+    repository: str
+    file: str
+    cron: str
+    zone: str = "UTC"
+    parameters: Mapping[str, Secret] = field(default_factory=dict)
+    enabled: bool = True
+    next_at: datetime | None = None
+    last_at: datetime | None = None
+    last_session_id: UUID | None = None
+    last_error: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None

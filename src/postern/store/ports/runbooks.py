@@ -1,0 +1,103 @@
+"""Repositories with runbooks, what was read of them, who may run them, and when they run by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from postern.domain.lists import Listed, Page
+from postern.domain.runbook import Fetched, Repository, RunbookRule, Schedule, Snapshot
+
+
+class RepositoryStore(Protocol):
+    """Their credentials are sealed."""
+
+    async def all(self, org_id: UUID) -> list[Repository]:
+        """By name."""
+
+    async def everywhere(self) -> list[Repository]:
+        """Of all organisations."""
+
+    async def add(self, repository: Repository, most: int) -> None:
+        """Raises Conflict when there is one of that name, TooMany when the organisation has `most` already."""
+
+    async def update(self, repository: Repository) -> None:
+        """Raises NotFound."""
+
+    async def replace(self, org_id: UUID, repositories: Sequence[Repository]) -> None:
+        """Those and no others, in one transaction; what was read of those that stay stays. Raises Conflict."""
+
+    async def remove(self, org_id: UUID, repository_id: UUID) -> None:
+        """With what was read of it."""
+
+
+class SnapshotStore(Protocol):
+    """What was read of a repository: sealed, one for each."""
+
+    async def outlines(self, org_id: UUID) -> dict[UUID, Fetched]:
+        """By repository, without their snapshots. One cheap statement."""
+
+    async def get(self, org_id: UUID, repository_id: UUID) -> Fetched | None: ...
+
+    async def put(
+        self, org_id: UUID, repository_id: UUID, snapshot: Snapshot, settings_at: datetime, at: datetime
+    ) -> bool:
+        """False when the repository is gone, or its settings are others by now."""
+
+    async def failed(self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime) -> None:
+        """What was read before stays, unless it was read by other settings."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRunbookRule:
+    """`connections`: names, in order."""
+
+    rule: RunbookRule
+    connections: tuple[str, ...]
+
+
+class RunbookRuleStore(Protocol):
+    async def all(self, org_id: UUID) -> list[RunbookRule]:
+        """One statement."""
+
+    async def find(self, org_id: UUID, page: Page) -> Listed[NamedRunbookRule]:
+        """By name."""
+
+    async def get(self, org_id: UUID, name_or_id: str) -> NamedRunbookRule | None: ...
+
+    async def add(self, rule: RunbookRule) -> None:
+        """Raises Conflict when the name is taken, or a connection of it was just removed."""
+
+    async def update(self, rule: RunbookRule) -> None:
+        """Raises Conflict, NotFound."""
+
+    async def remove(self, rule_id: UUID) -> None: ...
+
+
+class ScheduleStore(Protocol):
+    """The values of parameters are sealed."""
+
+    async def find(self, org_id: UUID, owner_id: UUID | None, page: Page) -> Listed[Schedule]:
+        """By name; of that owner, or of all."""
+
+    async def get(self, org_id: UUID, name_or_id: str) -> Schedule | None: ...
+
+    async def add(self, schedule: Schedule, most: int) -> None:
+        """Raises Conflict, TooMany."""
+
+    async def update(self, schedule: Schedule) -> None:
+        """Raises Conflict, NotFound."""
+
+    async def remove(self, schedule_id: UUID) -> None: ...
+
+    async def due(self, now: datetime, most: int) -> list[Schedule]:
+        """Of all organisations, first those that were to run longest ago."""
+
+    async def take(self, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime) -> bool:
+        """This run is this caller's, and the next one is then: True for exactly one of those who come at once."""
+
+    async def ran(self, schedule_id: UUID, session_id: UUID | None, error: str) -> None:
+        """What came of the last run."""

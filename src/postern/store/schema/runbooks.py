@@ -1,0 +1,104 @@
+"""Repositories with runbooks, what was read of them, the rules about them, and when they run by themselves."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Integer,
+    LargeBinary,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    Uuid,
+)
+
+from postern.store.schema.base import Utc, metadata, owner
+
+# The identifier is made of the address, so two organisations may have the same one.
+runbook_repositories = Table(
+    "runbook_repositories",
+    metadata,
+    Column("org_id", Uuid, ForeignKey("orgs.id"), primary_key=True),
+    Column("id", Uuid, primary_key=True),
+    Column("git_url", String(2048), nullable=False),
+    Column("name", String(512), nullable=False),
+    Column("git_user", String(255), nullable=False),
+    Column("ssh_user", String(255), nullable=False),
+    Column("ssh_known_hosts", Text, nullable=False),
+    Column("branch", String(255), nullable=False),
+    Column("hook_ttl", Integer, nullable=False),
+    Column("secrets", LargeBinary, nullable=False),  # sealed JSON
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
+
+runbook_snapshots = Table(
+    "runbook_snapshots",
+    metadata,
+    Column("org_id", Uuid, primary_key=True),
+    Column("repository_id", Uuid, primary_key=True),
+    Column("content", LargeBinary),  # sealed, packed; NULL until it was read once
+    Column("fetched_at", Utc),
+    Column("tried_at", Utc, nullable=False),
+    Column("settings_at", Utc, nullable=False),
+    Column("error", Text, nullable=False),
+    ForeignKeyConstraint(
+        ["org_id", "repository_id"], ["runbook_repositories.org_id", "runbook_repositories.id"], ondelete="CASCADE"
+    ),
+)
+
+runbook_rules = Table(
+    "runbook_rules",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("name", String(128), nullable=False),
+    Column("description", Text, nullable=False),
+    Column("runbooks", JSON, nullable=False),  # RunbookPatterns
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
+
+runbook_rule_groups = Table(
+    "runbook_rule_groups",
+    metadata,
+    Column("rule_id", Uuid, ForeignKey("runbook_rules.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", String(128), primary_key=True),
+)
+
+runbook_rule_connections = Table(
+    "runbook_rule_connections",
+    metadata,
+    Column("rule_id", Uuid, ForeignKey("runbook_rules.id", ondelete="CASCADE"), primary_key=True),
+    Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), primary_key=True, index=True),
+)
+
+runbook_schedules = Table(
+    "runbook_schedules",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("name", String(128), nullable=False),
+    Column("owner_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("repository", String(512), nullable=False),
+    Column("file", String(1024), nullable=False),
+    Column("cron", String(128), nullable=False),
+    Column("zone", String(64), nullable=False),
+    Column("parameters", LargeBinary, nullable=False),  # sealed JSON
+    Column("enabled", Boolean, nullable=False),
+    Column("next_at", Utc, index=True),
+    Column("last_at", Utc),
+    Column("last_session_id", Uuid),
+    Column("last_error", Text, nullable=False),
+    Column("created_at", Utc, nullable=False),
+    Column("updated_at", Utc, nullable=False),
+    UniqueConstraint("org_id", "name"),
+)
