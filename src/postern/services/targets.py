@@ -25,6 +25,8 @@ from postern.services.review_rules import ReviewRules
 from postern.services.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.asking import Asking
 from postern.services.reviews.reviews import Reviews
+from postern.services.runbooks.allowed import RunbookRights
+from postern.services.runbooks.rules import RunbookRules
 from postern.services.server.audit import Audit
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
@@ -68,6 +70,8 @@ class TargetServices:
     review_needed: ReviewNeeded
     review_rules: ReviewRules
     reviews: Reviews
+    runbook_rights: RunbookRights
+    runbook_rules: RunbookRules
     sessions: Sessions
 
 
@@ -107,6 +111,8 @@ def build_targets(
         review_needed=needed,
         review_rules=ReviewRules(stores.review_rules, connections, signals, now),
         reviews=reviews,
+        runbook_rights=RunbookRights(stores.runbook_rules, signals, now),
+        runbook_rules=RunbookRules(stores.runbook_rules, connections, signals, now),
         sessions=Sessions(
             stores.sessions,
             stores.principals,

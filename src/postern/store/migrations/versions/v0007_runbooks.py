@@ -67,6 +67,7 @@ def _rules() -> None:
         sa.Column("name", sa.String(128), nullable=False),
         sa.Column("description", sa.Text(), nullable=False),
         sa.Column("runbooks", sa.JSON(), nullable=False),
+        sa.Column("everywhere", sa.Boolean(), nullable=False),
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.Column("updated_at", _MOMENT, nullable=False),
         sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_runbook_rules_org_id"),
