@@ -30,12 +30,14 @@ class WhenDown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrackerSettings:
-    """An organisation's tracker. `token` is an API token (Cloud), a personal access token elsewhere."""
+    """An organisation's tracker. `token` is an API token (Cloud), a personal access token elsewhere. `authority` is the
+    PEM of the CA that issued the tracker's certificate, "" for the public ones."""
 
     kind: TrackerKind
     url: str
     user: str = ""
     token: Secret = field(default_factory=lambda: Secret(""))
+    authority: str = ""
     enabled: bool = True
     when_down: WhenDown = WhenDown.REFUSE
     updated_at: datetime | None = None
