@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from postern.domain.secret import Secret
+from postern.errors import Unavailable
 
 DEFAULT_TRANSITION = "done"
 
@@ -123,6 +124,28 @@ class NewIssue:
     text: str
     fields: Mapping[str, Any] = field(default_factory=dict)
     objects: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """An object of the tracker's asset management."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assets:
+    """One page. `total` is None where the tracker does not count."""
+
+    items: Sequence[Asset]
+    total: int | None
+    has_next_page: bool
+
+
+class Uncertain(Unavailable):
+    """The tracker was asked, and nobody knows whether it did it: it did not answer to the end, or with a fault of its
+    own. Whatever else is Unavailable was surely not done."""
 
 
 class IssueState(StrEnum):

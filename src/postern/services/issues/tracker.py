@@ -2,35 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
-from postern.domain.issue import Issue, NewIssue, TrackerSettings
+from postern.domain.issue import Assets, Issue, NewIssue, TrackerSettings
 from postern.domain.lists import Page
-from postern.errors import Unavailable
-
-
-class Uncertain(Unavailable):
-    """The tracker was asked, and nobody knows whether it did it: it did not answer to the end, or with a fault of its
-    own. Whatever else is Unavailable was surely not done."""
-
-
-@dataclass(frozen=True, slots=True)
-class Asset:
-    """An object of the tracker's asset management."""
-
-    id: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Assets:
-    """One page. `total` is None where the tracker does not count."""
-
-    items: Sequence[Asset]
-    total: int | None
-    has_next_page: bool
 
 
 class Tracker(Protocol):
