@@ -146,7 +146,8 @@ class RunbookPattern:
 
 @dataclass(frozen=True, slots=True)
 class RunbookRule:
-    """Who may run which runbooks where. No `connection_ids` means every connection, no `groups` everybody."""
+    """Who may run which runbooks where. No `connection_ids` means every connection, no `groups` everybody; with
+    `nowhere` it is for no connection: all that it listed were deleted."""
 
     id: UUID
     org_id: UUID
@@ -155,12 +156,14 @@ class RunbookRule:
     runbooks: tuple[RunbookPattern, ...] = ()
     connection_ids: frozenset[UUID] = frozenset()
     groups: frozenset[str] = frozenset()
+    nowhere: bool = False
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
     def allows(self, repository: str, file: str, connection_id: UUID, groups: frozenset[str]) -> bool:
         return (
             any(one.covers(repository, file) for one in self.runbooks)
+            and not self.nowhere
             and (not self.connection_ids or connection_id in self.connection_ids)
             and (not self.groups or bool(self.groups & groups))
         )

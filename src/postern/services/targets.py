@@ -25,6 +25,8 @@ from postern.services.review_rules import ReviewRules
 from postern.services.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.asking import Asking
 from postern.services.reviews.reviews import Reviews
+from postern.services.runbooks.allowed import RunbookRights
+from postern.services.runbooks.rules import RunbookRules
 from postern.services.server.audit import Audit
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
@@ -56,6 +58,7 @@ class TargetServices:
     agents: Agents
     asking: Asking
     connections: Connections
+    control: AccessControl
     credentials: Credentials
     declarations: Declarations
     errands: Errands
@@ -68,6 +71,8 @@ class TargetServices:
     review_needed: ReviewNeeded
     review_rules: ReviewRules
     reviews: Reviews
+    runbook_rights: RunbookRights
+    runbook_rules: RunbookRules
     sessions: Sessions
 
 
@@ -82,7 +87,7 @@ def build_targets(
 ) -> TargetServices:
     connections, guardrails = stores.connections, stores.guardrails
     enforceable, parsed, compiles = able.enforceable, able.parsed, able.compiles
-    checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed, models=able.models)
+    checks = FieldChecks(guardrails, stores.issue_templates, enforceable=enforceable, parsed=parsed, models=able.models)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
     asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
@@ -95,6 +100,7 @@ def build_targets(
         asking=asking,
         agents=Agents(stores.agents, stores.organisations, signals, now),
         connections=Connections(connections, control, stores.agents, checks, signals, now),
+        control=control,
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         declarations=Declarations(connections, checks, audit, signals, now),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),
@@ -107,6 +113,8 @@ def build_targets(
         review_needed=needed,
         review_rules=ReviewRules(stores.review_rules, connections, signals, now),
         reviews=reviews,
+        runbook_rights=RunbookRights(stores.runbook_rules, signals, now),
+        runbook_rules=RunbookRules(stores.runbook_rules, connections, signals, now),
         sessions=Sessions(
             stores.sessions,
             stores.principals,

@@ -62,6 +62,7 @@ runbook_rules = Table(
     Column("name", String(128), nullable=False),
     Column("description", Text, nullable=False),
     Column("runbooks", JSON, nullable=False),  # RunbookPatterns
+    Column("everywhere", Boolean, nullable=False),  # else only on what it lists, also when nothing is left of that
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
     UniqueConstraint("org_id", "name"),

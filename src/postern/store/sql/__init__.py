@@ -21,6 +21,7 @@ from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
 from postern.store.sql.holds import SqlHolds
 from postern.store.sql.idempotency import SqlIdempotency
+from postern.store.sql.issue_templates import SqlIssueTemplates
 from postern.store.sql.leases import SqlLeases
 from postern.store.sql.ledger import SqlLedger
 from postern.store.sql.logins import SqlLogins
@@ -37,6 +38,7 @@ from postern.store.sql.review_reports import SqlReviewReports
 from postern.store.sql.review_rules import SqlReviewRules
 from postern.store.sql.reviews import SqlReviews
 from postern.store.sql.runbook_repositories import SqlRepositories, SqlSnapshots
+from postern.store.sql.runbook_rules import SqlRunbookRules
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
@@ -69,6 +71,7 @@ class SqlStores:
         self.guardrails = SqlGuardRails(database)
         self.holds = SqlHolds(database)
         self.idempotency = SqlIdempotency(database, encryption)
+        self.issue_templates = SqlIssueTemplates(database)
         self.leases = SqlLeases(database)
         self.ledger = SqlLedger(database)
         self.ledger_keys = SqlLedgerKeys(database, encryption)
@@ -86,6 +89,7 @@ class SqlStores:
         self.reviews = SqlReviews(database, encryption)
         self.runbook_repositories = SqlRepositories(database, encryption)
         self.runbook_snapshots = SqlSnapshots(database, encryption)
+        self.runbook_rules = SqlRunbookRules(database)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.segments = SqlSegments(database)

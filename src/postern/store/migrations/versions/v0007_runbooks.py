@@ -68,6 +68,7 @@ def _rules() -> None:
         sa.Column("name", sa.String(128), nullable=False),
         sa.Column("description", sa.Text(), nullable=False),
         sa.Column("runbooks", sa.JSON(), nullable=False),
+        sa.Column("everywhere", sa.Boolean(), nullable=False),
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.Column("updated_at", _MOMENT, nullable=False),
         sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_runbook_rules_org_id"),
@@ -171,4 +172,6 @@ def _issues() -> None:
         sa.PrimaryKeyConstraint("session_id", name="pk_session_issues"),
     )
     op.create_index("ix_session_issues_next_at", "session_issues", ["next_at"])
+    # What stood there until now was checked by nobody, and there was no template that it could have named.
+    op.execute(sa.text("update connections set issue_template_id = null where issue_template_id is not null"))
     op.create_index("ix_connections_issue_template_id", "connections", ["issue_template_id"])
