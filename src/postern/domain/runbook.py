@@ -44,6 +44,11 @@ class Repository:
         """The same for the same address, whoever asks."""
         return repository_id(self.git_url)
 
+    @property
+    def secrets_set(self) -> list[str]:
+        """Which it has; what they are is shown to nobody."""
+        return [name for name in ("git_password", "ssh_key", "ssh_keypass") if getattr(self, name)]
+
 
 def repository_id(git_url: str) -> UUID:
     return uuid.uuid5(uuid.NAMESPACE_URL, git_url)

@@ -45,6 +45,7 @@ def _repositories() -> None:
         sa.Column("org_id", sa.Uuid(), nullable=False),
         sa.Column("repository_id", sa.Uuid(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=True),
+        sa.Column("commit_id", sa.String(64), nullable=True),
         sa.Column("fetched_at", _MOMENT, nullable=True),
         sa.Column("tried_at", _MOMENT, nullable=False),
         sa.Column("settings_at", _MOMENT, nullable=False),
