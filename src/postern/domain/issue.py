@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from postern.domain.secret import Secret
+from postern.errors import Unavailable
 
 DEFAULT_TRANSITION = "done"
 
@@ -30,12 +31,14 @@ class WhenDown(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TrackerSettings:
-    """An organisation's tracker. `token` is an API token (Cloud), a personal access token elsewhere."""
+    """An organisation's tracker. `token` is an API token (Cloud), a personal access token elsewhere. `authority` is the
+    PEM of the CA that issued the tracker's certificate, "" for the public ones."""
 
     kind: TrackerKind
     url: str
     user: str = ""
     token: Secret = field(default_factory=lambda: Secret(""))
+    authority: str = ""
     enabled: bool = True
     when_down: WhenDown = WhenDown.REFUSE
     updated_at: datetime | None = None
@@ -121,6 +124,28 @@ class NewIssue:
     text: str
     fields: Mapping[str, Any] = field(default_factory=dict)
     objects: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """An object of the tracker's asset management."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Assets:
+    """One page. `total` is None where the tracker does not count."""
+
+    items: Sequence[Asset]
+    total: int | None
+    has_next_page: bool
+
+
+class Uncertain(Unavailable):
+    """The tracker was asked, and nobody knows whether it did it: it did not answer to the end, or with a fault of its
+    own. Whatever else is Unavailable was surely not done."""
 
 
 class IssueState(StrEnum):

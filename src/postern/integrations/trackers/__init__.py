@@ -1,0 +1,1 @@
+"""Issue trackers: Jira (Cloud and Data Center), GitHub and GitLab."""

@@ -1,0 +1,265 @@
+"""Requests to a tracker: to the address that was checked, bounded in time and size, never on to where a redirect leads.
+
+Whoever administers an organisation chooses an address that this server then talks to. It may not reach what only this
+machine, its cloud or its network can reach, unless the settings of the machine name that network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import json
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+
+from postern.domain.issue import Uncertain
+from postern.domain.secret import Secret
+from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
+from postern.integrations.identity.addresses import Network, check_address, is_loopback_host
+from postern.integrations.identity.fetch import Resolve, resolve
+from postern.integrations.sinks.receivers import trust
+
+SETTING = "POSTERN_TRACKER_NETWORKS"
+LIMIT = 4 * 1024 * 1024  # bytes of an answer
+DEADLINE = 20.0  # seconds for a whole request; trackers take some to make an issue
+CONNECT = 5.0  # of them, to connect
+MAX_PAUSE = 24 * 3600  # seconds that a tracker may ask us to wait
+MAX_MESSAGE = 1_000  # characters of what a tracker says
+_ADDRESSES = 2  # how many of a host are tried
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`content` is the JSON that was answered; None when it was none."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: Any
+
+    def text(self, name: str) -> str:
+        return text(self.content, name)
+
+
+class Calls:
+    """To one tracker. `said` finds in a refusal what the tracker says of it, and `verdict` may know better than its
+    status what it means: it answers with an error, or None."""
+
+    def __init__(
+        self,
+        url: str,
+        headers: Mapping[str, Secret],
+        said: Callable[[Any], Sequence[str]],
+        *,
+        verdict: Callable[[Reply, str], PosternError | None] = lambda _reply, _said: None,
+        authority: str = "",
+        allowed: tuple[Network, ...] = (),
+        resolver: Resolve = resolve,
+        deadline: float = DEADLINE,
+    ) -> None:
+        """`headers` go with each request. Raises Invalid."""
+        self.url = checked_base(url)
+        self._headers = headers
+        self._said = said
+        self._verdict = verdict
+        self._authority = authority
+        self._allowed = allowed
+        self._resolve = resolver
+        self._deadline = deadline
+        self._client: httpx.AsyncClient | None = None
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str | int] | None = None,
+        body: Mapping[str, Any] | None = None,
+        makes: bool = False,
+        url: str = "",
+    ) -> Reply:
+        """`makes`: what is lost on the way may have been done, so that Unavailable is Uncertain. `url` in place of the
+        tracker's own. Raises Denied, NotFound, Invalid, Unavailable."""
+        whole = httpx.URL((url or self.url) + path)
+        if query:
+            whole = whole.copy_merge_params(dict(query))
+        lost = Uncertain if makes else Unavailable
+        addresses = await self._addresses(whole)
+        try:
+            async with asyncio.timeout(self._deadline):
+                reply = await self._first(method, whole, addresses, body, lost)
+        except TimeoutError:
+            raise lost(f"{whole.host} did not answer in {self._deadline:g} seconds") from None
+        self._check(whole.host, reply, lost)
+        if makes and not isinstance(reply.content, dict):
+            raise Uncertain(f"{whole.host} answered something that is no JSON object")
+        return reply
+
+    async def close(self) -> None:
+        if self._client is not None:
+            await self._client.aclose()
+
+    async def _addresses(self, url: httpx.URL) -> list[str]:
+        """All of them checked. Raises Unavailable."""
+        host, port = url.host, url.port or (443 if url.scheme == "https" else 80)
+        try:
+            async with asyncio.timeout(self._deadline):
+                found = await self._resolve(host, port)
+        except (OSError, UnicodeError, TimeoutError):
+            raise Unavailable(f"the address of {host} cannot be found") from None
+        if not found:
+            raise Unavailable(f"{host} has no address")
+        for one in found:
+            named = any(ipaddress.ip_address(one.partition("%")[0]) in network for network in self._allowed)
+            check_address(one, loopback=named, allowed=self._allowed, what=host, setting=SETTING)
+        return found[:_ADDRESSES]
+
+    async def _first(
+        self,
+        method: str,
+        url: httpx.URL,
+        addresses: list[str],
+        body: Mapping[str, Any] | None,
+        lost: type[Unavailable],
+    ) -> Reply:
+        """From the first address that lets us connect. The name is not asked again: it could answer something else."""
+        client = await self._ready()
+        problem: Exception | None = None
+        for address in addresses:
+            # The certificate must be for the name, also where the address is what is connected to.
+            request = client.build_request(
+                method,
+                url.copy_with(host=address),
+                headers={**self._given(body), "Host": url.netloc.decode()},
+                content=None if body is None else json.dumps(dict(body)).encode(),
+                extensions={"sni_hostname": url.host},
+            )
+            try:
+                return await _answer(client, request, url.host, lost)
+            except _UNSENT as error:
+                problem = error
+            except (OSError, httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
+                # Only the kind: the words may have what was sent in them.
+                raise lost(f"the connection to {url.host} broke: {type(error).__name__}") from None
+        raise Unavailable(f"{url.host} cannot be reached: {cleaned(str(problem) or type(problem).__name__)}")
+
+    def _given(self, body: Mapping[str, Any] | None) -> dict[str, str]:
+        # Compressed answers could be far larger than what is counted here.
+        fixed = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "postern"}
+        more = {} if body is None else {"Content-Type": "application/json"}
+        return {**fixed, **{name: value.reveal() for name, value in self._headers.items()}, **more}
+
+    async def _ready(self) -> httpx.AsyncClient:
+        if self._client is None:
+            # Loading all authorities takes longer than most requests.
+            trusted = await asyncio.to_thread(trust, self._authority)
+            if self._client is None:
+                self._client = httpx.AsyncClient(
+                    verify=trusted,
+                    trust_env=False,
+                    timeout=httpx.Timeout(self._deadline, connect=min(CONNECT, self._deadline / 2)),
+                    limits=httpx.Limits(max_connections=8, max_keepalive_connections=2, keepalive_expiry=30),
+                )
+        return self._client
+
+    def _check(self, host: str, reply: Reply, lost: type[Unavailable]) -> None:
+        if 200 <= reply.status < 300:
+            return
+        if 300 <= reply.status < 400:
+            raise Unavailable(f"{host} answered with a redirect, which is not followed; set the address where it leads")
+        said = self._words(reply)
+        known = self._verdict(reply, said)
+        if known is not None:
+            raise known
+        words = f"{host} answered {reply.status}{': ' + said if said else ''}"
+        if reply.status == 429 or reply.status in (408, 425):
+            raise Unavailable(words, retry_after=pause_of(reply))
+        if reply.status >= 500:
+            raise lost(words, retry_after=pause_of(reply))
+        raise _PERMANENT.get(reply.status, Invalid)(words)
+
+    def _words(self, reply: Reply) -> str:
+        found = "; ".join(part for part in self._said(reply.content) if part)
+        for secret in self._headers.values():
+            found = found.replace(secret.reveal(), "***")
+        return cleaned(found)
+
+
+_PERMANENT: Mapping[int, type[PosternError]] = {401: Denied, 403: Denied, 404: NotFound, 410: NotFound}
+
+
+async def _answer(client: httpx.AsyncClient, request: httpx.Request, host: str, lost: type[Unavailable]) -> Reply:
+    answer = await client.send(request, stream=True, follow_redirects=False)
+    try:
+        if answer.headers.get("Content-Encoding", "identity").lower() != "identity":
+            raise lost(f"{host} compressed its answer, which was not asked for")
+        received = bytearray()
+        async for chunk in answer.aiter_raw():
+            received += chunk
+            if len(received) > LIMIT:
+                raise lost(f"the answer of {host} is larger than {LIMIT} bytes")
+    finally:
+        await answer.aclose()
+    try:
+        content = json.loads(received)
+    except (ValueError, RecursionError):
+        content = None
+    return Reply(answer.status_code, answer.headers, content)
+
+
+def checked_base(url: str) -> str:
+    """Without its last slash. Raises Invalid."""
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise Invalid("the address of the tracker cannot be read; check how it is written", field="url") from None
+    if not host or not (parts.scheme == "https" or (parts.scheme == "http" and is_loopback_host(host))):
+        raise Invalid("the address of the tracker must begin with https:// (http:// on loopback only)", field="url")
+    odd = not url.isascii() or not url.isprintable() or " " in url
+    if odd or parts.username or parts.password or parts.query or parts.fragment:
+        raise Invalid("the address of the tracker must be plain, without user, query, fragment or blank", field="url")
+    return url.rstrip("/")
+
+
+def pause_of(reply: Reply) -> int | None:
+    """Seconds that it asks us to wait, of either form of Retry-After (RFC 9110, 10.2.3)."""
+    given = reply.headers.get("Retry-After", "").strip()
+    if given.isascii() and given.isdigit():
+        return min(int(given[:9]), MAX_PAUSE)
+    try:
+        until = parsedate_to_datetime(given)
+    except (ValueError, TypeError):
+        return None
+    left = (until if until.tzinfo else until.replace(tzinfo=UTC)) - datetime.now(UTC)
+    return min(max(round(left.total_seconds()), 1), MAX_PAUSE)
+
+
+def cleaned(words: str, most: int = MAX_MESSAGE) -> str:
+    """One line, without what does things to terminals."""
+    line = " ".join("".join(one if one.isprintable() else " " for one in words[: most * 4]).split())
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def text(content: Any, name: str) -> str:
+    """That text of an object; "" when it has none."""
+    found = content.get(name) if isinstance(content, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def mapping(content: Any, name: str) -> Mapping[str, Any]:
+    found = content.get(name) if isinstance(content, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def rows(content: Any, name: str | None = None) -> list[Mapping[str, Any]]:
+    """The objects in that list of an object; without a name, in the list itself."""
+    found = content if name is None else content.get(name) if isinstance(content, dict) else None
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
