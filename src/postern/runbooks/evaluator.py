@@ -46,13 +46,15 @@ _QUOTES = {"squote": "'", "dquote": '"'}
 @dataclass(slots=True)
 class Machine:
     """One rendering. `given` has every parameter, as it was given or empty; `defaults` those that have one; `own` the
-    defaults of some places, by the offset there. Raises Fault."""
+    defaults of some places, by the offset there. `unchecked`: values that stand for others, which were.
+    Raises Fault."""
 
     tree: Tree
     given: Mapping[str, str]
     defaults: Mapping[str, str]
     own: Mapping[int, str]
     target: Target
+    unchecked: frozenset[str] = frozenset()
     environment: dict[str, str] = field(default_factory=dict)
     size: int = 0
     steps: int = 0
@@ -216,10 +218,11 @@ class Machine:
         elif name == "default":
             return value if is_true(value) else values[0] if isinstance(values[0], str) else shown(values[0])
         elif name == "pattern":
-            if not compiled(text_of(values[0], name), node.at).search(bare(text_of(value, name)).encode()):
+            text = bare(text_of(value, name))
+            if text not in self.unchecked and not compiled(text_of(values[0], name), node.at).search(text.encode()):
                 raise Fault(f"must match the pattern {values[0]}")
         elif name in _CHECKS:
-            if node.subject is None:
+            if node.subject is None and bare(text_of(value, name)) not in self.unchecked:
                 self._check(node, text_of(value, name))
         elif name == "asenv":
             return self._export(text_of(values[0], name), text_of(value, name))

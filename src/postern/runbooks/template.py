@@ -22,6 +22,7 @@ __all__ = ["RenderError", "Rendered", "Target", "Template", "TemplateError", "pa
 
 MAX_TEXT = 1_000_000  # characters of a runbook
 MAX_VALUE = 1_000_000  # characters of one value
+_AS_GIVEN: Mapping[str, str] = {}
 MAX_SHOWN = 100  # unknown names, and characters of each
 
 
@@ -44,14 +45,15 @@ class Template:
     _tree: Tree = field(repr=False)
     _survey: Survey = field(repr=False)
 
-    def render(self, values: Mapping[str, str], target: Target) -> Rendered:
-        """Filled in. An input that is left out is empty, unless the runbook has a default or insists on one.
+    def render(self, values: Mapping[str, str], target: Target, shown: Mapping[str, str] = _AS_GIVEN) -> Rendered:
+        """Filled in. An input that is left out is empty, unless the runbook has a default or insists on one. What is
+        `shown` stands in the place of values that are checked and not told: letters and digits, which can be anywhere.
 
         Raises RenderError, which names all inputs that are missing, unknown or wrong at once.
         """
-        given = self._checked(values)
+        given = {**self._checked(values), **shown}
         defaults = {one.name: one.default for one in self.parameters if one.default}
-        machine = Machine(self._tree, given, defaults, self._survey.own, target)
+        machine = Machine(self._tree, given, defaults, self._survey.own, target, frozenset(shown.values()))
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:
