@@ -4,8 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find src -name '*.py')
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
-# What runs compiled where it can be is tested both ways, the second time by continuous integration and `make test-all`:
-# compiling takes longer than most tests do. There, real clients meet what is installed.
+# What runs compiled where it can be is tested both ways: from its source by people, since compiling takes longer than
+# most tests do, as it is installed by continuous integration, where real clients meet it, and in both by `make test-all`.
 HOT_TESTS := tests/interception tests/inspection/test_*.py tests/inspection/guardrails tests/protocols tests/relay tests/recording tests/transport tests/e2e \
 	$(filter-out %/test_interceptor.py %/test_columns.py,$(wildcard tests/inspection/masking/test_*.py))
 
@@ -23,7 +23,7 @@ up: $(VENV)/.installed ## install, and run the gateway with its demo database (C
 	@exec $(BIN)/postern up
 
 test: lint services $(if $(CI),test-compiled) ## lint, types and the fast tests
-	@$(PYTEST) -m "$(SELECT)" $(if $(CI),--ignore=tests/e2e)
+	@$(PYTEST) -m "$(SELECT)" $(if $(CI),--durations=30 $(addprefix --ignore=,$(wildcard $(HOT_TESTS))))
 
 test-all: export POSTERN_TEST_EXAMPLES = thorough
 test-all: lint services $(VENV)/.installed ## everything, the slow and the huge tests too
@@ -33,7 +33,7 @@ test-all: lint services $(VENV)/.installed ## everything, the slow and the huge 
 	@$(BIN)/pytest -q -m huge tests/e2e
 
 test-compiled: $(VENV)/.installed-dev $(VENV)/.installed # the hot path once more, as it is installed
-	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "$(SELECT)" -o pythonpath=. $(wildcard $(HOT_TESTS))
+	@POSTERN_TEST_INSTALLED=1 $(PYTEST) -m "$(SELECT)" --durations=30 -o pythonpath=. $(wildcard $(HOT_TESTS))
 
 lint: $(VENV)/.installed-dev ## style and types
 	@$(BIN)/ruff check .
