@@ -33,7 +33,7 @@ MAY: dict[str, set[str]] = {
     "runbooks": {"domain", "errors"},
     "services": {"proof", "runbooks", "domain", "errors", "store.ports", "settings"},
     "store": {"domain", "errors", "settings"},
-    "integrations": {"domain", "errors", "store.ports"},
+    "integrations": {"domain", "errors", "store.ports", "process"},
     "gateway": {"relay", "services", "transport", "protocols", "interception", "domain", "errors", "settings",
                 "store.ports", "process"},
     "agent": {"relay", "transport", "protocols", "interception", "domain", "errors", "settings",

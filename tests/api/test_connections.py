@@ -28,7 +28,6 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
         connection_tags={"env": "prod", "team/name": "a b@c"},
         force_approve_groups=["sre"],
         guardrail_rules=[guardrail["id"]],
-        tracker_issue_template_id="t-1",
         redact_enabled=True,
         redact_types=["EMAIL_ADDRESS"],
         resource_name="warehouse",
@@ -41,6 +40,7 @@ async def test_a_connection_made_reads_back_in_full(api: Api) -> None:
     shown = made.json()
     assert shown == body | {
         "id": shown["id"],
+        "tracker_issue_template_id": None,
         "guardrails_advisory": False,
         "managed_by": None,
         "status": "online",
@@ -94,7 +94,8 @@ async def test_each_required_field_is_required(api: Api, field: str) -> None:
         ({"secret": {"envvar:HOST": "not base64"}}, 422, "secret: the value"),
         ({"tags": ["x" * 129]}, 422, "tags: each must be 1 to 128"),
         ({"tags": [""]}, 422, "tags: each must be 1 to 128"),
-        ({"tracker_issue_template_id": "x" * 256}, 422, "tracker_issue_template_id: at most 255"),
+        ({"tracker_issue_template_id": "x"}, 422, "tracker_issue_template_id: there is no issue template 'x'"),
+        ({"tracker_issue_template_id": str(uuid4())}, 422, "tracker_issue_template_id: there is no issue template"),
         ({"redact_types": ["SHOE_SIZE"]}, 422, "redact_types: 'SHOE_SIZE' is not known"),
         ({"redact_types": ["PERSON_NAME"]}, 422, "redact_types: PERSON_NAME needs a language model"),
         (
@@ -321,10 +322,10 @@ async def test_bad_filters_are_named(api: Api) -> None:
 
 
 async def test_patch_removes_by_null_what_there_can_be_none_of(api: Api) -> None:
-    made = await api.make_connection(access_max_duration=60, tracker_issue_template_id="t-1", command=["psql"])
-    changes = {"access_max_duration": None, "tracker_issue_template_id": None, "command": None}
+    made = await api.make_connection(access_max_duration=60, command=["psql"])
+    changes = {"access_max_duration": None, "command": None}
     patched = (await api.as_admin.patch("/connections/shop", json=changes)).json()
-    assert patched == made | {"access_max_duration": None, "tracker_issue_template_id": None}
+    assert patched == made | {"access_max_duration": None}
 
 
 async def test_only_admins_write(api: Api) -> None:

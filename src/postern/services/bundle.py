@@ -16,6 +16,7 @@ from postern.services.identity.machines import Machines
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
+from postern.services.issues.bundle import IssueServices, build_issues
 from postern.services.recordings.bundle import RecordingServices, build_recordings
 from postern.services.server.bundle import ServerServices, build_server
 from postern.services.server.health import Health
@@ -27,7 +28,15 @@ from postern.store.ports import Clock, Recordings, Signals, Stores
 
 
 @dataclass(frozen=True)
-class Services(ServerServices, TargetServices, RecordingServices, IdentityServices, TellingServices, ChatServices):
+class Services(
+    ServerServices,
+    TargetServices,
+    RecordingServices,
+    IdentityServices,
+    TellingServices,
+    ChatServices,
+    IssueServices,
+):
     """Flat for who uses it: `services.users`, whichever room builds it."""
 
     agent_keys: AgentKeys
@@ -64,6 +73,7 @@ def build_services(
         **vars(recorded),
         **vars(identity),
         **vars(build_telling(stores, signals, now)),
+        **vars(build_issues(stores, targets.control, signals, now)),
         **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now

@@ -22,10 +22,10 @@ from postern.domain.masking import check_redact_types
 from postern.domain.secret import Secret
 from postern.errors import Invalid
 from postern.services.rule_fields import printable_groups
-from postern.store.ports import ConnectionStore, GuardRailStore, Signals, Topic
+from postern.store.ports import ConnectionStore, GuardRailStore, IssueTemplateStore, Signals, Topic
 
 MAX_DURATION = 10 * 366 * 24 * 3600  # seconds
-MAX_LABEL, MAX_TEMPLATE_ID = 128, 255  # characters
+MAX_LABEL = 128  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,7 @@ class FieldChecks:
     def __init__(
         self,
         guardrails: GuardRailStore,
+        templates: IssueTemplateStore,
         *,
         enforceable: frozenset[str],
         parsed: frozenset[str] = frozenset(),
@@ -76,6 +77,7 @@ class FieldChecks:
         self._parsed = parsed
         self._models = models
         self._guardrails = guardrails
+        self._templates = templates
         self._enforceable = enforceable
 
     async def merged(self, current: Connection, given: ConnectionFields) -> Connection:
@@ -93,6 +95,7 @@ class FieldChecks:
             values[groups] = printable_groups(values[groups], groups)
         values["resource_name"] = given.resource_name or given.name
         values["guardrail_rules"] = await self._known_guardrails(current.org_id, values["guardrail_rules"])
+        values["issue_template_id"] = await self._known_template(current, given.issue_template_id)
         merged = replace(current, **values)
         if current.place is None or not merged.leads_where(current):
             merged = replace(merged, place=uuid4())
@@ -116,6 +119,17 @@ class FieldChecks:
             if not is_identifier(key) or str(UUID(key)) not in known:
                 raise Invalid(f"guardrail_rules: there is no guard rail {key!r}", field="guardrail_rules")
         return tuple(sorted(known))
+
+    async def _known_template(self, current: Connection, given: str | None) -> str | None:
+        """As the store has it; an empty text stands for none, as null does."""
+        if not given or given == current.issue_template_id:
+            return given or None
+        found = await self._templates.get(current.org_id, given)
+        if found is None:
+            raise Invalid(
+                f"tracker_issue_template_id: there is no issue template {given!r}", field="tracker_issue_template_id"
+            )
+        return str(found.template.id)
 
     def _check_enforceable(self, connection: Connection) -> None:
         if connection.protocol in self._enforceable:
@@ -148,10 +162,6 @@ def _check_values(given: ConnectionFields) -> None:
         check_list(getattr(given, listed) or (), listed)
     if not all(1 <= len(label) <= MAX_LABEL for label in given.tags):
         raise Invalid(f"tags: each must be 1 to {MAX_LABEL} characters", field="tags")
-    if given.issue_template_id is not None and len(given.issue_template_id) > MAX_TEMPLATE_ID:
-        raise Invalid(
-            f"tracker_issue_template_id: at most {MAX_TEMPLATE_ID} characters", field="tracker_issue_template_id"
-        )
 
 
 def _kept_values(stored: Mapping[str, Secret], given: Mapping[str, Secret | None]) -> dict[str, Secret]:

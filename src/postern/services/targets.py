@@ -56,6 +56,7 @@ class TargetServices:
     agents: Agents
     asking: Asking
     connections: Connections
+    control: AccessControl
     credentials: Credentials
     declarations: Declarations
     errands: Errands
@@ -82,7 +83,7 @@ def build_targets(
 ) -> TargetServices:
     connections, guardrails = stores.connections, stores.guardrails
     enforceable, parsed, compiles = able.enforceable, able.parsed, able.compiles
-    checks = FieldChecks(guardrails, enforceable=enforceable, parsed=parsed, models=able.models)
+    checks = FieldChecks(guardrails, stores.issue_templates, enforceable=enforceable, parsed=parsed, models=able.models)
     control = AccessControl(stores.access_rules, connections, features, signals, now)
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
     asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
@@ -95,6 +96,7 @@ def build_targets(
         asking=asking,
         agents=Agents(stores.agents, stores.organisations, signals, now),
         connections=Connections(connections, control, stores.agents, checks, signals, now),
+        control=control,
         credentials=Credentials(stores.credentials, control, features, signals, now, enforceable=enforceable),
         declarations=Declarations(connections, checks, audit, signals, now),
         errands=Errands(stores.errands, stores.principals, access, signals, now, answerable=enforceable),

@@ -39,7 +39,7 @@ class ConnectionOptions(Body):
     connection_tags: dict[str, str] | None = None
     force_approve_groups: list[str] | None = None
     guardrail_rules: list[str] | None = Field(None, description="Left out or null: stays as it is")
-    tracker_issue_template_id: str | None = None
+    tracker_issue_template_id: str | None = Field(None, description="Null or empty: none")
     redact_enabled: bool | None = None
     redact_types: list[str] | None = None
     resource_name: str | None = None

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from postern.domain.access import Reach
 from postern.domain.issue import Issue, IssueTemplate, SessionIssue
 from postern.domain.lists import Listed, Page
 
@@ -22,20 +23,22 @@ class BoundTemplate:
 
 
 class IssueTemplateStore(Protocol):
-    async def find(self, org_id: UUID, page: Page) -> Listed[BoundTemplate]:
+    """With a `reach` there are only templates of connections in it, and of theirs only these connections."""
+
+    async def find(self, org_id: UUID, page: Page, reach: Reach | None = None) -> Listed[BoundTemplate]:
         """By name."""
 
-    async def get(self, org_id: UUID, template_id: str) -> BoundTemplate | None: ...
+    async def get(self, org_id: UUID, template_id: str, reach: Reach | None = None) -> BoundTemplate | None: ...
 
     async def add(self, template: IssueTemplate, connection_ids: Collection[UUID]) -> None:
-        """Those connections have it from now on, whichever they had. Raises Conflict when the name is taken, NotFound
-        for a connection that is not there."""
+        """Those connections have it from now on, whichever they had, and are updated when it is. Raises Conflict when
+        the name is taken, NotFound for a connection that is not there, Malformed for one that is managed elsewhere."""
 
     async def update(self, template: IssueTemplate, connection_ids: Collection[UUID] | None) -> None:
         """Those connections and no others have it, or, with None, those that have it now. Raises as `add`, and
         NotFound."""
 
-    async def remove(self, template_id: UUID) -> None:
+    async def remove(self, template_id: UUID, at: datetime) -> None:
         """The connections that had it have none."""
 
 

@@ -21,6 +21,7 @@ from postern.store.sql.groups import SqlGroups
 from postern.store.sql.guardrails import SqlGuardRails
 from postern.store.sql.holds import SqlHolds
 from postern.store.sql.idempotency import SqlIdempotency
+from postern.store.sql.issue_templates import SqlIssueTemplates
 from postern.store.sql.leases import SqlLeases
 from postern.store.sql.ledger import SqlLedger
 from postern.store.sql.logins import SqlLogins
@@ -68,6 +69,7 @@ class SqlStores:
         self.guardrails = SqlGuardRails(database)
         self.holds = SqlHolds(database)
         self.idempotency = SqlIdempotency(database, encryption)
+        self.issue_templates = SqlIssueTemplates(database)
         self.leases = SqlLeases(database)
         self.ledger = SqlLedger(database)
         self.ledger_keys = SqlLedgerKeys(database, encryption)

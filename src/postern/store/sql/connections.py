@@ -21,6 +21,7 @@ from postern.store.ports import ConnectionFilter
 from postern.store.prepared import Prepared, Row
 from postern.store.schema import connection_guardrails, connections, sessions
 from postern.store.sql.connection_conditions import conditions_of, each_tag, within
+from postern.store.sql.issue_templates import hold_template
 from postern.store.sql.resources import ensure_resource
 from postern.store.sql.rows import as_uuid, connection_of, connection_values, count_of, guardrail_ids_column, page_of
 from postern.store.threaded import Executor
@@ -102,6 +103,7 @@ class SqlConnections:
         try:
             async with self._database.transaction() as transaction:
                 await ensure_resource(transaction, connection.org_id, connection.resource_name)
+                await hold_template(transaction, connection)
                 await transaction.execute(insert(connections).values(values))
                 await _associate(transaction, connection)
         except IntegrityError:
@@ -113,6 +115,7 @@ class SqlConnections:
         try:
             async with self._database.transaction() as transaction:
                 await ensure_resource(transaction, connection.org_id, connection.resource_name)
+                await hold_template(transaction, connection)
                 result = await transaction.execute(
                     update(connections).where(connections.c.id == connection.id).values(changed)
                 )

@@ -170,4 +170,6 @@ def _issues() -> None:
         sa.PrimaryKeyConstraint("session_id", name="pk_session_issues"),
     )
     op.create_index("ix_session_issues_next_at", "session_issues", ["next_at"])
+    # What stood there until now was checked by nobody, and there was no template that it could have named.
+    op.execute(sa.text("update connections set issue_template_id = null where issue_template_id is not null"))
     op.create_index("ix_connections_issue_template_id", "connections", ["issue_template_id"])

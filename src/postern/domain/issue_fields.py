@@ -1,0 +1,242 @@
+"""What goes into an issue: the checks of a template, and the values that it takes from a session and from who opens it.
+
+Whoever opens a session decides what some fields say. Nothing of that steers a terminal, and none of it can pass for the
+marker by which the issue of another session is found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from postern.domain.connection import is_tag_key
+from postern.domain.issue import IssueTemplate, MappingType, NewIssue, Prompt, PromptType
+from postern.domain.session import Session
+from postern.domain.text import one_line, printable
+from postern.errors import Invalid
+
+GIVEN = "tracker_fields"  # where requests have what was asked of who opens a session
+SUMMARY, TEXT = "summary", "description"  # as trackers call their own
+MARKER = "postern-session-"
+MAX_ITEMS = 50  # of each kind in a template
+MAX_NAME, MAX_LABEL, MAX_DESCRIPTION = 128, 255, 10_000  # characters
+MAX_VALUE, MAX_SCRIPT, MAX_SUMMARY = 4_000, 8_000, 255
+
+_PRESETS: Mapping[str, Callable[[Session], str]] = {
+    "session.id": lambda session: str(session.id),
+    "session.user_email": lambda session: session.user,
+    "session.user_id": lambda session: session.user_id,
+    "session.user_name": lambda session: session.user_name,
+    "session.type": lambda session: session.type,
+    "session.connection_subtype": lambda session: session.connection_subtype,
+    "session.subtype": lambda session: session.connection_subtype,
+    "session.connection": lambda session: session.connection,
+    "session.status": lambda session: session.status,
+    "session.script": lambda session: _script(session.script or ""),
+    "session.start_date": lambda session: session.start_date.isoformat(timespec="milliseconds"),
+}
+_LINK, _TAG = "session.webapp_link", "session.connection_tags."
+_MOMENTS = frozenset({"session.start_date"})
+PRESETS = (*_PRESETS, _LINK, f"{_TAG}<key>")
+_MARKER = re.compile(re.escape(MARKER), re.IGNORECASE)
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?")
+
+
+def check_template(template: IssueTemplate) -> None:
+    """Raises Invalid, which names the item and its field as requests call them."""
+    _check_text(template.name, "name", MAX_NAME)
+    _check_text(template.project_key, "project_key")
+    _check_text(template.request_type_id, "request_type_id")
+    _check_text(template.transition, "issue_transition_name_on_close")
+    _check_description(template.description, "description")
+    where: dict[str, str] = {}
+    for at, item in _items(template):
+        _check_text(item.tracker_field, f"{at}.tracker_field")
+        first = where.setdefault(item.tracker_field, at)
+        if first != at:
+            raise _invalid(f"{at}.tracker_field", f"{item.tracker_field!r} is filled in by {first} already")
+        _check_description(item.description, f"{at}.description")
+    for index, mapping in enumerate(template.mappings):
+        at = f"mapping_types.items[{index}].value"
+        if mapping.type is MappingType.PRESET and not is_preset(mapping.value):
+            raise _invalid(at, f"unknown preset {mapping.value!r}; one of {', '.join(PRESETS)}")
+        if not mapping.value.strip() or len(mapping.value) > MAX_VALUE:
+            raise _invalid(at, f"must have 1 to {MAX_VALUE} characters")
+    for index, prompt in enumerate(template.prompts):
+        _check_text(prompt.label, f"prompt_types.items[{index}].label", MAX_LABEL)
+    for index, asset in enumerate(template.cmdb):
+        at = f"cmdb_types.items[{index}]"
+        _check_text(asset.tracker_object_type, f"{at}.tracker_object_type")
+        if asset.value:
+            _check_text(asset.value, f"{at}.value")
+
+
+def is_preset(name: str) -> bool:
+    return name in _PRESETS or name == _LINK or (name.startswith(_TAG) and is_tag_key(name.removeprefix(_TAG)))
+
+
+def preset_value(name: str, session: Session, link: str) -> str:
+    """Empty where the session has no such thing. `link` is where people look at it."""
+    if name == _LINK:
+        return link
+    if name.startswith(_TAG):
+        return session.connection_tags.get(name.removeprefix(_TAG), "")
+    return _PRESETS[name](session)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a template asks of who opens a session: a prompt, or the name of an asset."""
+
+    tracker_field: str
+    label: str
+    field_type: PromptType
+    required: bool
+
+
+def asked(template: IssueTemplate) -> tuple[Asked, ...]:
+    prompts = (Asked(one.tracker_field, one.label, one.field_type, one.required) for one in template.prompts)
+    assets = (
+        Asked(one.tracker_field, one.tracker_object_type, PromptType.TEXT, one.required)
+        for one in template.cmdb
+        if not one.value
+    )
+    return (*prompts, *assets)
+
+
+def missing_prompts(template: IssueTemplate, given: Mapping[str, str]) -> list[Asked]:
+    """All that is required and not given, or blank."""
+    return [one for one in asked(template) if one.required and not given.get(one.tracker_field, "").strip()]
+
+
+def checked_prompts(template: IssueTemplate, given: Mapping[str, str]) -> dict[str, str]:
+    """What was given, without blanks at the ends, by field; nothing of what is blank. Raises Invalid, which lists all
+    that is missing, by label and field, or else all that is wrong."""
+    missing = missing_prompts(template, given)
+    if missing:
+        listed = ", ".join(f"{one.label} ({one.tracker_field})" for one in missing)
+        raise _invalid(GIVEN, f"the issue of this session needs {listed}")
+    known = {one.tracker_field: one for one in asked(template)}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        shown = ", ".join(one_line(name[:MAX_LABEL]) for name in unknown[:MAX_ITEMS])
+        asks = ", ".join(known) or "nothing"
+        raise _invalid(GIVEN, f"the issue template {template.name!r} does not ask for {shown}; it asks for {asks}")
+    checked = {name: value.strip() for name, value in given.items() if value.strip()}
+    wrong = [reason for name, value in checked.items() for reason in _wrong(known[name], value)]
+    if wrong:
+        raise _invalid(GIVEN, "; ".join(wrong))
+    return checked
+
+
+def new_issue(template: IssueTemplate, session: Session, prompts: Mapping[str, str], link: str) -> NewIssue:
+    """`prompts` as `checked_prompts` gives them. The text ends with the marker, also where the template fills it in."""
+    fields: dict[str, Any] = {}
+    for mapping in template.mappings:
+        if mapping.type is MappingType.CUSTOM:
+            fields[mapping.tracker_field] = mapping.value
+            continue
+        value = _unmarked(preset_value(mapping.value, session, link))
+        if value:
+            fields[mapping.tracker_field] = {"moment": value} if mapping.value in _MOMENTS else value
+    for prompt in template.prompts:
+        if prompt.tracker_field in prompts:
+            fields[prompt.tracker_field] = _prompted(prompt, _unmarked(prompts[prompt.tracker_field]))
+    objects = {
+        asset.tracker_field: (asset.tracker_object_type, asset.value or _unmarked(prompts[asset.tracker_field]))
+        for asset in template.cmdb
+        if asset.value or asset.tracker_field in prompts
+    }
+    marker = f"{MARKER}{session.id}"
+    summary, text = _as_text(fields.pop(SUMMARY, "")), _as_text(fields.pop(TEXT, ""))
+    return NewIssue(
+        project_key=template.project_key,
+        request_type_id=template.request_type_id,
+        marker=marker,
+        summary=_short(one_line(summary or _unmarked(_about(session))), MAX_SUMMARY),
+        text=f"{text or _unmarked(_account(session, link))}\n\n{marker}",
+        fields=fields,
+        objects=objects,
+    )
+
+
+def _items(template: IssueTemplate) -> Iterator[tuple[str, Any]]:
+    """All that fills in a field, by where requests have it. Raises Invalid when there are too many."""
+    for name, items in (
+        ("mapping_types", template.mappings),
+        ("prompt_types", template.prompts),
+        ("cmdb_types", template.cmdb),
+    ):
+        if len(items) > MAX_ITEMS:
+            raise _invalid(f"{name}.items", f"{len(items)} given, at most {MAX_ITEMS}")
+        for index, item in enumerate(items):
+            yield f"{name}.items[{index}]", item
+
+
+def _check_text(text: str, at: str, most: int = 255) -> None:
+    if not 1 <= len(text) <= most or not text.isprintable() or text != text.strip():
+        raise _invalid(at, f"must have 1 to {most} characters, all printable, and no blank at its ends")
+
+
+def _check_description(text: str, at: str) -> None:
+    if len(text) > MAX_DESCRIPTION:
+        raise _invalid(at, f"at most {MAX_DESCRIPTION} characters")
+
+
+def _wrong(one: Asked, value: str) -> Iterator[str]:
+    where = f"{one.label} ({one.tracker_field})"
+    if one.field_type is PromptType.DATETIME:
+        if not _is_moment(value):
+            yield f"{where} must be a date and time such as 2026-01-31T09:30"
+    elif len(value) > MAX_VALUE:
+        yield f"{where} may have {MAX_VALUE} characters, {len(value)} given"
+
+
+def _is_moment(value: str) -> bool:
+    """As forms send `datetime-local`: without a zone, in UTC."""
+    if not _MOMENT.fullmatch(value):
+        return False
+    try:
+        datetime.fromisoformat(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _prompted(prompt: Prompt, value: str) -> Any:
+    """As the tracker's port wants it (services/issues/tracker.py)."""
+    if prompt.field_type is PromptType.SELECT:
+        return {"value": value}
+    return {"moment": value} if prompt.field_type is PromptType.DATETIME else value
+
+
+def _as_text(value: Any) -> str:
+    return str(next(iter(value.values()))) if isinstance(value, dict) else str(value)
+
+
+def _unmarked(text: str) -> str:
+    return _MARKER.sub(MARKER.replace("-", " "), printable(text))
+
+
+def _script(script: str) -> str:
+    return _short(script, MAX_SCRIPT, f"\n… ({len(script)} characters in all)")
+
+
+def _short(text: str, most: int, ending: str = "…") -> str:
+    return text if len(text) <= most else text[: most - len(ending)] + ending
+
+
+def _about(session: Session) -> str:
+    return f"{session.connection}: {session.verb} by {session.user}"
+
+
+def _account(session: Session, link: str) -> str:
+    name = f"{session.user_name} ({session.user})" if session.user_name else session.user
+    return f"{session.verb} on {session.connection} by {name}, session {session.id}\n{link}".strip()
+
+
+def _invalid(field: str, problem: str) -> Invalid:
+    return Invalid(f"{field}: {problem}", field=field)

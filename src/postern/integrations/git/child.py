@@ -1,0 +1,55 @@
+"""The child process: one request by standard input, one answer by standard output, and its end.
+
+It writes no file, starts no program and asks only the one host. What it may take of the machine it bounds itself,
+before it reads anything of the outside; its parent ends it when its time is over.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import sys
+
+from postern.errors import PosternError, Unavailable
+from postern.integrations.git import messages
+from postern.integrations.git.messages import Request
+from postern.process import die_with_parent, hide_from_own_user
+
+
+def main() -> None:
+    die_with_parent(by=signal.SIGKILL)
+    hide_from_own_user()
+    request = messages.decoded(sys.stdin.buffer.read())
+    # Nothing but the answer reaches the parent, whatever a library prints.
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    _bound(request)
+    try:
+        from postern.integrations.git import tasks
+
+        answer = tasks.do(request)
+    except PosternError as error:
+        answer = messages.failure(error)
+    except MemoryError:
+        answer = messages.failure(Unavailable("the repository needs more memory than reading one may take"))
+    with answers:
+        answers.write(answer)
+
+
+def _bound(request: Request) -> None:
+    _limit(resource.RLIMIT_CORE, 0)
+    _limit(resource.RLIMIT_DATA, request.policy.limits.memory)
+    _limit(resource.RLIMIT_CPU, int(request.seconds) + 1)
+    if request.task != "write" or not request.repository.git_url.startswith("file:"):
+        _limit(resource.RLIMIT_FSIZE, 0)
+
+
+def _limit(which: int, value: int) -> None:
+    hard = resource.getrlimit(which)[1]
+    most = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    resource.setrlimit(which, (most, most))
+
+
+if __name__ == "__main__":
+    main()

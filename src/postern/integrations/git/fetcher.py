@@ -1,0 +1,121 @@
+"""The parent's side: one child for each task, its time and its answer bounded, and its end seen."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import TypeVar
+
+from postern.domain.runbook import Repository, Snapshot
+from postern.errors import PosternError, Unavailable
+from postern.integrations.git.messages import Policy, Request, Writing, outline_of, snapshot_of
+from postern.integrations.git.places import place_of
+from postern.process import PARENT_PID
+
+SECONDS = 30.0
+CHILDREN = 4  # at once; others wait for their turn
+_CHILD = "postern.integrations.git.child"
+# All of the environment that a child sees: no proxy, no settings of git, no secret.
+_KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
+_CHUNK = 1 << 16
+_MAX_WORDS = 600  # characters of an error
+_HIDDEN = 4  # characters of the shortest secret that is looked for in words of others
+
+T = TypeVar("T")
+
+
+class GitFetcher:
+    """A `Fetcher` (services/runbooks/fetching.py). `seconds`: what a task may take, once it has begun."""
+
+    def __init__(
+        self, policy: Policy, environment: Mapping[str, str], *, seconds: float = SECONDS, children: int = CHILDREN
+    ) -> None:
+        self._policy = policy
+        self._environment = {name: environment[name] for name in _KEPT if name in environment}
+        self._seconds = seconds
+        self._turns = asyncio.Semaphore(children)
+
+    async def check(self, repository: Repository) -> None:
+        """Raises Invalid, Unavailable."""
+        place_of(repository.git_url, self._policy)
+        await self._do(Request("check", repository, self._policy, self._seconds), outline_of)
+
+    async def fetch(self, repository: Repository) -> Snapshot:
+        """Raises Invalid, Unavailable."""
+        place_of(repository.git_url, self._policy)
+        return await self._do(Request("fetch", repository, self._policy, self._seconds), snapshot_of)
+
+    async def write(
+        self, repository: Repository, path: str, content: str, message: str, author: str, *, overwrite: bool
+    ) -> str:
+        """Raises Conflict, Invalid, Unavailable."""
+        place_of(repository.git_url, self._policy)
+        writing = Writing(path, content, message, author, overwrite)
+        outline, _ = await self._do(Request("write", repository, self._policy, self._seconds, writing), outline_of)
+        return str(outline["commit"])
+
+    async def _do(self, request: Request, read: Callable[[bytes], T]) -> T:
+        try:
+            async with self._turns:
+                answer = await self._ask(request)
+            return await asyncio.to_thread(read, answer)
+        except PosternError as error:
+            raise type(error)(_told(error.message, request.repository), field=error.field) from None
+        except (ValueError, KeyError, TypeError):
+            raise Unavailable("the repository needs more of this machine than reading one may take") from None
+
+    async def _ask(self, request: Request) -> bytes:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            _CHILD,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            cwd="/",
+            start_new_session=True,
+            env={**self._environment, "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", PARENT_PID: str(os.getpid())},
+        )
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await _exchange(process, request.encoded(), self._policy.limits.answer)
+        except TimeoutError:
+            raise Unavailable(
+                f"the repository was not read within {self._seconds:g} seconds: its server hangs, or it is too large"
+            ) from None
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+async def _exchange(process: Process, request: bytes, most: int) -> bytes:
+    """Raises Unavailable when the child says more than it may."""
+    if process.stdin is None or process.stdout is None:
+        raise Unavailable("the process that reads repositories cannot be started")
+    with suppress(ConnectionError):  # it ended early; what it said is its answer
+        process.stdin.write(request)
+        await process.stdin.drain()
+    process.stdin.close()
+    answer = bytearray()
+    while found := await process.stdout.read(_CHUNK):
+        answer += found
+        if len(answer) > most:
+            raise Unavailable("what was read of the repository is larger than it may be")
+    return bytes(answer)
+
+
+def _told(message: str, repository: Repository) -> str:
+    """Without anything that a remote could have put into its words: our secrets, control characters, a flood."""
+    secrets = [one.reveal() for one in (repository.git_password, repository.ssh_key, repository.ssh_keypass)]
+    pair = f"{repository.git_user or 'oauth2'}:{secrets[0]}"
+    for secret in [b64encode(pair.encode()).decode(), *secrets]:
+        if len(secret) >= _HIDDEN:
+            message = message.replace(secret, "***")
+    shown = "".join(one if one.isprintable() else " " for one in message)
+    return shown if len(shown) <= _MAX_WORDS else shown[:_MAX_WORDS] + "…"

@@ -1,0 +1,152 @@
+"""What a child is asked, and what it answers: a line of JSON, and after it the texts that the line names, in order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+from uuid import UUID
+
+from postern.domain.runbook import Repository, RunbookFile, Snapshot
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Invalid, PosternError, Unavailable
+
+_LINE = 32 << 20  # bytes of the line: paths and errors of as many files as there may be
+_KINDS: dict[str, type[PosternError]] = {one.__name__: one for one in (Conflict, Invalid, Unavailable)}
+_SECRETS = ("git_password", "ssh_key", "ssh_keypass")
+_TEXTS = ("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts", "branch")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one repository may take. Sizes in bytes; `unpacked` is of all objects, `entries` of all folders."""
+
+    received: int = 64 << 20
+    unpacked: int = 256 << 20
+    objects: int = 200_000
+    entries: int = 500_000
+    depth: int = 64
+    files: int = 10_000
+    texts: int = 32 << 20
+    memory: int = 1 << 30
+
+    @property
+    def answer(self) -> int:
+        return _LINE + self.texts
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Where repositories may be. `networks`: private ones, loopback too; `folders`: those of file://; `authority`: a
+    file of PEM certificates that are trusted beside the system's."""
+
+    schemes: tuple[str, ...] = ("https", "ssh")
+    networks: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    authority: str = ""
+    limits: Limits = field(default_factory=Limits)
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    path: str
+    content: str
+    message: str
+    author: str
+    overwrite: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`task`: check, fetch or write. `seconds` are what the child has."""
+
+    task: str
+    repository: Repository
+    policy: Policy
+    seconds: float
+    writing: Writing | None = None
+
+    def encoded(self) -> bytes:
+        given = {name: getattr(self.repository, name) for name in _TEXTS}
+        given |= {name: getattr(self.repository, name).reveal() for name in _SECRETS}
+        return json.dumps(
+            {
+                "task": self.task,
+                "org_id": str(self.repository.org_id),
+                "repository": given,
+                "policy": asdict(self.policy),
+                "seconds": self.seconds,
+                "writing": asdict(self.writing) if self.writing else None,
+            }
+        ).encode()
+
+
+def decoded(data: bytes) -> Request:
+    read: dict[str, Any] = json.loads(data)
+    given: dict[str, Any] = read["repository"]
+    given = given | {name: Secret(given[name]) for name in _SECRETS}
+    policy: dict[str, Any] = read["policy"]
+    policy |= {name: tuple(policy[name]) for name in ("schemes", "networks", "folders")}
+    policy["limits"] = Limits(**policy["limits"])
+    return Request(
+        read["task"],
+        Repository(org_id=UUID(read["org_id"]), **given),
+        Policy(**policy),
+        read["seconds"],
+        Writing(**read["writing"]) if read["writing"] else None,
+    )
+
+
+def answer(outline: Mapping[str, Any], texts: bytes = b"") -> bytes:
+    return json.dumps(outline).encode() + b"\n" + texts
+
+
+def failure(error: PosternError) -> bytes:
+    return answer({"error": type(error).__name__, "message": error.message, "field": error.field})
+
+
+def of_snapshot(snapshot: Snapshot) -> bytes:
+    texts: list[bytes] = []
+    files: list[tuple[str, str, int | None]] = []
+    for file in snapshot.files:
+        text = None if file.text is None else file.text.encode()
+        files.append((file.path, file.error, None if text is None else len(text)))
+        texts.append(text or b"")
+    hooks = {name: text.encode() for name, text in snapshot.hooks.items()}
+    outline = {
+        "commit": snapshot.commit,
+        "author": snapshot.author,
+        "message": snapshot.message,
+        "files": files,
+        "hooks": [(name, len(text)) for name, text in hooks.items()],
+    }
+    return answer(outline, b"".join([*texts, *hooks.values()]))
+
+
+def snapshot_of(data: bytes) -> Snapshot:
+    """Raises what the child raised; ValueError and its like when this is no answer of one."""
+    outline, texts = outline_of(data)
+    at = 0
+
+    def text(length: int) -> str:
+        nonlocal at
+        at += length
+        return texts[at - length : at].decode()
+
+    files = tuple(
+        RunbookFile(path, None if length is None else text(length), error) for path, error, length in outline["files"]
+    )
+    hooks = {name: text(length) for name, length in outline["hooks"]}
+    return Snapshot(outline["commit"], outline["author"], outline["message"], files, hooks)
+
+
+def outline_of(data: bytes) -> tuple[dict[str, Any], bytes]:
+    """The line and what follows it. Raises what the child raised, ValueError."""
+    line, ended, rest = data.partition(b"\n")
+    if not ended:
+        raise ValueError("no whole line")
+    outline: dict[str, Any] = json.loads(line)
+    if "error" in outline:
+        raise _KINDS.get(outline["error"], Unavailable)(outline["message"], field=outline["field"])
+    return outline, rest

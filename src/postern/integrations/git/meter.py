@@ -1,0 +1,20 @@
+"""How much was received."""
+
+from __future__ import annotations
+
+from postern.errors import Invalid
+
+
+class Meter:
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.left = most
+
+    def add(self, length: int) -> None:
+        """Raises Invalid over the limit."""
+        self.left -= length
+        if self.left < 0:
+            raise Invalid(
+                f"the server sent more than {self._most >> 20} MiB, which is the most that is read of a repository; "
+                "keep runbooks in their own"
+            )

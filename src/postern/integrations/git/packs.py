@@ -1,0 +1,150 @@
+"""What a server sent, as objects by their names: counted before anything of it is kept.
+
+dulwich resolves deltas. Before it does, every entry is unpacked once and thrown away again, so that neither a large
+object of few bytes nor deltas that copy one base a thousand times take more than the limits say.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Protocol
+
+from dulwich.object_format import DEFAULT_OBJECT_FORMAT
+from dulwich.objects import Blob, ObjectID
+from dulwich.pack import PackData, PackInflater
+
+from postern.domain.runbook import MAX_FILE
+from postern.errors import Invalid, Unavailable
+from postern.integrations.git.messages import Limits
+
+_HEADER, _CHECKSUM, _NAME = 12, 20, 20  # bytes
+_CHUNK = 1 << 16
+_OFFSET_DELTA, _NAMED_DELTA = 6, 7
+_KINDS = {1, 2, 3, 4, _OFFSET_DELTA, _NAMED_DELTA}
+_LONGEST = 10  # bytes of a number
+
+Object = tuple[int, bytes]  # its type's number, and what is in it
+
+
+class Objects(Protocol):
+    def get(self, name: ObjectID) -> Object | None:
+        """By its hexadecimal name; None where it is not there. Its bytes are left out, as b"", where it is a file
+        larger than a runbook may be: `is_large` then."""
+
+    def is_large(self, name: ObjectID) -> bool: ...
+
+
+class Unpacked:
+    """The objects of a pack."""
+
+    def __init__(self, kept: Mapping[ObjectID, Object], large: frozenset[ObjectID]) -> None:
+        self._kept = kept
+        self._large = large
+
+    def get(self, name: ObjectID) -> Object | None:
+        return self._kept.get(name)
+
+    def is_large(self, name: ObjectID) -> bool:
+        return name in self._large
+
+
+def unpack(pack: bytes, limits: Limits) -> Unpacked:
+    """Raises Invalid over a limit, Unavailable for what is no pack."""
+    _count(pack, limits)
+    kept: dict[ObjectID, Object] = {}
+    large: set[ObjectID] = set()
+    with PackData.from_file(BytesIO(pack), DEFAULT_OBJECT_FORMAT) as data:
+        data.check()
+        for one in PackInflater.for_pack_data(data):
+            if one.type_num == Blob.type_num and one.raw_length() > MAX_FILE:
+                large.add(one.id)
+                kept[one.id] = (one.type_num, b"")
+            else:
+                kept[one.id] = (one.type_num, one.as_raw_string())
+    return Unpacked(kept, frozenset(large))
+
+
+def _count(pack: bytes, limits: Limits) -> None:
+    if pack[:4] != b"PACK" or len(pack) < _HEADER + _CHECKSUM:
+        raise broken()
+    objects = int.from_bytes(pack[8:12], "big")
+    if objects > limits.objects:
+        raise Invalid(f"the repository has {objects} objects; {limits.objects} are the most that are read")
+    at, total = _HEADER, 0
+    for _ in range(objects):
+        at, size = _entry(pack, at, limits.unpacked - total)
+        total += size
+        if total > limits.unpacked:
+            raise Invalid(
+                f"the repository unpacks to more than {limits.unpacked >> 20} MiB; keep runbooks in one of their own"
+            )
+    if at != len(pack) - _CHECKSUM:
+        raise broken()
+
+
+def _entry(pack: bytes, at: int, most: int) -> tuple[int, int]:
+    """Where the entry ends, and how many bytes it takes when it is resolved; it is unpacked no further than `most`."""
+    kind, size = (pack[at] >> 4) & 7, pack[at] & 15
+    start, shift = at, 4
+    while pack[at] & 128:
+        at += 1
+        size |= (pack[at] & 127) << shift
+        shift += 7
+        if at - start > _LONGEST:
+            raise broken()
+    at += 1
+    if kind not in _KINDS:
+        raise broken()
+    if kind == _NAMED_DELTA:
+        at += _NAME
+    elif kind == _OFFSET_DELTA:
+        start = at
+        while pack[at] & 128:
+            at += 1
+            if at - start > _LONGEST:
+                raise broken()
+        at += 1
+    if size > most:
+        return at, size
+    end, first = _inflated(pack, at, size)
+    return end, size + (_result(first) if kind in (_OFFSET_DELTA, _NAMED_DELTA) else 0)
+
+
+def _inflated(pack: bytes, at: int, size: int) -> tuple[int, bytes]:
+    """Where the stream ends that begins there, and its first bytes."""
+    stream, length, first = zlib.decompressobj(), 0, b""
+    while not stream.eof:
+        given = stream.unconsumed_tail
+        if not given:
+            given = pack[at : at + _CHUNK]
+            at += len(given)
+        found = stream.decompress(given, _CHUNK)
+        if not given and not found:
+            raise broken()
+        first = first or found[: 2 * _LONGEST]
+        length += len(found)
+        if length > size:
+            raise broken()
+    if length != size:
+        raise broken()
+    return at - len(stream.unused_data), first
+
+
+def _result(delta: bytes) -> int:
+    """The size of what a delta makes, as it says in its second number."""
+    sizes = size = shift = 0
+    for byte in delta:
+        size |= (byte & 127) << shift
+        shift += 7
+        if not byte & 128:
+            sizes += 1
+            if sizes == 2:
+                return size
+            size = shift = 0
+    raise broken()
+
+
+def broken() -> Unavailable:
+    return Unavailable("what the server sent is not a whole pack of git objects; ask again, and check the repository")

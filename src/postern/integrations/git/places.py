@@ -1,0 +1,145 @@
+"""Where a repository is, by its address, and the one way there: a connection to an address that was checked."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from postern.errors import Invalid, Unavailable
+from postern.integrations.git.messages import Policy
+from postern.integrations.identity.addresses import check_address
+
+NETWORKS, SCHEMES, FOLDERS = "POSTERN_RUNBOOK_NETWORKS", "POSTERN_RUNBOOK_SCHEMES", "POSTERN_RUNBOOK_FOLDERS"
+MAX_URL = 2_000  # characters
+_PORTS = {"https": 443, "http": 80, "ssh": 22}
+_HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|[0-9a-f:.]+", re.IGNORECASE)
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
+_TRIES = 3  # addresses of a host
+_CONNECT = 5.0  # seconds for each of them
+
+Resolve = Callable[..., list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`path` begins with `/`, but for one of ssh that is beside the user's home."""
+
+    scheme: str
+    host: str
+    port: int
+    user: str
+    path: str
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+def place_of(url: str, policy: Policy) -> Place:
+    """Raises Invalid for what is never asked."""
+    if not url or len(url) > MAX_URL or not url.isascii() or not url.isprintable() or set(url) & set(" \\\"'<>`"):
+        raise _invalid("the address of a repository must be printable ASCII, without blanks, quotes and backslashes")
+    if "://" not in url and "::" not in url.split("/")[0] and ":" in url.split("/")[0]:
+        given, _, path = url.partition(":")  # user@host:path, as scp has it
+        user, _, host = given.rpartition("@")
+        return _remote("ssh", host, None, user, path, policy)
+    try:
+        parts = urlsplit(url)
+        scheme, host, port = parts.scheme.lower(), parts.hostname or "", parts.port
+    except ValueError:
+        raise _invalid("the address of the repository cannot be read; check how it is written") from None
+    if "://" not in url or scheme not in policy.schemes or scheme not in {*_PORTS, "file"}:
+        allowed = ", ".join(f"{one}://" for one in policy.schemes)
+        raise _invalid(f"the address of a repository begins with one of {allowed} ({SCHEMES} has the list)")
+    if parts.query or parts.fragment or "?" in url or "#" in url:
+        raise _invalid("the address of a repository has no ? and no #")
+    if parts.password is not None or (parts.username is not None and scheme != "ssh"):
+        raise _invalid("user and password do not belong into the address; give them as git_user and git_password")
+    if scheme == "file":
+        return _local(host, unquote(parts.path), policy)
+    return _remote(scheme, host, port, parts.username or "", parts.path, policy)
+
+
+def _remote(scheme: str, host: str, port: int | None, user: str, path: str, policy: Policy) -> Place:
+    if scheme not in policy.schemes:
+        raise _invalid(f"{scheme}:// is not among the schemes that {SCHEMES} allows")
+    if not _HOST.fullmatch(host) or len(host) > 253 or port == 0:
+        raise _invalid("the address of the repository names no host that can be right")
+    if user and not _USER.fullmatch(user):
+        raise _invalid("the address of the repository names no user that can be right")
+    plain = unquote(path)
+    steps = plain.strip("/").split("/")
+    if not plain.strip("/") or not plain.isprintable() or any(one in ("..", ".") or one[:1] == "-" for one in steps):
+        raise _invalid("the address of a repository ends with its path, without .. and names that begin with a dash")
+    kept = path if scheme != "ssh" else plain
+    return Place(scheme, host.lower(), port or _PORTS[scheme], user, kept)
+
+
+def _local(host: str, path: str, policy: Policy) -> Place:
+    """As it is after links are followed, so that none leads out of the folders."""
+    real = os.path.realpath(path)
+    if host not in ("", "localhost") or not path.startswith("/") or not is_inside(real, policy.folders):
+        raise _invalid(f"file:// leads only into folders that {FOLDERS} names")
+    return Place("file", "", 0, "", real)
+
+
+def is_inside(path: str | Path, folders: tuple[str, ...]) -> bool:
+    real = Path(os.path.realpath(path))
+    return any(real.is_relative_to(os.path.realpath(folder)) for folder in folders)
+
+
+class Way:
+    """To one host. Its name is resolved once: what is connected to is what was checked."""
+
+    def __init__(self, place: Place, policy: Policy, seconds: float, resolve: Resolve = socket.getaddrinfo) -> None:
+        self._place = place
+        self._policy = policy
+        self._seconds = seconds
+        self._resolve = resolve
+        self._addresses: list[str] = []
+
+    def connect(self) -> socket.socket:
+        """Raises Unavailable."""
+        place = self._place
+        self._addresses = self._addresses or self._checked()
+        problem: OSError | None = None
+        for address in self._addresses[:_TRIES]:
+            try:
+                made = socket.create_connection((address, place.port), min(_CONNECT, self._seconds))
+            except OSError as error:
+                problem = error
+                continue
+            made.settimeout(self._seconds)
+            return made
+        raise Unavailable(f"{place.authority} cannot be reached: {_why(problem)}")
+
+    def _checked(self) -> list[str]:
+        place = self._place
+        try:
+            found = self._resolve(place.host, place.port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            raise Unavailable(f"the address of {place.host} cannot be found: {_why(error)}") from None
+        networks = tuple(ipaddress.ip_network(text) for text in self._policy.networks)
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        for text in addresses:
+            known = any(ipaddress.ip_address(text.partition("%")[0]) in network for network in networks)
+            check_address(text, loopback=known, allowed=networks, what=place.host, setting=NETWORKS)
+        if not addresses:
+            raise Unavailable(f"{place.host} has no address")
+        return addresses
+
+
+def _why(error: Exception | None) -> str:
+    return (getattr(error, "strerror", "") or str(error) or type(error).__name__) if error else "it has no address"
+
+
+def _invalid(message: str) -> Invalid:
+    return Invalid(message, field="git_url")

@@ -1,0 +1,131 @@
+"""A repository elsewhere, whichever way leads to it: its newest commit with its files, and a commit more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Protocol
+
+from dulwich.client import AbstractHttpGitClient, TraditionalGitClient
+from dulwich.objects import ObjectID, ShaFile
+from dulwich.pack import pack_objects_to_data
+from dulwich.refs import Ref
+
+from postern.domain.runbook import MAX_FILE
+from postern.errors import Conflict, Invalid, Unavailable
+from postern.integrations.git.messages import Limits
+from postern.integrations.git.packs import Objects, Unpacked, unpack
+
+HEAD, BRANCHES = Ref(b"HEAD"), b"refs/heads/"
+DEFAULTS = ("main", "master")
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """`ref` is the branch, `head` its commit: None in an empty repository."""
+
+    ref: Ref
+    head: ObjectID | None
+    objects: Objects
+
+
+class Remote(Protocol):
+    def take(self, branch: str) -> Taken:
+        """`branch`: empty for the repository's own. Raises Invalid, Unavailable."""
+
+    def put(self, taken: Taken, objects: list[ShaFile], commit: ObjectID) -> None:
+        """Raises Conflict when the branch went on meanwhile, Invalid, Unavailable."""
+
+
+def chosen(refs: Mapping[Ref, ObjectID], links: Mapping[Ref, Ref], branch: str) -> tuple[Ref, ObjectID | None]:
+    """Which branch that is, and its commit. Raises Invalid."""
+    if branch:
+        ref = Ref(BRANCHES + branch.encode())
+        if ref not in refs and any(name.startswith(BRANCHES) for name in refs):
+            raise Invalid(f"the repository has no branch {branch!r}", field="branch")
+        return ref, refs.get(ref)
+    own = links.get(HEAD)
+    if own is not None and own.startswith(BRANCHES) and (own in refs or not refs):
+        return own, refs.get(own)
+    usual = [Ref(BRANCHES + name.encode()) for name in DEFAULTS]
+    alike = [name for name in [*usual, *sorted(refs)] if name.startswith(BRANCHES) and name in refs]
+    if HEAD in refs:
+        return next((name for name in alike if refs[name] == refs[HEAD]), usual[0]), refs[HEAD]
+    own = next((name for name in usual if name in refs), None)
+    if own is None and alike:
+        raise Invalid("the repository does not say which of its branches is its own; name one", field="branch")
+    return own or usual[0], refs.get(own) if own else None
+
+
+class ByDulwich:
+    """Over HTTP or SSH."""
+
+    def __init__(self, client: AbstractHttpGitClient | TraditionalGitClient, path: str, limits: Limits) -> None:
+        self._client: Any = client
+        self._path = path
+        self._limits = limits
+
+    def take(self, branch: str) -> Taken:
+        pack = BytesIO()
+
+        def wants(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:
+            head = chosen(refs, {}, branch)[1]
+            return [head] if head is not None else []
+
+        found = self._client.fetch_pack(
+            self._path,
+            wants,
+            _Nothing(),
+            pack.write,
+            progress=lambda _: None,
+            depth=1,
+            ref_prefix=[HEAD, BRANCHES],
+            # Servers that can leave larger files out do. Others send them, and they count.
+            filter_spec=b"blob:limit=%d" % (MAX_FILE + 1),
+        )
+        if found.object_format not in (None, "sha1"):
+            raise Invalid("the repository names its objects by SHA-256, which is not read here yet")
+        refs = {name: value for name, value in found.refs.items() if value is not None}
+        ref, head = chosen(refs, found.symrefs, branch)
+        return Taken(ref, head, unpack(pack.getvalue(), self._limits) if head else Unpacked({}, frozenset()))
+
+    def put(self, taken: Taken, objects: list[ShaFile], commit: ObjectID) -> None:
+        def change(refs: Mapping[Ref, ObjectID]) -> dict[Ref, ObjectID]:
+            if refs.get(taken.ref) != taken.head:
+                raise moved()
+            return {taken.ref: commit}
+
+        def data(*_: object, **__: object) -> tuple[int, Iterator[Any]]:
+            return pack_objects_to_data([(one, None) for one in objects], deltify=False)
+
+        done = self._client.send_pack(self._path, change, data, progress=lambda _: None)
+        if done.ref_status is None:
+            raise Unavailable("the server did not say whether it took the commit; look at the repository")
+        refused = done.ref_status.get(taken.ref)
+        if refused is not None:
+            raise refusal(str(refused))
+
+
+class _Nothing:
+    """Of which nothing is here already."""
+
+    shallow: frozenset[bytes] = frozenset()
+
+    def __next__(self) -> None:
+        return None
+
+    def ack(self, sha: bytes) -> None: ...
+
+    def nak(self) -> None: ...
+
+
+def moved() -> Conflict:
+    return Conflict("somebody else wrote to the branch meanwhile; look at what is there now, and try again")
+
+
+def refusal(words: str) -> Conflict | Invalid:
+    """From the server's own word about a branch."""
+    if any(one in words for one in ("fetch first", "non-fast-forward", "stale info", "failed to", "cannot lock ref")):
+        return moved()
+    return Invalid(f"the server did not take the commit: {words!r}; the branch may be protected")

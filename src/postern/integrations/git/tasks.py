@@ -1,0 +1,76 @@
+"""What the child does."""
+
+from __future__ import annotations
+
+import zlib
+
+from dulwich.client import HTTPUnauthorized
+from dulwich.errors import (
+    ApplyDeltaError,
+    ChecksumMismatch,
+    GitProtocolError,
+    HangupException,
+    NotGitRepository,
+    ObjectFormatException,
+    SendPackError,
+)
+from dulwich.pack import UnresolvedDeltas
+
+from postern.domain.runbook import Repository
+from postern.errors import Invalid, PosternError, Unavailable
+from postern.integrations.git import messages, trees, writing
+from postern.integrations.git.http import HttpClient
+from postern.integrations.git.local import Local
+from postern.integrations.git.meter import Meter
+from postern.integrations.git.places import Place, Way, place_of
+from postern.integrations.git.remotes import ByDulwich, Remote
+
+OF_TOKENS = "oauth2"  # who has a token alone: what GitLab wants, and GitHub and Gitea do not look at
+# Of bytes that are no pack, no object or no packet: dulwich raises what it stumbles over.
+_GARBAGE = (
+    ApplyDeltaError,
+    AssertionError,
+    ChecksumMismatch,
+    EOFError,
+    IndexError,
+    KeyError,
+    ObjectFormatException,
+    TypeError,
+    UnresolvedDeltas,
+    ValueError,
+    zlib.error,
+)
+
+
+def do(request: messages.Request) -> bytes:
+    """Raises PosternError."""
+    repository, policy = request.repository, request.policy
+    place = place_of(repository.git_url, policy)
+    try:
+        if request.task == "check":
+            return messages.answer({})
+        remote = _remote(place, repository, request)
+        if request.task == "write" and request.writing is not None:
+            return messages.answer({"commit": writing.write(remote, repository.branch, request.writing)})
+        taken = remote.take(repository.branch)
+        if taken.head is None:
+            raise Invalid("the repository is empty; commit something to it first")
+        return messages.of_snapshot(trees.snapshot_of(taken.objects, taken.head, policy.limits))
+    except (PosternError, MemoryError):
+        raise
+    except (GitProtocolError, HTTPUnauthorized, HangupException, NotGitRepository, SendPackError) as error:
+        raise Unavailable(f"{place.authority} ended this: {str(error)[:300]!r}") from None
+    except OSError as error:
+        raise Unavailable(f"the repository cannot be read: {error.strerror or type(error).__name__}") from None
+    except _GARBAGE as error:
+        raise Unavailable(f"what the server sent cannot be read as git's ({type(error).__name__})") from None
+
+
+def _remote(place: Place, repository: Repository, request: messages.Request) -> Remote:
+    policy = request.policy
+    if place.scheme == "file":
+        return Local(place, policy.folders)
+    way, meter = Way(place, policy, request.seconds), Meter(policy.limits.received)
+    password = repository.git_password.reveal()
+    user = repository.git_user or OF_TOKENS
+    return ByDulwich(HttpClient(place, way, meter, policy.authority, user, password), place.path, policy.limits)

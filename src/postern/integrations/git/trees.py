@@ -1,0 +1,151 @@
+"""From a commit to its runbooks: folders are walked, nothing is checked out, and no link is followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from dulwich.objects import Blob, Commit, ObjectID, Tree, parse_tree
+
+from postern.domain.runbook import CLOSE_HOOK, HOOK_FOLDERS, MARK, MAX_FILE, OPEN_HOOK, RunbookFile, Snapshot
+from postern.errors import Invalid, Unavailable
+from postern.integrations.git.messages import Limits
+from postern.integrations.git.packs import Objects
+
+FOLDER, LINK, SUBMODULE = 0o040000, 0o120000, 0o160000
+FILES = {0o100644, 0o100755, 0o100664}
+MAX_PATH = 1_000  # characters
+MAX_AUTHOR, MAX_MESSAGE = 300, 10_000  # characters
+_NAME_BYTES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """`problem` says why its path is not one."""
+
+    path: str
+    mode: int
+    name: ObjectID
+    problem: str
+
+
+def commit_of(objects: Objects, name: ObjectID) -> Commit:
+    """Raises Unavailable."""
+    found = objects.get(name)
+    if found is None:
+        raise Unavailable("the server did not send the commit that it named")
+    if found[0] != Commit.type_num:
+        raise Invalid("the branch does not lead to a commit")
+    made = Commit()
+    made.set_raw_string(found[1])
+    return made
+
+
+def entries_of(objects: Objects, name: ObjectID) -> Iterator[tuple[bytes, int, ObjectID]]:
+    """Name, mode and object of what is in a folder. Raises Unavailable."""
+    found = objects.get(name)
+    if found is None or found[0] != Tree.type_num:
+        raise Unavailable("the server did not send all folders of the repository")
+    for base, mode, entry in parse_tree(found[1], _NAME_BYTES):
+        yield base, mode, ObjectID(entry)
+
+
+def snapshot_of(objects: Objects, head: ObjectID, limits: Limits) -> Snapshot:
+    """Raises Invalid over a limit, Unavailable where something is missing."""
+    commit = commit_of(objects, head)
+    files: dict[str, RunbookFile] = {}
+    hooks: dict[str, dict[str, str]] = {folder: {} for folder in HOOK_FOLDERS}
+    total = 0
+    for entry in _walk(objects, commit.tree, limits):
+        file = _file(objects, entry)
+        total += len(entry.path) + len(file.text.encode() if file.text else b"")
+        if total > limits.texts:
+            raise Invalid(f"the runbooks of the repository are larger than {limits.texts >> 20} MiB together")
+        folder, _, base = file.path.rpartition("/")
+        if folder in hooks and base in (OPEN_HOOK, CLOSE_HOOK) and file.text is not None:
+            hooks[folder][base] = file.text
+        elif file.path in files:
+            files[file.path] = RunbookFile(file.path, None, "the commit has two files of this path")
+        else:
+            files[file.path] = file
+        if len(files) > limits.files:
+            raise Invalid(f"the repository has more than {limits.files} runbooks")
+    chosen = {name: text for folder in reversed(HOOK_FOLDERS) for name, text in hooks[folder].items()}
+    return Snapshot(
+        head.decode(),
+        _clean(commit.author, commit.encoding)[:MAX_AUTHOR],
+        _clean(commit.message, commit.encoding, lines=True)[:MAX_MESSAGE],
+        tuple(files[path] for path in sorted(files)),
+        chosen,
+    )
+
+
+def _walk(objects: Objects, root: ObjectID, limits: Limits) -> Iterator[Entry]:
+    """Every entry by whose name it is a runbook. Raises Invalid."""
+    seen = 0
+    ahead = [(root, "", 0, "")]
+    while ahead:
+        tree, folder, depth, above = ahead.pop()
+        for base, mode, name in entries_of(objects, tree):
+            seen += 1
+            if seen > limits.entries:
+                raise Invalid(f"the repository has more than {limits.entries} files and folders")
+            shown, problem = _step(base)
+            path, problem = folder + shown, above or problem
+            if mode == FOLDER:
+                if depth + 1 > limits.depth:
+                    raise Invalid(f"the repository has folders in folders, more than {limits.depth} deep")
+                if base.lower() != b".git":
+                    ahead.append((name, f"{path}/", depth + 1, problem))
+            elif mode != SUBMODULE and MARK in shown:
+                yield Entry(path[:MAX_PATH], mode, name, problem or _too_long(path))
+
+
+def _step(base: bytes) -> tuple[str, str]:
+    """One step of a path as it is shown, and why it cannot be one."""
+    try:
+        text = base.decode()
+    except UnicodeDecodeError:
+        return base.decode(errors="replace"), "its path is not UTF-8; rename it"
+    if text in ("", ".", ".."):
+        return f"({text})", "its path has a step that leads elsewhere (such as ..); rename it"
+    if not text.isprintable() or "\\" in text or "/" in text:
+        return (
+            text.encode("unicode_escape").decode().replace("/", "\\x2f"),
+            "its path has a control character, a backslash or a slash inside of a name; rename it",
+        )
+    return text, ""
+
+
+def _too_long(path: str) -> str:
+    return f"its path is longer than {MAX_PATH} characters" if len(path) > MAX_PATH else ""
+
+
+def _file(objects: Objects, entry: Entry) -> RunbookFile:
+    if entry.problem:
+        return RunbookFile(entry.path, None, entry.problem)
+    if entry.mode == LINK:
+        return RunbookFile(entry.path, None, "it is a symbolic link, which is not followed; put the file itself here")
+    if entry.mode not in FILES:
+        return RunbookFile(entry.path, None, f"it is no ordinary file (mode {entry.mode:o})")
+    found = objects.get(entry.name)
+    if found is None or objects.is_large(entry.name) or len(found[1]) > MAX_FILE:
+        return RunbookFile(entry.path, None, f"it is larger than a runbook may be ({MAX_FILE} bytes)")
+    kind, data = found
+    if kind != Blob.type_num:
+        return RunbookFile(entry.path, None, "it is no file")
+    if b"\0" in data:
+        return RunbookFile(entry.path, None, "it is a binary file; a runbook is text")
+    try:
+        return RunbookFile(entry.path, data.decode())
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        return RunbookFile(entry.path, None, f"it is not UTF-8 (line {line}); save it in that encoding")
+
+
+def _clean(text: bytes, encoding: bytes | None, *, lines: bool = False) -> str:
+    try:
+        read = text.decode(encoding.decode() if encoding else "utf-8", "replace")
+    except (LookupError, UnicodeError, ValueError):
+        read = text.decode(errors="replace")
+    return "".join(one for one in read if one.isprintable() or (lines and one in "\n\t")).strip()

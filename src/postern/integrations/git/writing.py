@@ -1,0 +1,87 @@
+"""One file more, as a commit on top of another: only the folders above it are made anew."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from dulwich.objects import Blob, Commit, ObjectID, ShaFile, Tree
+
+from postern.domain.runbook import MARK, MAX_FILE
+from postern.errors import Conflict, Invalid
+from postern.integrations.git.messages import Writing
+from postern.integrations.git.packs import Objects
+from postern.integrations.git.remotes import Remote, Taken
+from postern.integrations.git.trees import FILES, FOLDER, MAX_MESSAGE, MAX_PATH, commit_of, entries_of
+
+_FILE = 0o100644
+_AUTHOR = re.compile(r"[^<>\x00-\x1f\x7f]{1,200} <[^<>\s]{1,200}>")
+
+
+def check(writing: Writing) -> None:
+    """Raises Invalid."""
+    steps = writing.path.split("/")
+    if not writing.path.isprintable() or "\\" in writing.path or len(writing.path) > MAX_PATH:
+        raise Invalid("the path has a control character or a backslash, or is too long", field="path")
+    if any(one in ("", ".", "..") or one.lower() == ".git" or one != one.strip() for one in steps):
+        raise Invalid("the path must lead from the root to a file, without empty steps, .. and .git", field="path")
+    if MARK not in steps[-1] or steps[-1].startswith(MARK):
+        raise Invalid(f"the name of the file must have {MARK} in it, such as restart.runbook.sh", field="path")
+    if len(writing.content.encode()) > MAX_FILE or "\0" in writing.content:
+        raise Invalid(f"a runbook is a text of at most {MAX_FILE} bytes", field="content")
+    if not writing.message.strip() or len(writing.message) > MAX_MESSAGE or "\0" in writing.message:
+        raise Invalid("the commit needs a message", field="message")
+    if not _AUTHOR.fullmatch(writing.author):
+        raise Invalid('the author must be as in "Ada Example <ada@example.com>"', field="author")
+
+
+def write(remote: Remote, branch: str, writing: Writing) -> str:
+    """The commit's name. Raises Conflict, Invalid, Unavailable."""
+    check(writing)
+    taken = remote.take(branch)
+    root = commit_of(taken.objects, taken.head).tree if taken.head else None
+    blob = Blob.from_string(writing.content.encode())
+    made: list[ShaFile] = [blob]
+    tree = _changed(taken.objects, root, writing.path.encode().split(b"/"), blob, writing.overwrite, made)
+    if tree.id == root and taken.head:
+        return taken.head.decode()
+    commit = _commit(taken, tree, writing)
+    remote.put(taken, [*made, commit], commit.id)
+    return commit.id.decode()
+
+
+def _changed(
+    objects: Objects, name: ObjectID | None, steps: list[bytes], blob: Blob, overwrite: bool, made: list[ShaFile]
+) -> Tree:
+    """That folder with the file in it; what is new of it is in `made` too."""
+    entries = {base: (mode, entry) for base, mode, entry in entries_of(objects, name)} if name else {}
+    step = steps[0]
+    mode, there = entries.get(step, (0, None))
+    tree = Tree()
+    for base, (kind, entry) in entries.items():
+        tree.add(base, kind, entry)
+    if len(steps) > 1:
+        if there is not None and mode != FOLDER:
+            raise Invalid(f"{step.decode()!r} in the path is no folder in the repository", field="path")
+        below = _changed(objects, there, steps[1:], blob, overwrite, made)
+        tree.add(step, FOLDER, below.id)
+    else:
+        if there is not None and mode not in FILES:
+            raise Invalid("what is at this path is no ordinary file; remove it first", field="path")
+        if there is not None and not overwrite and there != blob.id:
+            raise Conflict("there is a file of this path; say overwrite to replace it")
+        tree.add(step, mode or _FILE, blob.id)
+    made.append(tree)
+    return tree
+
+
+def _commit(taken: Taken, tree: Tree, writing: Writing) -> Commit:
+    commit = Commit()
+    commit.tree = tree.id
+    commit.parents = [taken.head] if taken.head else []
+    commit.author = commit.committer = writing.author.encode()
+    commit.author_time = commit.commit_time = int(time.time())
+    commit.author_timezone = commit.commit_timezone = 0
+    commit.encoding = b"UTF-8"
+    commit.message = writing.message.strip().encode() + b"\n"
+    return commit
