@@ -18,6 +18,8 @@ from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, Unavailable
 from postern.integrations.trackers.jira import FORM_AGE
+from postern.integrations.trackers.jira_cloud import JiraCloud
+from postern.integrations.trackers.jira_data_center import JiraDataCenter
 from postern.integrations.trackers.trackers import AnyTracker, tracker_of
 from postern.services.issues.tracker import Tracker
 
@@ -201,7 +203,7 @@ async def test_all_pages_of_a_form_are_read_and_it_is_kept(site: JiraServer) -> 
     site.page = 4
     now = [0.0]
     made = tracker_of(jira_settings(site), LOOPBACK)
-    tracker = type(made)(made._calls, clock=lambda: now[0])
+    tracker = (JiraCloud if site.cloud else JiraDataCenter)(made._calls, clock=lambda: now[0])
 
     def asked() -> int:
         return sum("createmeta" in call for call in site.calls)

@@ -19,9 +19,10 @@ from tests.support.receivers import server_context
 
 @dataclass(frozen=True)
 class Request:
-    """`path` is decoded; `body` is its JSON, None without one."""
+    """`path` is decoded, `target` as it came; `body` is its JSON, None without one."""
 
     method: str
+    target: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
@@ -139,7 +140,7 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
     parts = urlsplit(target)
     is_json = headers.get("content-type", "").startswith("application/json")
     content = json.loads(body) if body and is_json else None
-    return Request(method, unquote(parts.path), dict(parse_qsl(parts.query, True)), headers, content)
+    return Request(method, target, unquote(parts.path), dict(parse_qsl(parts.query, True)), headers, content)
 
 
 def _bytes(answer: Answer) -> bytes:

@@ -23,7 +23,7 @@ from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError
 from postern.integrations.trackers.calls import Calls, Reply, cleaned, mapping, rows, text
 from postern.integrations.trackers.jira_fields import WIKI, Dialect, Form, field_of, values_of
-from postern.integrations.trackers.texts import undocumented
+from postern.integrations.trackers.texts import has_marker, undocumented
 
 FORM_AGE = 300.0  # seconds that a form is known without asking again
 SEARCHED = 50  # issues of a page
@@ -119,7 +119,7 @@ class Jira(ABC):
             labels = fields.get("labels")
             words = f"{text(fields, 'summary')} {undocumented(fields.get('description'))}"
             # What the index takes for alike is not the same.
-            if (isinstance(labels, list) and new.marker in labels) or new.marker in words:
+            if (isinstance(labels, list) and new.marker in labels) or has_marker(words, new.marker):
                 return self._made(text(one, "key"))
         return None
 
