@@ -63,14 +63,17 @@ Handler = Callable[..., Answer]
 
 @dataclass
 class Site(ABC):
+    """`prefix`: all is below that path."""
+
     port: int = 0
+    prefix: str = ""
     faults: list[Fault] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     """As "METHOD path"."""
 
     @property
     def url(self) -> str:
-        return f"https://localhost:{self.port}"
+        return f"https://localhost:{self.port}{self.prefix}"
 
     @abstractmethod
     def routes(self) -> list[tuple[str, Handler]]:
@@ -87,7 +90,7 @@ class Site(ABC):
         try:
             self.admit(request)
             for pattern, handler in self.routes():
-                found = re.fullmatch(pattern, f"{request.method} {request.path}")
+                found = re.fullmatch(pattern, f"{request.method} {request.path.removeprefix(self.prefix)}")
                 if found:
                     return handler(request, *found.groups())
         except Refused as refused:
