@@ -19,6 +19,7 @@ from postern.store.schema import (
     logins,
     org_settings,
     second_factors,
+    session_issues,
     session_starts,
     sinks,
     token_keys,
@@ -70,6 +71,7 @@ PLACES = (
     ),
     _Place(vouchers, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
     _Place(session_starts, "content", lambda row: f"session_starts/{row.session_id}", server=True),
+    _Place(session_issues, "new", lambda row: f"session_issues/{row.session_id}"),
     _Place(ledger_keys, "private", lambda row: f"ledger_keys/{row.id}"),
     _Place(token_keys, "private", lambda row: f"token_keys/{row.id}", server=True),
 )
