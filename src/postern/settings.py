@@ -52,6 +52,7 @@ class Settings:
         _NO_SECRET, "what may read the metrics and nothing else, as a bearer token; by environment only"
     )
     sink_networks: str = _setting("", "private networks with sinks, such as 10.0.0.0/8 or 127.0.0.1, with commas")
+    tracker_networks: str = _setting("", "private networks with issue trackers, such as 10.0.0.0/8, with commas")
     master_key: str = _setting(
         "", "what wraps the data keys: file:PATH, env:NAME or aws-kms:KEY_ARN; keys/encryption.key when empty"
     )
