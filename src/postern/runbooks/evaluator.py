@@ -46,15 +46,15 @@ _QUOTES = {"squote": "'", "dquote": '"'}
 @dataclass(slots=True)
 class Machine:
     """One rendering. `given` has every parameter, as it was given or empty; `defaults` those that have one; `own` the
-    defaults of some places, by the offset there. `unchecked`: values that stand for others, which were.
-    Raises Fault."""
+    defaults of some places, by the offset there. `is_shown`: it is for a reader and never runs; the values were good,
+    and some have others in their place now, so that nothing is checked. Raises Fault."""
 
     tree: Tree
     given: Mapping[str, str]
     defaults: Mapping[str, str]
     own: Mapping[int, str]
     target: Target
-    unchecked: frozenset[str] = frozenset()
+    is_shown: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     size: int = 0
     steps: int = 0
@@ -205,7 +205,12 @@ class Machine:
         if node.name == "index" and isinstance(values[0], Inputs) and isinstance(values[1], str):
             return self.given[values[1]] or self.defaults.get(values[1], "")
         self._charge(values, node.at)
-        result = FUNCTIONS[node.name](values) if node.name in FUNCTIONS else self._apply(node, values)
+        try:
+            result = FUNCTIONS[node.name](values) if node.name in FUNCTIONS else self._apply(node, values)
+        except Fault:
+            if not self.is_shown:
+                raise
+            result = values[-1]
         self._charge([result], node.at)
         return result
 
@@ -218,11 +223,10 @@ class Machine:
         elif name == "default":
             return value if is_true(value) else values[0] if isinstance(values[0], str) else shown(values[0])
         elif name == "pattern":
-            text = bare(text_of(value, name))
-            if text not in self.unchecked and not compiled(text_of(values[0], name), node.at).search(text.encode()):
+            if not compiled(text_of(values[0], name), node.at).search(bare(text_of(value, name)).encode()):
                 raise Fault(f"must match the pattern {values[0]}")
         elif name in _CHECKS:
-            if node.subject is None and bare(text_of(value, name)) not in self.unchecked:
+            if node.subject is None:
                 self._check(node, text_of(value, name))
         elif name == "asenv":
             return self._export(text_of(values[0], name), text_of(value, name))
@@ -253,8 +257,8 @@ class Machine:
         try:
             for part in parts_of(shown(value)):
                 if isinstance(part, Quoted):
-                    text = self.places.quoted(part.quote, part.value, str(part))
-                    self._grow(text)
+                    whole = str(part)
+                    self._grow(whole if self.is_shown else self.places.quoted(part.quote, part.value, whole))
                 else:
                     self._emit_raw(part)
         except Fault as fault:

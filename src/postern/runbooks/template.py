@@ -22,7 +22,7 @@ __all__ = ["RenderError", "Rendered", "Target", "Template", "TemplateError", "pa
 
 MAX_TEXT = 1_000_000  # characters of a runbook
 MAX_VALUE = 1_000_000  # characters of one value
-_AS_GIVEN: Mapping[str, str] = {}
+MASK = "***"
 MAX_SHOWN = 100  # unknown names, and characters of each
 
 
@@ -45,15 +45,22 @@ class Template:
     _tree: Tree = field(repr=False)
     _survey: Survey = field(repr=False)
 
-    def render(self, values: Mapping[str, str], target: Target, shown: Mapping[str, str] = _AS_GIVEN) -> Rendered:
-        """Filled in. An input that is left out is empty, unless the runbook has a default or insists on one. What is
-        `shown` stands in the place of values that are checked and not told: letters and digits, which can be anywhere.
+    def render(self, values: Mapping[str, str], target: Target, *, masked: bool = False) -> Rendered:
+        """Filled in. An input that is left out is empty, unless the runbook has a default or insists on one.
 
-        Raises RenderError, which names all inputs that are missing, unknown or wrong at once.
+        `masked`: everything is checked as it was given, and the answer is what it would be if each hidden parameter
+        were `***`: for readers. Raises RenderError, which names all inputs that are missing, unknown or wrong at once.
         """
-        given = {**self._checked(values), **shown}
+        given = self._checked(values)
+        made = self._run(given, target, is_shown=False)
+        hidden = {one.name for one in self.parameters if one.is_hidden and given[one.name]}
+        if not masked or not hidden:
+            return made
+        return self._run({name: MASK if name in hidden else given[name] for name in given}, target, is_shown=True)
+
+    def _run(self, given: Mapping[str, str], target: Target, *, is_shown: bool) -> Rendered:
         defaults = {one.name: one.default for one in self.parameters if one.default}
-        machine = Machine(self._tree, given, defaults, self._survey.own, target, frozenset(shown.values()))
+        machine = Machine(self._tree, given, defaults, self._survey.own, target, is_shown)
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:
