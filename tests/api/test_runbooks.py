@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from tests.api.conftest import Api
+from tests.api.test_access_rules import switch_on
 from tests.support.runbooks import NAME, URL, snapshot_of
 
 from postern.api.schemas.runbooks import RunbookListV2
@@ -118,7 +119,7 @@ async def test_rules_say_where_a_runbook_is_shown(books: Api) -> None:
 
 async def test_a_connection_that_is_hidden_is_as_one_that_is_not_there(books: Api) -> None:
     """Also one that takes no runbooks. What one may run nowhere is not told apart from what is not there either."""
-    await switch_on(books, Feature.ACCESS_CONTROL)
+    await switch_on(books)
     body = {"name": "for dbas", "groups": ["leads"], "connection_names": ["shop"]}
     assert (await books.as_admin.post("/access-rules", json=body)).status_code == 201
     answers = [
@@ -192,7 +193,9 @@ async def test_repositories_are_configured_as_the_reference_has_it(api: Api) -> 
     assert (await api.as_admin.put(CONFIGURATIONS, json={"repositories": []})).json()["repositories"] == []
     log = await api.as_admin.get("/audit/logs?limit=100")
     assert "planted" not in log.text
-    written = {(one["http_method"], one["outcome"]) for one in log.json()["data"] if "runbooks/" in one["resource_type"]}
+    written = {
+        (one["http_method"], one["outcome"]) for one in log.json()["data"] if "runbooks/" in one["resource_type"]
+    }
     assert written >= {("PUT", "success"), ("PUT", "failure"), ("POST", "failure"), ("DELETE", "success")}
 
 
