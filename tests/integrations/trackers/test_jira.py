@@ -139,8 +139,8 @@ async def test_a_request_of_a_service_desk(site: JiraServer, tracker: AnyTracker
     assert kept.fields["description"] == f"\\!http://evil/x.png\\!\n\n{MARKER}"
     assert kept.fields[LINES] == r"\{quote\}"
     assert kept.fields["customfield_10004"] == "2026-01-31T09:30:00.000-0500"
-    wanted = {"id": f"{vendor.WORKSPACE}:88"} if site.cloud else {"key": "CMDB-88"}
-    assert kept.fields[OBJECT] == [wanted]
+    cloud = {"id": f"{vendor.WORKSPACE}:88", "workspaceId": vendor.WORKSPACE, "objectId": "88"}
+    assert kept.fields[OBJECT] == [cloud if site.cloud else {"key": "CMDB-88"}]
     assert "labels" not in kept.fields
 
 

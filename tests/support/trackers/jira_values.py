@@ -121,10 +121,12 @@ def _option(spec: Spec, value: Any, name: str) -> None:
 
 
 def _objects(value: Any, cloud: bool) -> None:
-    name = "id" if cloud else "key"
+    """https://support.atlassian.com/jira/kb/format-the-payload-to-update-assets-custom-fields-via-rest-api and
+    https://confluence.atlassian.com/assetapps/assets-with-jira-rest-api-1168847899.html"""
     for one in value:
-        _only(one, {name})
-        if not re.fullmatch(r"[\w-]+:\d+" if cloud else r"CMDB-\d+", one[name]):
+        _only(one, {"id", "workspaceId", "objectId"} if cloud else {"key"})
+        known = one["id"] == f"{one['workspaceId']}:{one['objectId']}" if cloud else one["key"].startswith("CMDB-")
+        if not known:
             raise Wrong("Assets object is not valid")
 
 

@@ -67,7 +67,9 @@ class JiraCloud(Jira):
         return (await self._assets(named(object_type, name), 0, _MOST)).items
 
     def _reference(self, asset: Asset) -> Any:
-        return {"id": asset.id}
+        """https://support.atlassian.com/jira/kb/format-the-payload-to-update-assets-custom-fields-via-rest-api"""
+        workspace, _, own = asset.id.partition(":")
+        return {"id": asset.id, "workspaceId": workspace, "objectId": own}
 
     async def _assets(self, aql: str, offset: int, limit: int) -> Assets:
         """https://developer.atlassian.com/cloud/assets/rest/api-group-object/ ("object/aql")"""
