@@ -29,19 +29,21 @@ class Spec:
     schema: Mapping[str, Any]
     required: bool = False
     options: tuple[str, ...] = ()
+    visible: bool = True
 
     @property
     def has_lines(self) -> bool:
         return self.id == "description" or self.schema.get("custom", "").endswith(":textarea")
 
     def shown(self, schema: str) -> dict[str, Any]:
-        return {"fieldId": self.id, "name": self.name, "required": self.required, schema: dict(self.schema)}
+        shown = {"fieldId": self.id, "name": self.name, "required": self.required, schema: dict(self.schema)}
+        return shown if self.visible else {**shown, "visible": False}
 
 
 def checked(form: list[Spec], given: Mapping[str, Any], *, adf: bool, cloud: bool) -> None:
     """`adf`: texts of many lines are documents. Raises Refusal."""
     errors = {}
-    known = {one.id: one for one in form}
+    known = {one.id: one for one in form if one.visible}
     for name, value in given.items():
         if name not in known:
             errors[name] = f"Field '{name}' cannot be set. It is not on the appropriate screen, or unknown."
