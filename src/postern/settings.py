@@ -58,6 +58,7 @@ class Settings:
     runbook_ca: str = _setting("", "PEM of authorities that such repositories' servers may have beside public ones")
     runbook_timeout: float = _setting(30.0, "seconds that reading or writing one repository may take")
     runbook_size: int = _setting(64 * 1024 * 1024, "bytes that the server of one repository may send")
+    tracker_networks: str = _setting("", "private networks with issue trackers, such as 10.0.0.0/8, with commas")
     master_key: str = _setting(
         "", "what wraps the data keys: file:PATH, env:NAME or aws-kms:KEY_ARN; keys/encryption.key when empty"
     )

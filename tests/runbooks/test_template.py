@@ -133,3 +133,43 @@ def test_what_reads_the_script_is_told_by_the_program_then_the_subtype_then_the_
     assert target_of("custom", ("python3",)) is Target.PYTHON
     assert target_of("custom", (), "a.runbook.py") is Target.PYTHON
     assert target_of("custom", (), "a.runbook.txt") is Target.OTHER
+
+
+def test_who_reads_a_runbook_before_it_runs_sees_no_secret() -> None:
+    template = parse(
+        """{{ .p | type "password" | pattern "^[a-z]+$" | asenv "P" }}psql <<E
+{{ .p | squote }} {{ .f | type "file" | decodeb64 }} {{ .n }}
+E"""
+    )
+    given = {"p": "secret", "f": "YQ==", "n": "1"}
+    shown = template.render(given, Target.SHELL, masked=True)
+    assert shown.text == "psql <<E\n'***' *** 1\nE"
+    assert shown.environment == {"P": "***"}
+    assert template.render(given, Target.SHELL).text == "psql <<E\n'secret' a 1\nE"
+    with pytest.raises(RenderError, match="input p: must match the pattern"):
+        template.render({**given, "p": "S"}, Target.SHELL, masked=True)
+    assert "secret" not in repr(template.render(given, Target.SHELL))
+
+
+def test_inputs_that_may_be_left_out_are_empty_and_defaults_hold_everywhere() -> None:
+    assert rendered("[{{ .x }}]") == "[]"
+    assert rendered('{{ .x | default "a" }}{{ .x }}{{ if eq .x "a" }}!{{ end }}') == "aa!"
+    assert rendered('{{ .x | default "a" }}{{ .x | default "b" }}{{ .x }}') == "abb"
+    assert rendered('{{ .x | required "m" | default "a" }}') == "a"
+    assert rendered("{{ .x | default .y }}", y="z") == "z"
+    assert rendered("{{ if .on }}{{ .x | required `m` }}{{ end }}.") == "."
+    with pytest.raises(RenderError, match="column 21: input x: m"):
+        rendered("{{ if .on }}{{ .x | required `m` }}{{ end }}", on="1")
+
+
+def test_values_are_texts_and_compared_as_such() -> None:
+    with pytest.raises(RenderError, match="stand in quotes"):
+        rendered("{{ if eq .n 3 }}{{ end }}", n="3")
+    assert rendered('{{ if lt .n "9" }}less{{ end }}', n="10") == "less"
+
+
+def test_parameters_that_get_into_a_script_as_they_are_given_are_named() -> None:
+    text = """{{ .a }} {{ .b | squote }} {{ .c | type "number" }} {{ .d | options "x" "y" }} {{ .e | asenv "E" }}
+    {{ $v := .f }}{{ if .g }}{{ $v = .h }}{{ end }}{{ $v }}{{ range split "," .i }}{{ . }}{{ end }}
+    {{ with .j }}{{ . | dquote }}{{ end }}{{ define "t" }}{{ . }}{{ end }}{{ template "t" .k }}{{ .l | encodeb64 }}"""
+    assert parse(text).unquoted == ("a", "f", "h", "i", "k")

@@ -46,13 +46,15 @@ _QUOTES = {"squote": "'", "dquote": '"'}
 @dataclass(slots=True)
 class Machine:
     """One rendering. `given` has every parameter, as it was given or empty; `defaults` those that have one; `own` the
-    defaults of some places, by the offset there. Raises Fault."""
+    defaults of some places, by the offset there. `is_shown`: it is for a reader and never runs; the values were good,
+    and some have others in their place now, so that nothing is checked. Raises Fault."""
 
     tree: Tree
     given: Mapping[str, str]
     defaults: Mapping[str, str]
     own: Mapping[int, str]
     target: Target
+    is_shown: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     size: int = 0
     steps: int = 0
@@ -203,7 +205,12 @@ class Machine:
         if node.name == "index" and isinstance(values[0], Inputs) and isinstance(values[1], str):
             return self.given[values[1]] or self.defaults.get(values[1], "")
         self._charge(values, node.at)
-        result = FUNCTIONS[node.name](values) if node.name in FUNCTIONS else self._apply(node, values)
+        try:
+            result = FUNCTIONS[node.name](values) if node.name in FUNCTIONS else self._apply(node, values)
+        except Fault:
+            if not self.is_shown:
+                raise
+            result = values[-1]
         self._charge([result], node.at)
         return result
 
@@ -250,8 +257,8 @@ class Machine:
         try:
             for part in parts_of(shown(value)):
                 if isinstance(part, Quoted):
-                    text = self.places.quoted(part.quote, part.value, str(part))
-                    self._grow(text)
+                    whole = str(part)
+                    self._grow(whole if self.is_shown else self.places.quoted(part.quote, part.value, whole))
                 else:
                     self._emit_raw(part)
         except Fault as fault:

@@ -22,6 +22,7 @@ __all__ = ["RenderError", "Rendered", "Target", "Template", "TemplateError", "pa
 
 MAX_TEXT = 1_000_000  # characters of a runbook
 MAX_VALUE = 1_000_000  # characters of one value
+MASK = "***"
 MAX_SHOWN = 100  # unknown names, and characters of each
 
 
@@ -44,14 +45,22 @@ class Template:
     _tree: Tree = field(repr=False)
     _survey: Survey = field(repr=False)
 
-    def render(self, values: Mapping[str, str], target: Target) -> Rendered:
+    def render(self, values: Mapping[str, str], target: Target, *, masked: bool = False) -> Rendered:
         """Filled in. An input that is left out is empty, unless the runbook has a default or insists on one.
 
-        Raises RenderError, which names all inputs that are missing, unknown or wrong at once.
+        `masked`: everything is checked as it was given, and the answer is what it would be if each hidden parameter
+        were `***`: for readers. Raises RenderError, which names all inputs that are missing, unknown or wrong at once.
         """
         given = self._checked(values)
+        made = self._run(given, target, is_shown=False)
+        hidden = {one.name for one in self.parameters if one.is_hidden and given[one.name]}
+        if not masked or not hidden:
+            return made
+        return self._run({name: MASK if name in hidden else given[name] for name in given}, target, is_shown=True)
+
+    def _run(self, given: Mapping[str, str], target: Target, *, is_shown: bool) -> Rendered:
         defaults = {one.name: one.default for one in self.parameters if one.default}
-        machine = Machine(self._tree, given, defaults, self._survey.own, target)
+        machine = Machine(self._tree, given, defaults, self._survey.own, target, is_shown)
         try:
             return Rendered(machine.run(), machine.environment)
         except Fault as fault:

@@ -42,6 +42,7 @@ from postern.store.sql.runbook_rules import SqlRunbookRules
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
+from postern.store.sql.session_issues import SqlSessionIssues
 from postern.store.sql.session_texts import SqlSessionTexts
 from postern.store.sql.sessions import SqlSessions
 from postern.store.sql.sinks import SqlSinks
@@ -93,6 +94,7 @@ class SqlStores:
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.segments = SqlSegments(database)
+        self.session_issues = SqlSessionIssues(database, encryption)
         self.session_texts = SqlSessionTexts(database)
         self.sessions = SqlSessions(database, encryption)
         self.settings = SqlSettings(database, encryption)
