@@ -182,8 +182,8 @@ async def test_what_was_read_by_other_settings_is_not_shown(shelves: Shelves) ->
     shelves.world.fetcher.put(HELLO)
     await shelves.shown()
     shelves.world.fetcher.remotes[URL] = Unavailable("no such branch")
-    fields = {"branch": "other", "updated_at": shelves.world.clock() + timedelta(seconds=1)}
-    await shelves.world.stores.runbook_repositories.update(replace(repository, **fields))
+    later = shelves.world.clock() + timedelta(seconds=1)
+    await shelves.world.stores.runbook_repositories.update(replace(repository, branch="other", updated_at=later))
     shelves.library.forget(repository.org_id)
     assert await shelves.shown() == {NAME: ([], "no such branch")}
 
