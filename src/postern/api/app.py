@@ -45,6 +45,9 @@ from postern.api.routes import (
     review_page,
     review_rules,
     reviews,
+    runbook_repositories,
+    runbook_rules,
+    runbooks,
     saml,
     scripts,
     second_factors,
@@ -78,6 +81,7 @@ _PARTS = (
         credentials.router,
         access_rules.router,
         review_rules.router,
+        runbook_rules.router,
         guardrail_trials.router,
         guardrail_trials.simulations,
         guardrails.router,
@@ -91,6 +95,7 @@ _PARTS = (
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
+    *(runbooks.router, runbook_repositories.router),
 )
 
 EXEC_WAIT = 50.0
