@@ -77,6 +77,7 @@ class Standing:
     principal_active: bool | None
     access_mode_connect: Toggle | None
     access_mode_exec: Toggle | None
+    access_mode_runbooks: Toggle | None
     credential_expires_at: datetime | None
     credential_revoked_at: datetime | None
     credential_exists: bool
