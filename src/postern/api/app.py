@@ -46,6 +46,9 @@ from postern.api.routes import (
     review_page,
     review_rules,
     reviews,
+    runbook_repositories,
+    runbook_rules,
+    runbooks,
     saml,
     scripts,
     second_factors,
@@ -80,6 +83,7 @@ _PARTS = (
         credentials.router,
         access_rules.router,
         review_rules.router,
+        runbook_rules.router,
         guardrail_trials.router,
         guardrail_trials.simulations,
         guardrails.router,
@@ -94,6 +98,7 @@ _PARTS = (
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
     *(tracker.router, issue_templates.router),
+    *(runbooks.router, runbook_repositories.router),
 )
 
 EXEC_WAIT = 50.0
