@@ -56,7 +56,6 @@ _IDS = {
     "/reviews": "review",
     "/runbooks/configurations": "repository",
     "/integrations": "issue_template",
-    "/reviews": "review",
 }
 # That need a session with a review, which ann's other one has not.
 _REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
