@@ -28,8 +28,8 @@ def served(tmp_path: Path) -> Iterator[Forge]:
 @pytest.fixture
 def reader(served: Forge) -> Iterator[Gateway]:
     """Without its interval nobody would wait for the background to come round."""
-    settings = {"RUNBOOK_NETWORKS": "127.0.0.1,::1", "RUNBOOK_CA": str(served.authority), "RUNBOOK_INTERVAL": "1"}
-    with started(**settings) as made:
+    authority = str(served.authority)
+    with started(RUNBOOK_NETWORKS="127.0.0.1,::1", RUNBOOK_CA=authority, RUNBOOK_INTERVAL="1") as made:
         yield made
 
 
@@ -37,6 +37,11 @@ def json_of(gateway: Gateway, *words: str) -> Any:
     done = gateway.run(*words, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+def away(request: Any) -> bool:
+    request.plain(503, b"gone fishing")
+    return True
 
 
 def names(gateway: Gateway) -> list[str]:
@@ -61,7 +66,7 @@ def test_pushes_are_shown_and_a_server_that_goes_away_takes_nothing_with_it(read
     assert written.returncode == 0, written.stderr
     assert "/written.runbook.sh" in names(reader)
     assert books.text("written.runbook.sh") == "echo written"
-    served.answer = lambda request: request.plain(503, b"gone fishing") or True
+    served.answer = away
     wait_until(lambda: json_of(reader, "runbooks", "list", "--all")["errors"] != [], PATIENT)
     assert len(names(reader)) == 3
     for secret in ("secret-token", "Authorization"):
