@@ -193,7 +193,7 @@ class TrackerTestRequest(Body):
 
 
 class TrackerTestAnswer(Answer):
-    known_as: str = Field(description="Whom the tracker knows this server as")
+    answer: str = Field(description="Whom the tracker knows us as, and whether it shows us the project")
 
 
 class AssetsAnswer(Answer):

@@ -11,6 +11,7 @@ from postern.cli.rows import confirm, given, page_of, paging_options, show_page,
 from postern.client.client import Client
 from postern.client.shapes import Row
 from postern.domain.issue import TrackerKind, WhenDown
+from postern.domain.text import one_line
 from postern.errors import NotFound
 
 _COLUMNS = [("name", "name"), ("id", "id")]
