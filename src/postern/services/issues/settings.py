@@ -103,8 +103,8 @@ class TrackerDesk:
         await self._tell(principal, current, None)
 
     async def test(self, principal: Principal, project_key: str) -> str:
-        """What the tracker says of who we are; with a project also that we see it. Raises Denied, NotFound, Unavailable;
-        Invalid for what the tracker has against us."""
+        """What the tracker says of who we are; with a project also that we see it. Raises Denied, NotFound,
+        Unavailable; Invalid for what the tracker has against us."""
         require_admin(principal, "test the tracker")
         if len(project_key) > MAX_QUERY:
             raise Invalid(f"project_key: at most {MAX_QUERY} characters", field="project_key")
