@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from argon2 import PasswordHasher
+from tests.support.runbooks import FakeFetcher
 
 from postern.domain.agent import Agent, AgentMode
 from postern.domain.connection import TERMINAL, Connection, ConnectionType
@@ -32,6 +33,7 @@ from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
+from postern.services.issues.tracker import Trackers
 from postern.services.server.features import Features
 from postern.services.server.machine import Machine
 from postern.services.targets import Abilities
@@ -161,6 +163,8 @@ class World:
     _features: Features | None = None
     saml: Saml | None = None
     chats: Window | None = None
+    trackers: Trackers | None = None
+    fetcher: FakeFetcher = field(default_factory=FakeFetcher)
 
     @classmethod
     async def make(cls, database: Database, master: bytes | None = None) -> World:
@@ -225,11 +229,13 @@ class World:
             self.recordings,
             self.clock,
             able,
+            self.fetcher,
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,
             saml=self.saml or SamlAdapter(Fetcher(), self.clock),
             chats=self.chats,
+            trackers=self.trackers,
         )
 
 

@@ -30,6 +30,7 @@ from postern.api.routes import (
     guardrails,
     holds,
     introspection,
+    issue_templates,
     local_auth,
     login,
     logins,
@@ -45,6 +46,9 @@ from postern.api.routes import (
     review_page,
     review_rules,
     reviews,
+    runbook_repositories,
+    runbook_rules,
+    runbooks,
     saml,
     scripts,
     second_factors,
@@ -57,6 +61,7 @@ from postern.api.routes import (
     sessions,
     sinks,
     status,
+    tracker,
     users,
 )
 from postern.api.scim import routes as scim
@@ -78,6 +83,7 @@ _PARTS = (
         credentials.router,
         access_rules.router,
         review_rules.router,
+        runbook_rules.router,
         guardrail_trials.router,
         guardrail_trials.simulations,
         guardrails.router,
@@ -91,6 +97,8 @@ _PARTS = (
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
+    *(tracker.router, issue_templates.router),
+    *(runbooks.router, runbook_repositories.router),
 )
 
 EXEC_WAIT = 50.0

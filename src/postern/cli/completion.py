@@ -34,9 +34,11 @@ _LISTS = {
     "groups": ("/users/groups", ("name",), False),
     "guardrail_ids": ("/guardrails", ("id",), False),
     "guardrails": ("/guardrails", ("name",), False),
+    "issue_templates": ("/integrations/tracker/issuetemplates", ("name",), False),
     "masking_rules": ("/datamasking-rules", ("name",), False),
     "machines": ("/machineidentities", ("name",), False),
     "review_rules": ("/access-requests/rules", ("name",), False),
+    "runbook_rules": ("/runbooks/rules", ("name",), False),
     "resources": ("/resources", ("name",), False),
     "reviews": ("/reviews", ("id",), False),
     "second_factors": ("/users/self/second-factors", ("id",), False),
@@ -68,9 +70,11 @@ features = _completion("features")
 groups = _completion("groups")
 guardrail_ids = _completion("guardrail_ids")
 guardrails = _completion("guardrails")
+issue_templates = _completion("issue_templates")
 masking_rules = _completion("masking_rules")
 machines = _completion("machines")
 review_rules = _completion("review_rules")
+runbook_rules = _completion("runbook_rules")
 resources = _completion("resources")
 reviews = _completion("reviews")
 second_factors = _completion("second_factors")

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
-
-from dulwich.client import HTTPUnauthorized
-from dulwich.errors import (
-    ApplyDeltaError,
-    ChecksumMismatch,
-    GitProtocolError,
-    HangupException,
-    NotGitRepository,
-    ObjectFormatException,
-    SendPackError,
-)
-from dulwich.pack import UnresolvedDeltas
+from dulwich.client import HTTPUnauthorized, SSHGitClient
+from dulwich.errors import GitProtocolError, HangupException, NotGitRepository, SendPackError
+from dulwich.file import FileLocked
 
 from postern.domain.runbook import Repository
 from postern.errors import Invalid, PosternError, Unavailable
@@ -23,23 +13,9 @@ from postern.integrations.git.http import HttpClient
 from postern.integrations.git.local import Local
 from postern.integrations.git.meter import Meter
 from postern.integrations.git.places import Place, Way, place_of
-from postern.integrations.git.remotes import ByDulwich, Remote
+from postern.integrations.git.remotes import ByDulwich, Remote, moved
 
 OF_TOKENS = "oauth2"  # who has a token alone: what GitLab wants, and GitHub and Gitea do not look at
-# Of bytes that are no pack, no object or no packet: dulwich raises what it stumbles over.
-_GARBAGE = (
-    ApplyDeltaError,
-    AssertionError,
-    ChecksumMismatch,
-    EOFError,
-    IndexError,
-    KeyError,
-    ObjectFormatException,
-    TypeError,
-    UnresolvedDeltas,
-    ValueError,
-    zlib.error,
-)
 
 
 def do(request: messages.Request) -> bytes:
@@ -48,6 +24,8 @@ def do(request: messages.Request) -> bytes:
     place = place_of(repository.git_url, policy)
     try:
         if request.task == "check":
+            if place.scheme == "ssh":
+                _check_ssh(repository, place)
             return messages.answer({})
         remote = _remote(place, repository, request)
         if request.task == "write" and request.writing is not None:
@@ -60,10 +38,12 @@ def do(request: messages.Request) -> bytes:
         raise
     except (GitProtocolError, HTTPUnauthorized, HangupException, NotGitRepository, SendPackError) as error:
         raise Unavailable(f"{place.authority} ended this: {str(error)[:300]!r}") from None
+    except FileLocked:
+        raise moved() from None
     except OSError as error:
         raise Unavailable(f"the repository cannot be read: {error.strerror or type(error).__name__}") from None
-    except _GARBAGE as error:
-        raise Unavailable(f"what the server sent cannot be read as git's ({type(error).__name__})") from None
+    except Exception as error:  # dulwich raises what it stumbles over in bytes that are no pack, object or packet
+        raise Unavailable(f"the repository cannot be read as one of git ({type(error).__name__})") from None
 
 
 def _remote(place: Place, repository: Repository, request: messages.Request) -> Remote:
@@ -71,6 +51,19 @@ def _remote(place: Place, repository: Repository, request: messages.Request) -> 
     if place.scheme == "file":
         return Local(place, policy.folders)
     way, meter = Way(place, policy, request.seconds), Meter(policy.limits.received)
+    if place.scheme == "ssh":
+        from postern.integrations.git.ssh import Ssh
+
+        vendor = Ssh(place, way, meter, repository, request.seconds)
+        return ByDulwich(SSHGitClient(place.host, vendor=vendor, thin_packs=False), place.path, policy.limits)
     password = repository.git_password.reveal()
     user = repository.git_user or OF_TOKENS
     return ByDulwich(HttpClient(place, way, meter, policy.authority, user, password), place.path, policy.limits)
+
+
+def _check_ssh(repository: Repository, place: Place) -> None:
+    """Raises Invalid."""
+    from postern.integrations.git.ssh import key_of, known_hosts_of
+
+    key_of(repository)
+    known_hosts_of(repository, place)
