@@ -75,8 +75,8 @@ _SUFFIXES: Mapping[str, Target] = {
 
 def target_of(subtype: str, command: Sequence[str] = (), file: str = "") -> Target:
     """What reads the script of a connection: the program of its command says so, unless the gateway itself speaks with
-    such a target; else its subtype, else the name of the runbook. OTHER where nothing does: there only values of letters
-    and digits can be quoted."""
+    such a target; else its subtype, else the name of the runbook. OTHER where nothing does: there only letters, digits
+    and _ can be quoted."""
     if command and protocol_of(subtype, command) == TERMINAL:
         program = command[0].rsplit("/", 1)[-1]
         target = _PROGRAMS.get(program)
