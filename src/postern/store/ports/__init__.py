@@ -45,6 +45,7 @@ from postern.store.ports.reviews import (
 )
 from postern.store.ports.runbooks import (
     NamedRunbookRule,
+    NamedSchedule,
     RepositoryStore,
     RunbookRuleStore,
     ScheduleStore,
@@ -144,6 +145,7 @@ __all__ = [
     "NamedReviewRule",
     "NamedRule",
     "NamedRunbookRule",
+    "NamedSchedule",
     "NewVoucher",
     "OrganisationStore",
     "Piece",
@@ -261,6 +263,8 @@ class Stores(Protocol):
     def reviews(self) -> ReviewStore: ...
     @property
     def runbook_rules(self) -> RunbookRuleStore: ...
+    @property
+    def runbook_schedules(self) -> ScheduleStore: ...
     @property
     def schema(self) -> SchemaStore: ...
     @property

@@ -18,6 +18,7 @@ from postern.store.schema import (
     ledger_keys,
     logins,
     org_settings,
+    runbook_schedules,
     second_factors,
     session_starts,
     sinks,
@@ -68,6 +69,7 @@ PLACES = (
     _Place(
         idempotency_keys, "body", lambda row: f"idempotency_keys/{row.principal_id}/{row.digest.hex()}", "principal_id"
     ),
+    _Place(runbook_schedules, "parameters", lambda row: f"runbook_schedules/{row.id}"),
     _Place(vouchers, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
     _Place(session_starts, "content", lambda row: f"session_starts/{row.session_id}", server=True),
     _Place(ledger_keys, "private", lambda row: f"ledger_keys/{row.id}"),
