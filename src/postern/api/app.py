@@ -45,7 +45,9 @@ from postern.api.routes import (
     review_page,
     review_rules,
     reviews,
+    runbook_repositories,
     runbook_rules,
+    runbooks,
     saml,
     scripts,
     second_factors,
@@ -93,6 +95,7 @@ _PARTS = (
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
+    *(runbooks.router, runbook_repositories.router),
 )
 
 EXEC_WAIT = 50.0

@@ -115,7 +115,8 @@ class Issue:
 @dataclass(frozen=True, slots=True)
 class NewIssue:
     """What a tracker is asked to make. `fields` are by the tracker's own names, `objects` are names of assets by field:
-    (object type, name). `marker` is in the issue's text, and on no other: by it one that was made already is found."""
+    (object type, name). `marker` is in the issue's text, and on no other: by it one that was made already is found. It
+    has letters, digits, - and _, so that it may be a label."""
 
     project_key: str
     request_type_id: str
@@ -149,9 +150,10 @@ class Uncertain(Unavailable):
 
 
 class IssueState(StrEnum):
-    """Of the issue of one session, in the order in which they follow."""
+    """Of the issue of one session."""
 
     WANTED = "wanted"
+    WITHDRAWN = "withdrawn"  # its session did not come about, and a tracker may know of it
     MADE = "made"
     CLOSING = "closing"
     CLOSED = "closed"
@@ -160,15 +162,17 @@ class IssueState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SessionIssue:
-    """What is to be done about the issue of a session, and what was done. `issue` is None before it is made.
+    """What is to be done about the issue of a session, and what was done. `issue` is None before it is made, `new` from
+    then on.
 
     `ended`: the session is over, so that the issue, once it is made, goes through `transition`; "" for none.
+    `attempts`: since it was wanted, or since it is to be closed. `next_at`: None when nothing is to be done.
     """
 
     session_id: UUID
     org_id: UUID
     state: IssueState
-    new: NewIssue
+    new: NewIssue | None
     transition: str
     issue: Issue | None = None
     ended: bool = False
@@ -176,3 +180,12 @@ class SessionIssue:
     next_at: datetime | None = None
     error: str = ""
     created_at: datetime | None = None
+
+
+# How a session names its issue, in `integrations_metadata`.
+ISSUE_KEY, ISSUE_URL = "tracker_issue_key", "tracker_issue_url"
+
+
+def in_session(issue: Issue) -> dict[str, str]:
+    """What a session says of its issue, in `integrations_metadata`."""
+    return {ISSUE_KEY: issue.key, ISSUE_URL: issue.url}

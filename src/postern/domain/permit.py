@@ -13,6 +13,7 @@ from uuid import UUID
 from postern.domain.connection import Connection
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
+from postern.domain.runbook import RunbookRef
 from postern.domain.session import Verb
 
 _SEAL = object()
@@ -22,7 +23,7 @@ _SEAL = object()
 class Permit:
     """`expires_at` is when the right ends, with any session under it; None when it is open-ended. `review_id` is the
     review that gave it, and `session_id` the session that waited for that, if none has run it yet. `means` is what was
-    logged in with."""
+    logged in with. `runbook`: to run that, and no script of one's own."""
 
     principal: Principal
     connection: Connection
@@ -35,6 +36,7 @@ class Permit:
     means: str = ""
     review_id: UUID | None = None
     session_id: UUID | None = None
+    runbook: RunbookRef | None = None
 
     def __post_init__(self) -> None:
         if self._seal is not _SEAL:

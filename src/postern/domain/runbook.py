@@ -44,6 +44,11 @@ class Repository:
         """The same for the same address, whoever asks."""
         return repository_id(self.git_url)
 
+    @property
+    def secrets_set(self) -> list[str]:
+        """Which it has; what they are is shown to nobody."""
+        return [name for name in ("git_password", "ssh_key", "ssh_keypass") if getattr(self, name)]
+
 
 def repository_id(git_url: str) -> UUID:
     return uuid.uuid5(uuid.NAMESPACE_URL, git_url)
@@ -126,11 +131,26 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class RunbookRef:
-    """Which runbook a session runs: kept with the session, which is let in by it again when a worker takes it."""
+    """Which runbook a session runs: kept with the session, which is let in by it again when a worker takes it.
+
+    `extended`: who runs it added arguments or variables of their own, which may make something else of it than its
+    author did; so they need the right to run scripts of their own as well.
+    """
 
     repository: str
     file: str
     commit: str
+    extended: bool = False
+
+
+# Labels of a session that runs a runbook, which nobody else's session has.
+REPOSITORY_LABEL, FILE_LABEL, COMMIT_LABEL = "runbookRepository", "runbookFile", "runbookCommit"
+PARAMETERS_LABEL = "runbookParameters"  # JSON, without what is hidden
+RUNBOOK_LABELS = (REPOSITORY_LABEL, FILE_LABEL, COMMIT_LABEL, PARAMETERS_LABEL)
+
+
+def labels_of(runbook: RunbookRef) -> dict[str, str]:
+    return {REPOSITORY_LABEL: runbook.repository, FILE_LABEL: runbook.file, COMMIT_LABEL: runbook.commit}
 
 
 @dataclass(frozen=True, slots=True)

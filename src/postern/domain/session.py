@@ -23,6 +23,7 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from postern.domain.runbook import RunbookRef
 from postern.errors import Gone
 
 
@@ -135,6 +136,7 @@ class Session:
     holds: int = 0
     correlation_id: str | None = None  # the client's own, by which it finds the session again
     review_id: UUID | None = None  # under which it runs, or for which it waits
+    runbook: RunbookRef | None = None  # the one that its script is made of
 
 
 def require_recording(session: Session) -> None:

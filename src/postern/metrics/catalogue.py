@@ -54,6 +54,9 @@ METRICS: dict[str, Metric] = {
     "postern_segments_set_aside": Metric("gauge", "Segments that cannot be stored; the log says why."),
     "postern_blob_store_up": Metric("gauge", "Whether the blob store took what the archivist had in its last round."),
     "postern_sink_deliveries": Metric("counter", "Events that were sent to sinks, or were to be.", ("kind", "outcome")),
+    "postern_tracker_issues": Metric(
+        "counter", "What was done in trackers for sessions: made, closed, failed, given_up.", ("outcome",)
+    ),
     "postern_reviews_asked": Metric("counter", "Reviews that somebody asked for, once sinks were told.", ("kind",)),
     "postern_reviews_decided": Metric(
         "counter", "Reviews of which sinks were told what became of them.", ("kind", "outcome")

@@ -18,6 +18,7 @@ from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.results import Result
 from postern.domain.review import ReviewStatus
+from postern.domain.runbook import RUNBOOK_LABELS, RunbookRef, labels_of
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.tracing import carried, current
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
@@ -144,13 +145,15 @@ class Sessions:
         correlation_id: str | None = None,
         means: str = "",
         reason: str = "",
+        runbook: RunbookRef | None = None,
     ) -> Session:
         """Puts a script up for a worker to run; who wants its end waits for `session.done`. Where others must agree
         first, the session that is answered waits for them instead: `open`, with its `review_id`. It runs once its owner
         calls `execute`.
 
         `session_id` lets the caller choose the id and so listen before the run can end. `means` is what they are logged
-        in with, `reason` what reviewers are told.
+        in with, `reason` what reviewers are told. `runbook` is what the script was made of: its rights are asked for in
+        the place of those to run scripts of one's own, and its labels say so.
         `invocation` is for commands; its variables that the connection's secrets have too are dropped.
         Raises NotFound, Denied, Invalid, TooMany.
         """
@@ -158,7 +161,7 @@ class Sessions:
         wish: Wish | None = None
         try:
             permit = await self._access.admit_principal(
-                principal, connection_name, verb=Verb.EXEC, source=source, means=means
+                principal, connection_name, verb=Verb.EXEC, source=source, means=means, runbook=runbook
             )
             target = permit.connection
         except ReviewRequired as required:
@@ -170,13 +173,15 @@ class Sessions:
             raise Invalid("client_args and env_vars are for connections that have a command", field="client_args")
         check_metadata(metadata or {})
         check_correlation_id(correlation_id)
+        _check_labels(labels or {}, runbook)
         session = replace(
             self._new(principal, target, Verb.EXEC, session_id or uuid4()),
             status=SessionStatus.READY if wish is None else SessionStatus.OPEN,
             script=script,
             script_size=len(script.encode()),
             metadata=_with_trace(metadata or {}),
-            labels=dict(labels or {}),
+            labels={**(labels or {}), **({} if runbook is None else labels_of(runbook))},
+            runbook=runbook,
             correlation_id=correlation_id,
         )
         invocation = _without_secrets_of(target, invocation)
@@ -224,7 +229,7 @@ class Sessions:
             else:
                 connection = str(session.connection_id)
                 permit = await self._access.admit_principal(
-                    account.principal, connection, verb=session.verb, source=source
+                    account.principal, connection, verb=session.verb, source=source, runbook=session.runbook
                 )
         except (Denied, NotFound, Misconfigured, Unavailable) as refusal:
             log.info("session %s was not run: %s", session_id, refusal.message)
@@ -345,6 +350,8 @@ def _submitted(session: Session) -> dict[str, object]:
         "connection": session.connection,
         "script_size": session.script_size,
     }
+    if session.runbook is not None:
+        told |= {name: session.labels[name] for name in RUNBOOK_LABELS if name in session.labels}
     return told if session.review_id is None else told | {"review_id": session.review_id}
 
 
@@ -358,12 +365,19 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
         )
 
 
-def check_correlation_id(given: str | None) -> None:
+def _check_labels(labels: Mapping[str, str], runbook: RunbookRef | None) -> None:
+    """What did not come of a runbook does not say that it did."""
+    taken = sorted(set(labels) & set(RUNBOOK_LABELS)) if runbook is None else []
+    if taken:
+        raise Invalid(
+            f"labels: {taken[0]!r} is for sessions that run a runbook; give yours another name", field="labels"
+        )
+
+
+def check_correlation_id(given: str | None, field: str = "correlation_id") -> None:
     """Raises Invalid unless it is printable ASCII, and not too long."""
     if given is not None and not _CORRELATION.fullmatch(given):
-        raise Invalid(
-            f"correlation_id: must be 1 to {MAX_CORRELATION} printable ASCII characters", field="correlation_id"
-        )
+        raise Invalid(f"{field}: must be 1 to {MAX_CORRELATION} printable ASCII characters", field=field)
 
 
 def _with_trace(metadata: Mapping[str, str]) -> dict[str, str]:

@@ -91,7 +91,8 @@ def build_targets(
     control = AccessControl(stores.access_rules, connections, features, signals, now)
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
     asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
-    access = Access(stores.access, connections, control, asking, features, signals, now, parsed=parsed)
+    rights = RunbookRights(stores.runbook_rules, signals, now)
+    access = Access(stores.access, connections, control, asking, features, rights, signals, now, parsed=parsed)
     reviews = Reviews(stores.reviews, stores.sessions, features, signals, now)
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
@@ -113,7 +114,7 @@ def build_targets(
         review_needed=needed,
         review_rules=ReviewRules(stores.review_rules, connections, signals, now),
         reviews=reviews,
-        runbook_rights=RunbookRights(stores.runbook_rules, signals, now),
+        runbook_rights=rights,
         runbook_rules=RunbookRules(stores.runbook_rules, connections, signals, now),
         sessions=Sessions(
             stores.sessions,

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from postern.errors import PosternError
@@ -23,7 +24,7 @@ async def _nothing() -> None:
 @dataclass(frozen=True, slots=True)
 class Task:
     """`work` is one round of it, which can be cut off anywhere; the next begins `every` seconds after it, or at once
-    when the task `goes_on` and the round has answered that it did something."""
+    when the task `goes_on` and the round has answered that it did something, or when it is `woken`."""
 
     name: str
     every: float
@@ -31,6 +32,7 @@ class Task:
     goes_on: bool = False
     longest: float = LONGEST
     stop: Callable[[], Awaitable[None]] = _nothing
+    woken: asyncio.Event | None = None
 
 
 def _unheard(_name: str, _seconds: float, _failed: bool) -> None:
@@ -53,7 +55,7 @@ class Upkeep:
         try:
             while True:
                 did = await self._round(task)
-                await asyncio.sleep(0 if did and task.goes_on else task.every)
+                await _pause(0 if did and task.goes_on else task.every, task.woken)
         finally:
             await asyncio.shield(self._stop(task))
 
@@ -78,3 +80,13 @@ class Upkeep:
                 await task.stop()
         except (PosternError, TimeoutError) as error:  # a lease ends by itself
             log.info("%s was not stopped in order: %s", task.name, error)
+
+
+async def _pause(seconds: float, woken: asyncio.Event | None) -> None:
+    if woken is None:
+        await asyncio.sleep(seconds)
+        return
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await woken.wait()
+    woken.clear()

@@ -1,22 +1,13 @@
 from __future__ import annotations
 
-import base64
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
 from typing import IO
 
 import click
 
-from postern.cli import completion, execution, reviewed
+from postern.cli import completion, outcome, script_options
 from postern.cli.api import client
-from postern.cli.lazy import FAILED
-from postern.cli.output import emit, json_option
-from postern.cli.progress import Progress, counted
-from postern.client.client import Client
-from postern.client.shapes import EventTriple, ExecResult, Session
-from postern.domain.text import one_line, printable
-from postern.errors import NotFound
+from postern.client.shapes import ExecResult
 
 
 @click.command("exec")
@@ -24,29 +15,7 @@ from postern.errors import NotFound
 @click.argument("arguments", nargs=-1)
 @click.option("-i", "--input", "script", help="The script itself.")
 @click.option("-f", "--file", "file", type=click.File(), help="A file with the script.")
-@click.option("-e", "--env", "environment", multiple=True, metavar="NAME=VALUE", help="A variable for a command.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", "csv"]),
-    help="Of the results: text with tabs between columns, JSON, or CSV (RFC 4180).  [default: text]",
-)
-@click.option("--reason", default="", help="Why; for those who must agree, where the script needs a review.")
-@click.option(
-    "--wait-review",
-    "patience",
-    type=click.FloatRange(0),
-    metavar="SECONDS",
-    help="How long to wait for a review.  [default: as long as the review itself waits]",
-)
-@click.option("--no-wait-review", "at_once", is_flag=True, help="Do not wait for a review: exit code 7.")
-@click.option(
-    "--resume",
-    metavar="SESSION",
-    help="Go on with a script that was put up before: run it if its review is approved, else wait.",
-    shell_complete=completion.sessions,
-)
-@json_option
+@script_options.options
 def execute(
     name: str | None,
     arguments: tuple[str, ...],
@@ -87,25 +56,21 @@ def execute(
     postern exec orders -f fix.sql --reason "ticket 4711" --no-wait-review
     postern exec --resume SESSION
     """
-    if patience is not None and at_once:
-        raise click.UsageError("give --wait-review or --no-wait-review, not both")
-    waits = reviewed.Patience(0 if at_once else patience, quiet=as_json)
+    waits = script_options.patience_of(patience, at_once=at_once, form=form, as_json=as_json)
     if resume is not None:
         if name is not None or script is not None or file is not None or environment or reason:
             raise click.UsageError("--resume goes on with the script as it was put up: give nothing else of it")
-        _resume(resume, form, waits, as_json=as_json)
+        outcome.resume(resume, form, waits, as_json=as_json)
         return
     if name is None:
         raise click.UsageError("say on which connection: `postern exec NAME`")
-    if form is not None and as_json:
-        raise click.UsageError("give --json or --format, not both")
-    text, variables = _read(script, file, arguments), _variables(environment)
+    text, variables = _read(script, file, arguments), script_options.variables_of(environment)
     with client() as api:
 
         def begin(seconds: int) -> ExecResult:
             return api.sessions.execute(name, text, arguments, variables, reason=reason, wait=seconds)
 
-        _carry_out(api, begin, waits, text, form, as_json=as_json)
+        outcome.carry_out(api, begin, waits, form, as_json=as_json)
 
 
 def _read(script: str | None, file: IO[str] | None, arguments: tuple[str, ...]) -> str:
@@ -119,108 +84,3 @@ def _read(script: str | None, file: IO[str] | None, arguments: tuple[str, ...]) 
     if not script.strip() and not arguments:
         raise click.UsageError("the script is empty")
     return script
-
-
-def _resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_json: bool) -> None:
-    with client() as api:
-        script = (api.sessions.get(session_id).get("script") or {}).get("data", "")
-
-        def begin(seconds: int) -> ExecResult:
-            return api.sessions.execution(session_id, wait=0)
-
-        _carry_out(api, begin, waits, script, form, as_json=as_json)
-
-
-def _carry_out(
-    api: Client,
-    begin: Callable[[int], ExecResult],
-    waits: reviewed.Patience,
-    script: str,
-    form: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    """Waits for the end, prints what came of it, and ends the program with the exit code."""
-    with Progress("starting", quiet=as_json) as progress:
-        result = execution.wait(api, begin, progress, waits)
-    code = reviewed.exit_code(result)
-    if as_json:
-        emit(result, True, lambda _: None)
-    elif code is not None:
-        reviewed.tell(result)
-    else:
-        _show(api, script, result, form)
-    if code is not None:
-        sys.exit(code)
-    if result["output_status"] != "success":
-        sys.exit(result["exit_code"] or FAILED)
-
-
-def _show(api: Client, script: str, result: ExecResult, form: str | None) -> None:
-    structured = form in ("json", "csv")
-    if structured:
-        _pass_on(api, result["session_id"], str(form))
-    session = api.sessions.get(result["session_id"])
-    if not structured or result["output_status"] != "success":
-        _print_parts(session, _events(api, result["session_id"]), errors_only=structured)
-    _point_at(script, result)
-    click.echo(f"postern: session {result['session_id']}", err=True)
-    if (session["metrics"] or {}).get("truncated"):
-        click.echo("postern: the output was cut at the gateway's limit", err=True)
-
-
-def _events(api: Client, session_id: str) -> Iterator[EventTriple]:
-    """A script that was never begun printed nothing."""
-    with suppress(NotFound):
-        yield from api.sessions.events(session_id)
-
-
-def _variables(given: tuple[str, ...]) -> dict[str, str]:
-    for text in given:
-        if "=" not in text:
-            raise click.UsageError(f"-e {text}: give a variable as NAME=VALUE")
-    return dict(text.split("=", 1) for text in given)
-
-
-def _pass_on(api: Client, session_id: str, form: str) -> None:
-    """Byte for byte, as it comes; where it goes to a file it cannot be seen to come."""
-    with (
-        api.sessions.results(session_id, form) as pieces,
-        counted(pieces, "reading the results", quiet=sys.stdout.isatty()) as told,
-    ):
-        for piece in told:
-            sys.stdout.buffer.write(piece)
-    sys.stdout.buffer.flush()
-
-
-def _point_at(script: str, result: ExecResult) -> None:
-    """The line that the database could not read, and where in it."""
-    error = result.get("error") or {}
-    position, line = error.get("position"), error.get("line")
-    if position is None or line is None:
-        return
-    lead = f"LINE {line}: "
-    text = script.split("\n")[line - 1]
-    column = position - 1 - (script.rfind("\n", 0, position - 1) + 1)
-    click.echo(lead + one_line(text), err=True)
-    click.echo(" " * (len(lead) + column) + "^", err=True)
-
-
-def _print_parts(session: Session, events: Iterable[EventTriple], *, errors_only: bool = False) -> None:
-    """What the script printed, as it came: output and errors on their own streams. Not made printable when it goes
-    to a file or a program, which wants it byte for byte."""
-    shown = printable if sys.stdout.isatty() else str
-    detail = (session.get("metadata") or {}).get("end_detail")
-    last, is_empty = "", True  # of what went to standard error; a program may write a line in parts
-    for _, kind, content in events:
-        is_empty = False
-        text = base64.b64decode(content).decode(errors="replace")
-        if kind == "e":
-            click.echo(printable(text), nl=False, err=True)
-            last = text or last
-        elif kind == "o" and not errors_only:
-            click.echo(shown(text), nl=False)
-    if is_empty and detail:
-        click.echo(f"postern: {printable(str(detail))}", err=True)
-    if last and not last.endswith("\n"):
-        click.echo(err=True)

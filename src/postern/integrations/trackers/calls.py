@@ -55,19 +55,21 @@ class Calls:
     def __init__(
         self,
         url: str,
-        headers: Mapping[str, Secret],
+        headers: Mapping[str, str | Secret],
         said: Callable[[Any], Sequence[str]],
         *,
+        secret: Secret,
         verdict: Callable[[Reply, str], PosternError | None] = lambda _reply, _said: None,
         authority: str = "",
         allowed: tuple[Network, ...] = (),
         resolver: Resolve = resolve,
         deadline: float = DEADLINE,
     ) -> None:
-        """`headers` go with each request. Raises Invalid."""
+        """`headers` go with each request; `secret` is in no message. Raises Invalid."""
         self.url = checked_base(url)
         self._headers = headers
         self._said = said
+        self._secret = secret
         self._verdict = verdict
         self._authority = authority
         self._allowed = allowed
@@ -154,7 +156,8 @@ class Calls:
         # Compressed answers could be far larger than what is counted here.
         fixed = {"Accept": "application/json", "Accept-Encoding": "identity", "User-Agent": "postern"}
         more = {} if body is None else {"Content-Type": "application/json"}
-        return {**fixed, **{name: value.reveal() for name, value in self._headers.items()}, **more}
+        own = {name: one.reveal() if isinstance(one, Secret) else one for name, one in self._headers.items()}
+        return {**fixed, **own, **more}
 
     async def _ready(self) -> httpx.AsyncClient:
         if self._client is None:
@@ -173,7 +176,9 @@ class Calls:
         if 200 <= reply.status < 300:
             return
         if 300 <= reply.status < 400:
-            raise Unavailable(f"{host} answered with a redirect, which is not followed; set the address where it leads")
+            # What has moved for good stays moved.
+            kind = Invalid if reply.status in (301, 308) else Unavailable
+            raise kind(f"{host} answered {reply.status}, a redirect, which is not followed; set where it leads")
         said = self._words(reply)
         known = self._verdict(reply, said)
         if known is not None:
@@ -187,9 +192,7 @@ class Calls:
 
     def _words(self, reply: Reply) -> str:
         found = "; ".join(part for part in self._said(reply.content) if part)
-        for secret in self._headers.values():
-            found = found.replace(secret.reveal(), "***")
-        return cleaned(found)
+        return cleaned(found.replace(self._secret.reveal(), "***") if self._secret else found)
 
 
 _PERMANENT: Mapping[int, type[PosternError]] = {401: Denied, 403: Denied, 404: NotFound, 410: NotFound}

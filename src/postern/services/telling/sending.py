@@ -144,7 +144,7 @@ class Sending:
         await self._deliveries.failed(sink.id, first.number, trouble, now, give_up=give_up)
 
 
-def delay(failures: int) -> float:
-    """Seconds until the next try: doubling, with jitter, up to LONGEST_DELAY."""
-    longest = min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(failures - 1, 20))
+def delay(failures: int, most: float = LONGEST_DELAY) -> float:
+    """Seconds until the next try: doubling, with jitter, up to `most`."""
+    longest = min(most, FIRST_DELAY * 2.0 ** min(failures - 1, 20))
     return float(longest * random.uniform(0.5, 1.0))  # noqa: S311

@@ -46,6 +46,7 @@ from postern.store.ports.reviews import (
 from postern.store.ports.runbooks import (
     NamedRunbookRule,
     NamedSchedule,
+    Outline,
     RepositoryStore,
     RunbookRuleStore,
     ScheduleStore,
@@ -148,6 +149,7 @@ __all__ = [
     "NamedSchedule",
     "NewVoucher",
     "OrganisationStore",
+    "Outline",
     "Piece",
     "PrincipalFilter",
     "PrincipalStore",
@@ -262,6 +264,10 @@ class Stores(Protocol):
     @property
     def reviews(self) -> ReviewStore: ...
     @property
+    def runbook_repositories(self) -> RepositoryStore: ...
+    @property
+    def runbook_snapshots(self) -> SnapshotStore: ...
+    @property
     def runbook_rules(self) -> RunbookRuleStore: ...
     @property
     def runbook_schedules(self) -> ScheduleStore: ...
@@ -271,6 +277,8 @@ class Stores(Protocol):
     def second_factors(self) -> SecondFactorStore: ...
     @property
     def segments(self) -> SegmentStore: ...
+    @property
+    def session_issues(self) -> SessionIssueStore: ...
     @property
     def session_texts(self) -> SessionTextStore: ...
     @property

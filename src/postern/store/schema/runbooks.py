@@ -44,6 +44,7 @@ runbook_snapshots = Table(
     Column("org_id", Uuid, primary_key=True),
     Column("repository_id", Uuid, primary_key=True),
     Column("content", LargeBinary),  # sealed, packed; NULL until it was read once
+    Column("commit_id", String(64)),
     Column("fetched_at", Utc),
     Column("tried_at", Utc, nullable=False),
     Column("settings_at", Utc, nullable=False),

@@ -55,7 +55,7 @@ sessions = Table(
     Column("credential_id", Uuid),
     Column("correlation_id", String(255)),
     Column("review_id", Uuid),  # under which it runs, or for which it waits
-    Column("runbook", JSON),  # a RunbookRef, of one that runs a runbook
+    Column("runbook", JSON(none_as_null=True)),  # a RunbookRef, of one that runs a runbook
     Column("refused", Integer, nullable=False, server_default="0"),
     Column("masked", Integer, nullable=False, server_default="0"),
     # What is yet to be done about it (ports/telling.py): bits, and the ledger's entries.

@@ -37,11 +37,13 @@ from postern.store.sql.retentions import SqlRetentions
 from postern.store.sql.review_reports import SqlReviewReports
 from postern.store.sql.review_rules import SqlReviewRules
 from postern.store.sql.reviews import SqlReviews
+from postern.store.sql.runbook_repositories import SqlRepositories, SqlSnapshots
 from postern.store.sql.runbook_rules import SqlRunbookRules
 from postern.store.sql.runbook_schedules import SqlRunbookSchedules
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
+from postern.store.sql.session_issues import SqlSessionIssues
 from postern.store.sql.session_texts import SqlSessionTexts
 from postern.store.sql.sessions import SqlSessions
 from postern.store.sql.sinks import SqlSinks
@@ -87,11 +89,14 @@ class SqlStores:
         self.review_reports = SqlReviewReports(database)
         self.review_rules = SqlReviewRules(database)
         self.reviews = SqlReviews(database, encryption)
+        self.runbook_repositories = SqlRepositories(database, encryption)
+        self.runbook_snapshots = SqlSnapshots(database, encryption)
         self.runbook_rules = SqlRunbookRules(database)
         self.runbook_schedules = SqlRunbookSchedules(database, encryption)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.segments = SqlSegments(database)
+        self.session_issues = SqlSessionIssues(database, encryption)
         self.session_texts = SqlSessionTexts(database)
         self.sessions = SqlSessions(database, encryption)
         self.settings = SqlSettings(database, encryption)

@@ -128,6 +128,7 @@ class SqlAccess:
                 *role_groups_columns(),
                 connections.c.access_mode_connect,
                 connections.c.access_mode_exec,
+                connections.c.access_mode_runbooks,
                 connections.c.connection_tags,
                 credentials.c.id.label("credential"),
                 credentials.c.expires_at,
@@ -141,11 +142,11 @@ class SqlAccess:
         )
         async with self._database.statement() as connection:
             row = (await connection.execute(wanted)).mappings().one()
-        connect, execute = row["access_mode_connect"], row["access_mode_exec"]
         return Standing(
             principal_active=None if row["status"] is None else row["status"] == PrincipalStatus.ACTIVE,
-            access_mode_connect=None if connect is None else Toggle(connect),
-            access_mode_exec=None if execute is None else Toggle(execute),
+            access_mode_connect=_toggle(row["access_mode_connect"]),
+            access_mode_exec=_toggle(row["access_mode_exec"]),
+            access_mode_runbooks=_toggle(row["access_mode_runbooks"]),
             credential_expires_at=row["expires_at"],
             credential_revoked_at=row["revoked_at"],
             credential_exists=row["credential"] is not None,
@@ -153,3 +154,7 @@ class SqlAccess:
             role_groups=RoleGroups(row["admin_group"] or "", row["auditor_group"] or ""),
             connection_tags=row["connection_tags"] or {},
         )
+
+
+def _toggle(kept: str | None) -> Toggle | None:
+    return None if kept is None else Toggle(kept)

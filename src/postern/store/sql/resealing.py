@@ -19,7 +19,10 @@ from postern.store.schema import (
     logins,
     org_settings,
     runbook_schedules,
+    runbook_repositories,
+    runbook_snapshots,
     second_factors,
+    session_issues,
     session_starts,
     sinks,
     token_keys,
@@ -72,7 +75,10 @@ PLACES = (
     _Place(runbook_schedules, "parameters", lambda row: f"runbook_schedules/{row.id}"),
     _Place(vouchers, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
     _Place(session_starts, "content", lambda row: f"session_starts/{row.session_id}", server=True),
+    _Place(session_issues, "new", lambda row: f"session_issues/{row.session_id}"),
     _Place(ledger_keys, "private", lambda row: f"ledger_keys/{row.id}"),
+    _Place(runbook_repositories, "secrets", lambda row: f"runbook_repositories/{row.org_id}/{row.id}"),
+    _Place(runbook_snapshots, "content", lambda row: f"runbook_snapshots/{row.org_id}/{row.repository_id}"),
     _Place(token_keys, "private", lambda row: f"token_keys/{row.id}", server=True),
 )
 

@@ -33,6 +33,7 @@ from postern.domain.lists import Page
 from postern.domain.masking import CustomType, MaskingRule, Strategy, Strictness, TypeGroup
 from postern.domain.principal import Account, Principal, PrincipalKind, PrincipalStatus, RoleGroups
 from postern.domain.rule_filter import RuleFilter
+from postern.domain.runbook import RunbookRef
 from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus, Verb
 from postern.domain.statement import Effect
@@ -296,6 +297,7 @@ def session_of(row: Row) -> Session:
         verb=Verb(row["verb"]),
         status=SessionStatus(row["status"]),
         script=row.get("script"),
+        runbook=None if row["runbook"] is None else RunbookRef(**row["runbook"]),
         metadata=dict(row["metadata"]) | ending,
     )
 

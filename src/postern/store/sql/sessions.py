@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -181,6 +182,7 @@ def session_values(session: Session, principal_id: UUID, source: str) -> dict[st
     values: dict[str, Any] = {name: getattr(session, name) for name in _TAKEN}
     for name in _MAPS:
         values[name] = dict(values[name])
+    values["runbook"] = None if session.runbook is None else asdict(session.runbook)
     waits = session.worker is None and session.review_id is not None
     pending = 0 if waits or session.status is SessionStatus.READY else OPENED
     return values | {"principal_id": principal_id, "source": source, "pending": pending}

@@ -15,6 +15,9 @@ GROUPS = {
     "access-rules": Lazy(f"{_AT}.access_rules:access_rules", "Choose which groups see and use which connections."),
     "reviewrules": Lazy(f"{_AT}.review_rules:review_rules", "Choose who must agree before somebody is let in."),
     "runbookrules": Lazy(f"{_AT}.runbook_rules:runbook_rules", "Choose who may run which runbooks where."),
+    "runbookrepos": Lazy(
+        f"{_AT}.runbook_repositories:runbook_repositories", "Choose which repositories runbooks are read from."
+    ),
     "resources": Lazy(f"{_AT}.resources:resources", "List what connections belong to, and delete what is empty."),
     "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
     "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),

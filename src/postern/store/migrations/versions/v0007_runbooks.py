@@ -45,6 +45,7 @@ def _repositories() -> None:
         sa.Column("org_id", sa.Uuid(), nullable=False),
         sa.Column("repository_id", sa.Uuid(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=True),
+        sa.Column("commit_id", sa.String(64), nullable=True),
         sa.Column("fetched_at", _MOMENT, nullable=True),
         sa.Column("tried_at", _MOMENT, nullable=False),
         sa.Column("settings_at", _MOMENT, nullable=False),
@@ -161,6 +162,7 @@ def _issues() -> None:
         sa.Column("key", sa.String(255), nullable=True),
         sa.Column("url", sa.Text(), nullable=True),
         sa.Column("ended", sa.Boolean(), nullable=False),
+        sa.Column("told", sa.Boolean(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
         sa.Column("next_at", _MOMENT, nullable=True),
         sa.Column("error", sa.Text(), nullable=False),
@@ -169,7 +171,15 @@ def _issues() -> None:
         sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_session_issues_org_id"),
         sa.PrimaryKeyConstraint("session_id", name="pk_session_issues"),
     )
-    op.create_index("ix_session_issues_next_at", "session_issues", ["next_at"])
+    op.create_index("ix_session_issues_org_id", "session_issues", ["org_id", "created_at", "session_id"])
+    for name, columns, condition in (
+        ("due", ["org_id", "next_at"], "next_at IS NOT NULL"),
+        ("running", ["session_id"], "NOT (ended AND told)"),
+    ):
+        where = sa.text(condition)
+        op.create_index(
+            f"ix_session_issues_{name}", "session_issues", columns, sqlite_where=where, postgresql_where=where
+        )
     # What stood there until now was checked by nobody, and there was no template that it could have named.
     op.execute(sa.text("update connections set issue_template_id = null where issue_template_id is not null"))
     op.create_index("ix_connections_issue_template_id", "connections", ["issue_template_id"])

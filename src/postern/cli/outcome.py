@@ -1,0 +1,117 @@
+"""What came of a script: it is waited for, printed, and its exit code is this program's."""
+
+from __future__ import annotations
+
+import base64
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+
+import click
+
+from postern.cli import execution, reviewed
+from postern.cli.api import client
+from postern.cli.lazy import FAILED
+from postern.cli.output import emit
+from postern.cli.progress import Progress, counted
+from postern.client.client import Client
+from postern.client.shapes import EventTriple, ExecResult, Session
+from postern.domain.text import one_line, printable
+from postern.errors import NotFound
+
+
+def resume(session_id: str, form: str | None, waits: reviewed.Patience, *, as_json: bool) -> None:
+    """As `carry_out`, of a script that was put up before."""
+    with client() as api:
+
+        def begin(seconds: int) -> ExecResult:
+            return api.sessions.execution(session_id, wait=0)
+
+        carry_out(api, begin, waits, form, as_json=as_json)
+
+
+def carry_out(
+    api: Client,
+    begin: Callable[[int], ExecResult],
+    waits: reviewed.Patience,
+    form: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Waits for the end, prints what came of it, and ends the program with the exit code."""
+    with Progress("starting", quiet=as_json) as progress:
+        result = execution.wait(api, begin, progress, waits)
+    code = reviewed.exit_code(result)
+    if as_json:
+        emit(result, True, lambda _: None)
+    elif code is not None:
+        reviewed.tell(result)
+    else:
+        _show(api, result, form)
+    if code is not None:
+        sys.exit(code)
+    if result["output_status"] != "success":
+        sys.exit(result["exit_code"] or FAILED)
+
+
+def _show(api: Client, result: ExecResult, form: str | None) -> None:
+    structured = form in ("json", "csv")
+    if structured:
+        _pass_on(api, result["session_id"], str(form))
+    session = api.sessions.get(result["session_id"])
+    if not structured or result["output_status"] != "success":
+        _print_parts(session, _events(api, result["session_id"]), errors_only=structured)
+    _point_at((session.get("script") or {}).get("data", ""), result)
+    click.echo(f"postern: session {result['session_id']}", err=True)
+    if (session["metrics"] or {}).get("truncated"):
+        click.echo("postern: the output was cut at the gateway's limit", err=True)
+
+
+def _events(api: Client, session_id: str) -> Iterator[EventTriple]:
+    """A script that was never begun printed nothing."""
+    with suppress(NotFound):
+        yield from api.sessions.events(session_id)
+
+
+def _pass_on(api: Client, session_id: str, form: str) -> None:
+    """Byte for byte, as it comes; where it goes to a file it cannot be seen to come."""
+    with (
+        api.sessions.results(session_id, form) as pieces,
+        counted(pieces, "reading the results", quiet=sys.stdout.isatty()) as told,
+    ):
+        for piece in told:
+            sys.stdout.buffer.write(piece)
+    sys.stdout.buffer.flush()
+
+
+def _point_at(script: str, result: ExecResult) -> None:
+    """The line that the database could not read, and where in it."""
+    error = result.get("error") or {}
+    position, line = error.get("position"), error.get("line")
+    if position is None or line is None:
+        return
+    lead = f"LINE {line}: "
+    text = script.split("\n")[line - 1]
+    column = position - 1 - (script.rfind("\n", 0, position - 1) + 1)
+    click.echo(lead + one_line(text), err=True)
+    click.echo(" " * (len(lead) + column) + "^", err=True)
+
+
+def _print_parts(session: Session, events: Iterable[EventTriple], *, errors_only: bool = False) -> None:
+    """What the script printed, as it came: output and errors on their own streams. Not made printable when it goes
+    to a file or a program, which wants it byte for byte."""
+    shown = printable if sys.stdout.isatty() else str
+    detail = (session.get("metadata") or {}).get("end_detail")
+    last, is_empty = "", True  # of what went to standard error; a program may write a line in parts
+    for _, kind, content in events:
+        is_empty = False
+        text = base64.b64decode(content).decode(errors="replace")
+        if kind == "e":
+            click.echo(printable(text), nl=False, err=True)
+            last = text or last
+        elif kind == "o" and not errors_only:
+            click.echo(shown(text), nl=False)
+    if is_empty and detail:
+        click.echo(f"postern: {printable(str(detail))}", err=True)
+    if last and not last.endswith("\n"):
+        click.echo(err=True)

@@ -1,0 +1,20 @@
+"""Queries for objects of Assets, by the name that people see.
+
+https://support.atlassian.com/jira-service-management-cloud/docs/use-assets-query-language-aql/
+"""
+
+from __future__ import annotations
+
+
+def search(object_type: str, query: str) -> str:
+    """Whose name contains it, by name; all of that type with "" for a query."""
+    of_type = f"objectType = {_quoted(object_type)}"
+    return f"{of_type}{f' AND Name LIKE {_quoted(query)}' if query else ''} ORDER BY Name ASC"
+
+
+def named(object_type: str, name: str) -> str:
+    return f"objectType = {_quoted(object_type)} AND Name = {_quoted(name)}"
+
+
+def _quoted(words: str) -> str:
+    return '"' + words.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,256 @@
+"""Jira, what Cloud and Data Center have in common.
+
+An issue is made in one of two ways, by what kind of project it is in (`projectTypeKey` of the project): in a service
+desk as a request of a request type, anywhere else as an issue of an issue type. A template's `request_type_id` is the
+identifier of the one or the other.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from abc import ABC, abstractmethod
+from base64 import b64encode
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import quote
+
+from postern.domain.issue import Asset, Assets, Issue, NewIssue, TrackerKind, TrackerSettings, Uncertain
+from postern.domain.lists import Page
+from postern.domain.secret import Secret
+from postern.errors import Denied, Invalid, NotFound, PosternError
+from postern.integrations.trackers.calls import Calls, Reply, cleaned, mapping, rows, text
+from postern.integrations.trackers.jira_fields import WIKI, Dialect, Form, field_of, values_of
+from postern.integrations.trackers.texts import has_marker, undocumented
+
+FORM_AGE = 300.0  # seconds that a form is known without asking again
+SEARCHED = 50  # issues of a page
+_FORMS = 200
+_PAGES = 20  # of any list
+_KEY = re.compile(r"[A-Za-z][A-Za-z0-9_]*-[0-9]+")
+_DESK = "/rest/servicedeskapi"
+# By which it says that it took our credentials for nobody's, and went on as if there were none.
+_REFUSED = ("AUTHENTICATED_FAILED", "AUTHENTICATION_DENIED")
+
+
+class Jira(ABC):
+    """`lag`: issues are searched in an index that follows; Atlassian says of no time. Ten times what people report."""
+
+    lag = 30.0
+    api: str
+
+    def __init__(self, calls: Calls, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._calls = calls
+        self._clock = clock
+        self._forms: OrderedDict[tuple[str, str], tuple[float, Form]] = OrderedDict()
+
+    dialect: Dialect
+    """Of issues; requests of a service desk are in wiki markup everywhere."""
+
+    @abstractmethod
+    async def _fields(self, path: str, start: int) -> tuple[Sequence[Mapping[str, Any]], bool]:
+        """One page of an issue type's fields, and whether it is the last."""
+
+    @abstractmethod
+    async def _search(self, jql: str) -> list[Mapping[str, Any]]:
+        """All that it finds, within bounds."""
+
+    @abstractmethod
+    async def objects(self, object_type: str, query: str, page: Page) -> Assets:
+        """As services.issues.tracker.Tracker says."""
+
+    @abstractmethod
+    async def _named(self, object_type: str, name: str) -> Sequence[Asset]:
+        """Objects of that very name."""
+
+    @abstractmethod
+    def _reference(self, asset: Asset) -> Any:
+        """What a field of objects takes."""
+
+    async def check(self, project_key: str = "") -> str:
+        """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-myself/"""
+        me = (await self._calls.ask("GET", f"{self.api}/myself")).content
+        words = f"Jira knows us as {cleaned(text(me, 'displayName'), 200) or 'somebody without a name'}"
+        if not project_key:
+            return words
+        project = await self._project(project_key)
+        return f"{words}, and shows us the project {cleaned(text(project, 'name'), 200)} ({project_key})"
+
+    async def create(self, new: NewIssue) -> Issue:
+        form = await self._form(new.project_key, new.request_type_id)
+        dialect = self.dialect
+        values = values_of(form, new, replace(WIKI, person=dialect.person) if form.desk else dialect)
+        for name, (object_type, wanted) in new.objects.items():
+            field = form.field(name)
+            values[field.id if field else name] = [await self._object(name, object_type, wanted)]
+        site = await self._site()
+        try:
+            key = await (self._request(form.desk, new, values) if form.desk else self._issue(new, values))
+        except (Invalid, NotFound):
+            # The form may have changed since.
+            self._forms.pop((new.project_key, new.request_type_id), None)
+            raise
+        return _made(site, key)
+
+    async def _issue(self, new: NewIssue, values: Mapping[str, Any]) -> str:
+        """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/#api-rest-api-3-issue-post"""
+        own = {"project": {"key": new.project_key}, "issuetype": {"id": new.request_type_id}}
+        answer = await self._calls.ask("POST", f"{self.api}/issue", body={"fields": {**values, **own}}, makes=True)
+        return answer.text("key")
+
+    async def _request(self, desk: str, new: NewIssue, values: Mapping[str, Any]) -> str:
+        """https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-request/, without ADF."""
+        body = {"serviceDeskId": desk, "requestTypeId": new.request_type_id, "requestFieldValues": dict(values)}
+        answer = await self._calls.ask("POST", f"{_DESK}/request", body=body, makes=True)
+        return answer.text("issueKey")
+
+    async def _site(self) -> str:
+        """Where people read issues."""
+        return self._calls.url
+
+    async def find(self, new: NewIssue) -> Issue | None:
+        marker = _quoted(new.marker)
+        # A phrase, in the quotes of a phrase.
+        phrase = _quoted(f'"{new.marker}"')
+        where = f"project = {_quoted(new.project_key)} AND (labels = {marker} OR text ~ {phrase})"
+        for one in await self._search(f"{where} ORDER BY created ASC"):
+            fields = mapping(one, "fields")
+            labels = fields.get("labels")
+            words = f"{text(fields, 'summary')} {undocumented(fields.get('description'))}"
+            # What the index takes for alike is not the same.
+            if (isinstance(labels, list) and new.marker in labels) or has_marker(words, new.marker):
+                return _made(await self._site(), text(one, "key"))
+        return None
+
+    async def transition(self, issue: Issue, name: str) -> bool:
+        """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/ ("Get transitions")"""
+        path = f"{self.api}/issue/{quote(issue.key, safe='')}"
+        wanted = name.strip().lower()
+        status = mapping((await self._calls.ask("GET", path, query={"fields": "status"})).content, "fields").get(
+            "status"
+        )
+        if text(status, "name").lower() == wanted:
+            return False
+        known = rows((await self._calls.ask("GET", f"{path}/transitions")).content, "transitions")
+        fitting = [one for one in known if text(mapping(one, "to"), "name").lower() == wanted] or [
+            one for one in known if text(one, "name").lower() == wanted
+        ]
+        if fitting:
+            body = {"transition": {"id": text(fitting[0], "id")}}
+            await self._calls.ask("POST", f"{path}/transitions", body=body)
+            return True
+        if text(mapping(status, "statusCategory"), "key") == "done":
+            return False
+        names = [f"{text(one, 'name')} (to {text(mapping(one, 'to'), 'name')})" for one in known]
+        there_are = f"there are: {', '.join(names)}" if names else "there is none that we may use"
+        raise Invalid(cleaned(f"{issue.key} has no transition to, or of the name, {name}; {there_are}"))
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+    async def _object(self, name: str, object_type: str, wanted: str) -> Any:
+        like = await self._named(object_type, wanted)
+        # Assets does not tell upper case from lower.
+        found = [one for one in like if one.name == wanted] or like
+        if len(found) != 1:
+            what = "no object" if not found else f"several objects ({', '.join(one.id for one in found)})"
+            words = f"{name}: there is {what} of type {object_type} with the name {wanted}"
+            raise Invalid(cleaned(words), field=name)
+        return self._reference(found[0])
+
+    async def _form(self, project_key: str, type_id: str) -> Form:
+        key, now = (project_key, type_id), self._clock()
+        known = self._forms.get(key)
+        if known is not None and now - known[0] < FORM_AGE:
+            return known[1]
+        project = await self._project(project_key)
+        if text(project, "projectTypeKey") == "service_desk":
+            form = await self._request_form(project_key, type_id)
+        else:
+            form = await self._issue_form(project_key, type_id)
+        if not form.fields:
+            raise Invalid(f"project {project_key} has no type {type_id} that we may make issues of")
+        self._forms[key] = (now, form)
+        while len(self._forms) > _FORMS:
+            self._forms.popitem(last=False)
+        return form
+
+    async def _project(self, key: str) -> Any:
+        return (await self._calls.ask("GET", f"{self.api}/project/{quote(key, safe='')}")).content
+
+    async def _issue_form(self, project_key: str, type_id: str) -> Form:
+        path = f"{self.api}/issue/createmeta/{quote(project_key, safe='')}/issuetypes/{quote(type_id, safe='')}"
+        found: list[Mapping[str, Any]] = []
+        for _ in range(_PAGES):
+            page, last = await self._fields(path, len(found))
+            found.extend(page)
+            if last or not page:
+                break
+        fields = [field_of(one, "schema") for one in found]
+        return Form("", {one.id: one for one in fields})
+
+    async def _request_form(self, project_key: str, type_id: str) -> Form:
+        """https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-servicedesk/ ("fields")"""
+        desk = await self._desk(project_key)
+        path = f"{_DESK}/servicedesk/{quote(desk, safe='')}/requesttype/{quote(type_id, safe='')}/field"
+        found = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
+        fields = [field_of(one, "jiraSchema") for one in found]
+        return Form(desk, {one.id: one for one in fields})
+
+    async def _desk(self, project_key: str) -> str:
+        """Of that project. Raises NotFound."""
+        start = 0
+        for _ in range(_PAGES):
+            query = {"start": start, "limit": 50}
+            page = (await self._calls.ask("GET", f"{_DESK}/servicedesk", query=query)).content
+            found = rows(page, "values")
+            for one in found:
+                if text(one, "projectKey") == project_key:
+                    return text(one, "id")
+            start += len(found)
+            if not found or page.get("isLastPage") is not False:
+                break
+        raise NotFound(f"Jira shows us no service desk of the project {project_key}")
+
+
+def _made(site: str, key: str) -> Issue:
+    if not _KEY.fullmatch(key):
+        raise Uncertain("Jira answered without the key of the issue that it made")
+    return Issue(key, f"{site}/browse/{key}")
+
+
+def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
+    """With a user: its name and token, else the token alone (a personal access token of Data Center).
+
+    https://developer.atlassian.com/cloud/jira/platform/basic-auth-for-rest-apis/ and
+    https://confluence.atlassian.com/enterprise/using-personal-access-tokens-1026032365.html
+    """
+    token = settings.token.reveal()
+    pair = b64encode(f"{settings.user}:{token}".encode()).decode()
+    given = f"Basic {pair}" if settings.user else f"Bearer {token}"
+    # Without it, what is experimental in the service desk's part does not answer. The documents differ in the word.
+    opted = "opt-in" if settings.kind is TrackerKind.JIRA_CLOUD else "true"
+    return {"Authorization": Secret(given), "X-ExperimentalApi": opted}
+
+
+def said_of(content: Any) -> list[str]:
+    """Of each of the ways in which Jira's parts tell what is wrong."""
+    messages = content.get("errorMessages") if isinstance(content, dict) else None
+    found = [one for one in messages if isinstance(one, str)] if isinstance(messages, list) else []
+    found.extend(f"{name}: {why}" for name, why in mapping(content, "errors").items() if isinstance(why, str))
+    found.extend(text(content, name) for name in ("errorMessage", "message"))
+    return found
+
+
+def verdict_of(reply: Reply, said: str) -> PosternError | None:
+    """Who is taken for nobody sees nothing, and is told that nothing is there."""
+    if reply.headers.get("X-Seraph-LoginReason", "") in _REFUSED:
+        return Denied(f"Jira refuses the credentials{': ' + said if said else ''}")
+    return None
+
+
+def _quoted(words: str) -> str:
+    """As a text in JQL (https://support.atlassian.com/jira-software-cloud/docs/jql-fields/)."""
+    return '"' + words.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,150 @@
+"""The fields of a Jira form, and the shapes in which it takes their values.
+
+https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/ ("Get create field metadata") and
+https://developer.atlassian.com/server/jira-servicedesk/info/field-input-formats ("Field input formats").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from postern.domain.issue import NewIssue
+from postern.errors import Invalid
+from postern.integrations.trackers.calls import mapping, text
+from postern.integrations.trackers.texts import cut, line, marked, moment, plain, wiki
+
+_BY_NAME = frozenset({"priority", "version", "component", "resolution", "group", "securitylevel", "issuetype"})
+_LINES = frozenset({"description", "environment"})
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """As Jira's schema has it: `type` such as option, `items` of an array, `custom` the plug-in's key."""
+
+    id: str
+    name: str
+    type: str
+    items: str = ""
+    custom: str = ""
+
+    @property
+    def has_lines(self) -> bool:
+        return self.id in _LINES or self.custom.endswith(":textarea")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """What one makes issues by: an issue type, or a request type of the service desk `desk`."""
+
+    desk: str
+    fields: Mapping[str, Field]
+
+    def field(self, name: str) -> Field | None:
+        """By its identifier, else by the name that people see, where only one has it."""
+        if name in self.fields:
+            return self.fields[name]
+        found = [one for one in self.fields.values() if one.name.lower() == name.lower()]
+        return found[0] if len(found) == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How texts of many lines are written, piece by piece and as a whole, and by what people are known."""
+
+    escaped: Callable[[str], str]
+    whole: Callable[[str], Any]
+    person: str
+
+
+WIKI = Dialect(escaped=wiki, whole=str, person="name")
+
+
+def field_of(given: Mapping[str, Any], schema: str) -> Field:
+    """From what Jira says of a field; its schema is in `schema`."""
+    known = mapping(given, schema)
+    return Field(
+        text(given, "fieldId") or text(given, "key"),
+        text(given, "name"),
+        text(known, "type"),
+        text(known, "items"),
+        text(known, "custom"),
+    )
+
+
+def values_of(form: Form, new: NewIssue, dialect: Dialect) -> dict[str, Any]:
+    """All but objects. The marker is in the description, or in the summary where a form has no description; and it is
+    a label where the form has labels. Raises Invalid."""
+    values: dict[str, Any] = {}
+    said = {"summary": new.summary, "description": new.text}
+    for name, given in new.fields.items():
+        field = form.field(name)
+        own = plain(given)
+        if field is not None and field.id in said and own is not None:
+            said[field.id] = own
+        else:
+            values[field.id if field else name] = shaped(field, name, given, dialect)
+    if "description" in form.fields:
+        values["description"] = dialect.whole(marked(dialect.escaped(said["description"]), new.marker))
+        values["summary"] = line(said["summary"])
+    elif "summary" in form.fields:
+        values["summary"] = f"{line(said['summary'], 254 - len(new.marker) - 1)} {new.marker}"
+    else:
+        raise Invalid(
+            f"project {new.project_key}: the form of type {new.request_type_id} has neither a description nor a "
+            "summary, so that what is made by it could not be found again; choose another type, or put one on the form"
+        )
+    if "labels" in form.fields:
+        values["labels"] = [*_labels(values.get("labels")), new.marker]
+    return values
+
+
+def shaped(field: Field | None, name: str, given: Any, dialect: Dialect) -> Any:
+    """As Jira wants it for that field; what it does not know of goes as it is. Raises Invalid."""
+    said = plain(given)
+    if said is None:
+        return given
+    if field is None:
+        return stamp(said, name) if _is_moment(given) else given
+    if field.type == "array":
+        return (
+            said.replace(" ", "_").split(",") if field.items == "string" else [_one(field.items, field, said, dialect)]
+        )
+    return _one(field.type, field, said, dialect)
+
+
+def _one(kind: str, field: Field, said: str, dialect: Dialect) -> Any:
+    if kind in ("option", "option-with-child"):
+        return {"value": said}
+    if kind in _BY_NAME:
+        return {"name": said}
+    if kind == "user":
+        return {dialect.person: said}
+    if kind == "datetime":
+        return stamp(said, field.id)
+    if kind == "date":
+        return moment(said, field.id).date().isoformat()
+    if kind == "number":
+        return _number(said, field.id)
+    return dialect.whole(cut(dialect.escaped(said))) if field.has_lines else line(said)
+
+
+def stamp(said: str, name: str) -> str:
+    """As 2015-11-18T14:39:00.000+1100. Raises Invalid."""
+    return moment(said, name).strftime("%Y-%m-%dT%H:%M:%S.000%z")
+
+
+def _number(said: str, name: str) -> float:
+    try:
+        return float(said)
+    except ValueError:
+        raise Invalid(f"{name}: must be a number", field=name) from None
+
+
+def _is_moment(given: Any) -> bool:
+    return isinstance(given, Mapping) and "moment" in given
+
+
+def _labels(given: Any) -> list[str]:
+    return [one for one in given if isinstance(one, str)] if isinstance(given, list) else []

@@ -1,0 +1,86 @@
+"""The adapter for each kind of tracker."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from postern.domain.issue import TrackerKind, TrackerSettings
+from postern.domain.secret import Secret
+from postern.errors import Invalid, PosternError
+from postern.integrations.identity.addresses import Network
+from postern.integrations.identity.fetch import Resolve, resolve
+from postern.integrations.trackers import github, gitlab, jira
+from postern.integrations.trackers.calls import DEADLINE, Calls, Reply, checked_base
+from postern.integrations.trackers.github import GitHub
+from postern.integrations.trackers.gitlab import GitLab
+from postern.integrations.trackers.jira_cloud import JiraCloud
+from postern.integrations.trackers.jira_data_center import JiraDataCenter
+
+AnyTracker = JiraCloud | JiraDataCenter | GitHub | GitLab
+
+
+def tracker_of(
+    settings: TrackerSettings,
+    allowed: tuple[Network, ...] = (),
+    *,
+    resolver: Resolve = resolve,
+    deadline: float = DEADLINE,
+) -> AnyTracker:
+    """`allowed` are private networks in which trackers may be, loopback too; `deadline` is in seconds, of a request.
+    Whoever asks for one closes it. Raises Invalid for an address, credentials or an authority that cannot be."""
+    _check(settings)
+    vendor = _VENDORS[settings.kind]
+    site, api = settings.url, settings.url
+    if settings.kind is TrackerKind.GITHUB:
+        site, api = github.addresses_of(checked_base(settings.url))
+    elif settings.kind is TrackerKind.GITLAB:
+        site = checked_base(settings.url)
+        api = f"{site}/api/v4"
+    calls = Calls(
+        api,
+        vendor.headers_of(settings),
+        vendor.said_of,
+        secret=settings.token,
+        verdict=vendor.verdict_of,
+        authority=settings.authority,
+        allowed=allowed,
+        resolver=resolver,
+        deadline=deadline,
+    )
+    return vendor.make(calls, site)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vendor:
+    make: Callable[[Calls, str], AnyTracker]
+    headers_of: Callable[[TrackerSettings], dict[str, str | Secret]]
+    said_of: Callable[[Any], list[str]]
+    verdict_of: Callable[[Reply, str], PosternError | None] = lambda _reply, _said: None
+
+
+_VENDORS = {
+    TrackerKind.JIRA_CLOUD: _Vendor(lambda calls, _: JiraCloud(calls), jira.headers_of, jira.said_of, jira.verdict_of),
+    TrackerKind.JIRA_DATA_CENTER: _Vendor(
+        lambda calls, _: JiraDataCenter(calls), jira.headers_of, jira.said_of, jira.verdict_of
+    ),
+    TrackerKind.GITHUB: _Vendor(GitHub, github.headers_of, github.said_of, github.verdict_of),
+    TrackerKind.GITLAB: _Vendor(GitLab, gitlab.headers_of, gitlab.said_of),
+}
+
+
+def _check(settings: TrackerSettings) -> None:
+    token = settings.token.reveal()
+    if not token or not token.isascii() or not token.isprintable() or " " in token:
+        raise Invalid("the token must be there, without blanks or odd characters", field="token")
+    if settings.kind is TrackerKind.JIRA_CLOUD and not settings.user:
+        raise Invalid("Jira Cloud wants the e-mail address that the API token is of", field="user")
+    if not settings.user.isprintable() or ":" in settings.user:
+        raise Invalid("the user must have no colon and no control characters", field="user")
+    if settings.authority:
+        try:
+            ssl.create_default_context(cadata=settings.authority)
+        except (ssl.SSLError, ValueError):
+            raise Invalid("the authority must be the PEM of a certificate", field="authority") from None

@@ -1,0 +1,354 @@
+"""What is to be done in a tracker for sessions, in the store. On both engines, and by several processes at once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import delete, select
+from tests.support.examples import examples
+from tests.support.issues import new_issue, opened, wanted
+from tests.support.world import World
+
+from postern.domain.issue import Issue, IssueState, SessionIssue
+from postern.domain.lists import Page
+from postern.domain.organisation import Organisation
+from postern.domain.session import EndReason
+from postern.store.database import Database
+from postern.store.ports import Ended
+from postern.store.schema import session_issues, sessions
+from postern.store.sql import SqlStores
+
+ROUNDS = examples(10)
+PROCESSES = 3
+MADE = Issue("OPS-1", "https://tracker.example.com/browse/OPS-1")
+TOLD = {"tracker_issue_key": MADE.key, "tracker_issue_url": MADE.url}
+PAGE = Page(100)
+LONG_AGO = timedelta(minutes=10)
+
+
+@pytest.fixture
+async def worlds(database_url: str) -> AsyncIterator[list[World]]:
+    """The same store, as each of several processes sees it."""
+    databases = [Database(database_url, pool_size=3) for _ in range(PROCESSES)]
+    first = await World.make(databases[0])
+    others = [replace(first, database=one, stores=SqlStores(one, first.encryption)) for one in databases[1:]]
+    yield [first, *others]
+    for one in databases:
+        await one.close()
+
+
+async def added(world: World, session_id: UUID | None = None, **fields: Any) -> SessionIssue:
+    made = wanted(world, session_id, **fields)
+    await world.stores.session_issues.add(made)
+    return made
+
+
+async def now(world: World, session_id: UUID) -> SessionIssue:
+    found = await world.stores.session_issues.get(session_id)
+    assert found is not None
+    return found
+
+
+async def due(world: World) -> list[UUID]:
+    found = await world.stores.session_issues.due(world.org_id, world.clock(), 100)
+    return [one.session_id for one in found]
+
+
+async def follow(world: World) -> int:
+    return await world.stores.session_issues.follow(world.clock(), world.clock() - LONG_AGO)
+
+
+async def tried(world: World, session_id: UUID) -> bool:
+    at = world.clock()
+    return await world.stores.session_issues.trying(session_id, at, at + timedelta(minutes=1))
+
+
+async def end(world: World, session_id: UUID) -> None:
+    await world.stores.sessions.end(session_id, Ended(world.clock(), EndReason.COMPLETED))
+
+
+async def told(world: World, session_id: UUID) -> Mapping[str, Any]:
+    session = await world.stores.sessions.get(world.org_id, session_id)
+    assert session is not None
+    return session.integrations_metadata
+
+
+async def test_one_is_read_as_it_was_written_and_its_fields_are_sealed(world: World) -> None:
+    made = await added(world)
+    assert await now(world, made.session_id) == made
+    assert await world.stores.session_issues.due(world.org_id, world.clock(), 100) == [made]
+    async with world.database.statement() as connection:
+        sealed = (await connection.execute(select(session_issues.c.new))).scalar_one()
+    assert b"OPS" not in sealed
+    assert await world.stores.session_issues.get(uuid4()) is None
+
+
+async def test_a_session_has_one(world: World) -> None:
+    first = await added(world)
+    assert await tried(world, first.session_id)
+    await added(world, first.session_id, transition="closed")
+    assert (await now(world, first.session_id)).transition == "done"
+    assert (await now(world, first.session_id)).attempts == 1
+
+
+async def test_what_is_due_is_those_whose_time_has_come_the_new_ones_first(world: World) -> None:
+    issues, at = world.stores.session_issues, world.clock()
+    other = Organisation(uuid4(), "acme", at)
+    await world.stores.organisations.add(other)
+    old = await added(world)
+    assert await tried(world, old.session_id)
+    assert await issues.organisations(at) == []
+    world.clock.forward(minutes=1)
+    new, later = await added(world), await added(world, next_at=world.clock() + timedelta(seconds=1))
+    elsewhere = await added(world, org_id=other.id)
+    assert await due(world) == [new.session_id, old.session_id]
+    assert [one.session_id for one in await issues.due(world.org_id, world.clock(), 1)] == [new.session_id]
+    assert set(await issues.organisations(world.clock())) == {world.org_id, other.id}
+    assert [one.session_id for one in await issues.due(other.id, world.clock(), 9)] == [elsewhere.session_id]
+    world.clock.forward(seconds=1)
+    assert await due(world) == [new.session_id, later.session_id, old.session_id]
+
+
+async def test_one_that_is_made_is_told_to_its_session_and_keeps_no_fields(world: World) -> None:
+    one = await added(world)
+    await opened(world, one.session_id)
+    assert await tried(world, one.session_id)
+    await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    kept = await now(world, one.session_id)
+    assert (kept.state, kept.issue, kept.new, kept.attempts, kept.next_at) == (IssueState.MADE, MADE, None, 0, None)
+    assert await told(world, one.session_id) == TOLD
+    assert await follow(world) == 0
+    await world.stores.session_issues.made(one.session_id, Issue("OPS-2", "elsewhere"), world.clock())
+    assert (await now(world, one.session_id)).issue == MADE
+
+
+async def test_a_session_that_comes_later_is_told(world: World) -> None:
+    one = await added(world)
+    await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    assert await follow(world) == 0
+    await opened(world, one.session_id)
+    assert await told(world, one.session_id) == {}
+    assert await follow(world) == 1
+    assert await told(world, one.session_id) == TOLD
+    assert await follow(world) == 0
+
+
+@pytest.mark.parametrize("made_first", [True, False])
+async def test_an_issue_is_closed_once_its_session_is_over_whatever_came_first(world: World, made_first: bool) -> None:
+    one = await added(world)
+    await opened(world, one.session_id)
+    issues = world.stores.session_issues
+    if made_first:
+        await issues.made(one.session_id, MADE, world.clock())
+    assert await follow(world) == 0
+    await end(world, one.session_id)
+    assert await follow(world) == 1
+    if not made_first:
+        assert (await now(world, one.session_id)).state is IssueState.WANTED
+        await issues.made(one.session_id, MADE, world.clock())
+    kept = await now(world, one.session_id)
+    assert (kept.state, kept.ended, kept.attempts) == (IssueState.CLOSING, True, 0)
+    assert await due(world) == [one.session_id]
+    assert await tried(world, one.session_id)
+    await issues.closed(one.session_id, world.clock())
+    kept = await now(world, one.session_id)
+    assert (kept.state, kept.next_at) == (IssueState.CLOSED, None)
+    assert await told(world, one.session_id) == TOLD
+    assert await follow(world) == 0
+
+
+@pytest.mark.parametrize("made_first", [True, False])
+async def test_without_a_transition_nothing_is_asked_at_the_end(world: World, made_first: bool) -> None:
+    one = await added(world, transition="")
+    await opened(world, one.session_id)
+    if made_first:
+        await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    await end(world, one.session_id)
+    await follow(world)
+    if not made_first:
+        await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    kept = await now(world, one.session_id)
+    assert (kept.state, kept.next_at) == (IssueState.CLOSED, None)
+
+
+async def test_what_fails_is_tried_again_or_given_up_and_anew_when_somebody_says_so(world: World) -> None:
+    issues, one = world.stores.session_issues, await added(world)
+    await opened(world, one.session_id)
+    later = world.clock() + timedelta(minutes=5)
+    assert await tried(world, one.session_id)
+    await issues.failed(one.session_id, "it is down", later, world.clock())
+    kept = await now(world, one.session_id)
+    assert (kept.state, kept.attempts, kept.error, kept.next_at) == (IssueState.WANTED, 1, "it is down", later)
+    assert not await tried(world, one.session_id)
+    world.clock.forward(minutes=5)
+    assert await tried(world, one.session_id)
+    await issues.failed(one.session_id, "no such project" + "!" * 5_000, None, world.clock())
+    kept = await now(world, one.session_id)
+    assert (kept.state, kept.attempts, kept.next_at, len(kept.error)) == (IssueState.GIVEN_UP, 2, None, 1_000)
+    assert not await tried(world, one.session_id)
+    assert await issues.again(uuid4(), one.session_id, world.clock()) == 0
+    assert await issues.again(world.org_id, uuid4(), world.clock()) == 0
+    assert await issues.again(world.org_id, one.session_id, world.clock()) == 1
+    assert await issues.again(world.org_id, None, world.clock()) == 0
+    kept = await now(world, one.session_id)
+    assert (kept.state, kept.attempts, kept.next_at) == (IssueState.WANTED, 2, world.clock())
+
+
+async def test_a_transition_that_was_given_up_is_tried_anew(world: World) -> None:
+    issues, one = world.stores.session_issues, await added(world)
+    await opened(world, one.session_id)
+    await issues.made(one.session_id, MADE, world.clock())
+    await end(world, one.session_id)
+    await follow(world)
+    assert await tried(world, one.session_id)
+    await issues.failed(one.session_id, "no such transition", None, world.clock())
+    assert await issues.again(world.org_id, None, world.clock()) == 1
+    kept = await now(world, one.session_id)
+    assert (kept.state, kept.issue, kept.next_at) == (IssueState.CLOSING, MADE, world.clock())
+
+
+async def test_one_that_was_never_tried_is_forgotten_when_its_session_does_not_come_about(world: World) -> None:
+    one = await added(world)
+    await world.stores.session_issues.withdraw(one.session_id, world.clock())
+    assert await world.stores.session_issues.get(one.session_id) is None
+    assert not await tried(world, one.session_id)
+
+
+async def test_one_that_a_tracker_may_know_is_looked_for(world: World) -> None:
+    issues, one, other = world.stores.session_issues, await added(world), await added(world)
+    for each in (one, other):
+        assert await tried(world, each.session_id)
+        await issues.withdraw(each.session_id, world.clock())
+        kept = await now(world, each.session_id)
+        assert (kept.state, kept.new, kept.ended) == (IssueState.WITHDRAWN, new_issue(each.session_id), True)
+    world.clock.forward(minutes=1)
+    assert set(await due(world)) == {one.session_id, other.session_id}
+    await issues.made(one.session_id, MADE, world.clock())
+    assert (await now(world, one.session_id)).state is IssueState.CLOSING
+    await issues.forget(one.session_id)
+    assert (await now(world, one.session_id)).state is IssueState.CLOSING
+    await issues.forget(other.session_id)
+    assert await issues.get(other.session_id) is None
+
+
+async def test_one_that_is_made_is_closed_when_its_session_does_not_come_about(world: World) -> None:
+    issues, one, refused = world.stores.session_issues, await added(world), await added(world)
+    await issues.made(one.session_id, MADE, world.clock())
+    await issues.withdraw(one.session_id, world.clock())
+    assert (await now(world, one.session_id)).state is IssueState.CLOSING
+    assert await tried(world, refused.session_id)
+    await issues.failed(refused.session_id, "no such project", None, world.clock())
+    await issues.withdraw(refused.session_id, world.clock())
+    assert await issues.get(refused.session_id) is None
+
+
+async def test_one_whose_session_never_came_is_withdrawn_after_a_while(world: World) -> None:
+    """A process was killed in between."""
+    untried, made, sought = await added(world), await added(world), await added(world)
+    there = await added(world)
+    await opened(world, there.session_id)
+    await world.stores.session_issues.made(made.session_id, MADE, world.clock())
+    assert await tried(world, sought.session_id)
+    assert await follow(world) == 0
+    world.clock.now += LONG_AGO + timedelta(seconds=1)
+    assert await follow(world) == 3
+    assert await world.stores.session_issues.get(untried.session_id) is None
+    states = [(await now(world, one.session_id)).state for one in (made, sought, there)]
+    assert states == [IssueState.CLOSING, IssueState.WITHDRAWN, IssueState.WANTED]
+    assert await follow(world) == 0
+    # What was withdrawn and given up is looked for again, and never made for nobody.
+    await world.stores.session_issues.failed(sought.session_id, "no", None, world.clock())
+    assert await world.stores.session_issues.again(world.org_id, None, world.clock()) == 1
+    assert (await now(world, sought.session_id)).state is IssueState.WITHDRAWN
+
+
+async def test_the_issue_of_a_session_that_is_gone_is_closed_all_the_same(world: World) -> None:
+    one = await added(world)
+    await opened(world, one.session_id)
+    await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    async with world.database.statement() as connection:
+        await connection.execute(delete(sessions))
+    world.clock.now += LONG_AGO + timedelta(seconds=1)
+    assert await follow(world) == 1
+    assert (await now(world, one.session_id)).state is IssueState.CLOSING
+
+
+async def test_they_are_listed_newest_first_by_state_and_closed_ones_are_forgotten(world: World) -> None:
+    issues, made = world.stores.session_issues, []
+    for _ in range(3):
+        made.append(await added(world))
+        world.clock.forward(seconds=1)
+    await issues.made(made[1].session_id, MADE, world.clock())
+    await issues.withdraw(made[1].session_id, world.clock())
+    assert await tried(world, made[1].session_id)
+    await issues.closed(made[1].session_id, world.clock())
+    listed = await issues.find(world.org_id, None, PAGE)
+    assert [one.session_id for one in listed.items] == [one.session_id for one in reversed(made)]
+    assert all(one.new is None for one in listed.items)
+    closed = await issues.find(world.org_id, IssueState.CLOSED, PAGE)
+    assert ([one.issue for one in closed.items], closed.total) == ([MADE], 1)
+    second = await issues.find(world.org_id, IssueState.WANTED, Page(1, 1))
+    assert ([one.session_id for one in second.items], second.total) == ([made[0].session_id], 2)
+    assert (await issues.find(uuid4(), None, PAGE)).total == 0
+    await issues.prune(world.clock())
+    assert (await issues.find(world.org_id, None, PAGE)).total == 3
+    await issues.prune(world.clock() + timedelta(seconds=1))
+    assert (await issues.find(world.org_id, None, PAGE)).total == 2
+
+
+async def test_of_many_that_try_at_once_one_does(worlds: list[World]) -> None:
+    for _ in range(ROUNDS):
+        one = await added(worlds[0])
+        assert sorted(await asyncio.gather(*(tried(world, one.session_id) for world in worlds))) == [False, False, True]
+
+
+async def test_many_that_add_at_once_leave_one(worlds: list[World]) -> None:
+    for _ in range(ROUNDS):
+        one = wanted(worlds[0])
+        several = [replace(one, transition=str(number)) for number in range(PROCESSES)]
+        adding = zip(worlds, several, strict=True)
+        await asyncio.gather(*(world.stores.session_issues.add(each) for world, each in adding))
+        assert await now(worlds[0], one.session_id) in several
+
+
+async def test_a_session_that_opens_or_ends_while_its_issue_is_made(worlds: list[World]) -> None:
+    """Whatever comes first: it is told, and the issue is closed."""
+    one, two, three = worlds
+    for _ in range(ROUNDS):
+        opening, ending = await added(one), await added(one)
+        await opened(one, ending.session_id)
+        await asyncio.gather(
+            opened(two, opening.session_id),
+            end(two, ending.session_id),
+            *(one.stores.session_issues.made(each.session_id, MADE, one.clock()) for each in (opening, ending)),
+            follow(three),
+            follow(three),
+        )
+        await follow(three)
+        assert await told(one, opening.session_id) == TOLD
+        assert await told(one, ending.session_id) == TOLD
+        assert (await now(one, opening.session_id)).state is IssueState.MADE
+        assert (await now(one, ending.session_id)).state is IssueState.CLOSING
+
+
+async def test_a_session_that_is_refused_while_its_issue_is_tried_or_made(worlds: list[World]) -> None:
+    """Either nobody asks the tracker, or what it has is closed: never is an issue left alone."""
+    one, two, _ = worlds
+    for _ in range(ROUNDS):
+        fresh, asked = await added(one), await added(one)
+        assert await tried(one, asked.session_id)
+        may_try, *_ = await asyncio.gather(
+            tried(one, fresh.session_id),
+            one.stores.session_issues.made(asked.session_id, MADE, one.clock()),
+            *(two.stores.session_issues.withdraw(each.session_id, two.clock()) for each in (fresh, asked)),
+        )
+        left = await one.stores.session_issues.get(fresh.session_id)
+        assert (left is not None and left.state is IssueState.WITHDRAWN) is may_try
+        assert (left is None) is not may_try
+        assert (await now(one, asked.session_id)).state is IssueState.CLOSING
