@@ -47,6 +47,7 @@ from postern.api.routes import (
     reviews,
     runbook_repositories,
     runbook_rules,
+    runbook_runs,
     runbooks,
     saml,
     scripts,
@@ -95,7 +96,7 @@ _PARTS = (
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
-    *(runbooks.router, runbook_repositories.router),
+    *(runbooks.router, runbook_runs.router, runbook_repositories.router),
 )
 
 EXEC_WAIT = 50.0
