@@ -44,6 +44,7 @@ PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "disp
 REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_tags": {"stage": "prod"}}
 REPOSITORY, RUNBOOKS = "https://git.example.com/acme/ops", {"a.runbook.sh": "echo"}
 RUNBOOK_RULE = {"runbooks": [{"repository": "git.example.com/acme/ops"}], "connections": [], "user_groups": []}
+SCHEDULE = {"connection_name": "shop", "file_name": "a.runbook.sh", "cron": "0 3 * * *"}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.
@@ -113,6 +114,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/runbooks/configurations/{id}/files"): {"path": "new.runbook.sh", "content": "echo"},
     ("POST", "/runbooks/rules"): {**RUNBOOK_RULE, "name": "new"},
     ("PUT", "/runbooks/rules/{nameOrID}"): {"user_groups": ["crew"]},
+    ("POST", "/runbooks/schedules"): {**SCHEDULE, "name": "new"},
+    ("PUT", "/runbooks/schedules/{nameOrID}"): {"cron": "1 2 * * *"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
@@ -251,6 +254,13 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("DELETE", "/runbooks/rules/{nameOrID}"):                               "403 403 403 204 403 403 204 404",
     ("GET", "/runbooks/rules/{nameOrID}"):                                  "403 403 200 200 403 200 200 404",
     ("PUT", "/runbooks/rules/{nameOrID}"):                                  "403 403 403 200 403 403 200 404",
+    ("GET", "/runbooks/schedules"):                                         "200 200 200 200 200 200 200 200",
+    ("POST", "/runbooks/schedules"):                                        "201 201 403 201 403 403 403 404",
+    ("DELETE", "/runbooks/schedules/{nameOrID}"):                           "404 204 403 204 404 403 204 404",
+    ("GET", "/runbooks/schedules/{nameOrID}"):                              "404 200 200 200 404 200 200 404",
+    # An administrator may only switch off what runs as somebody else.
+    ("PUT", "/runbooks/schedules/{nameOrID}"):                              "404 200 403 403 404 403 403 404",
+    ("POST", "/runbooks/schedules/{nameOrID}/run"):                         "404 202 403 403 404 403 403 404",
     ("GET", "/scim/v2/Groups"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/scim/v2/Groups"):                                            "403 403 403 201 403 403 201 201",
     ("DELETE", "/scim/v2/Groups/{id}"):                                     "403 403 403 204 403 403 204 404",
@@ -525,6 +535,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/resources/": "shop",
         "/retention/connections/": "shop",
         "/runbooks/rules/": "deploys",
+        "/runbooks/schedules/": "nightly",
         "/sessions/": "case A",
         "/sinks/": "siem",
         "/users/groups/": "crew",
