@@ -115,6 +115,11 @@ def quoted(target: Target, quote: str, value: str, prefix: str = "") -> str:
     if rule is not None:
         return rule(value, prefix)
     if not is_plain(target, value):
+        if target is Target.OTHER:
+            raise Fault(
+                "it is not known what reads this script, so that only letters, digits and _ can be quoted: let its name "
+                "end with .sql, .sh, .py or .js"
+            )
         raise Fault(f"it is not known how {target} reads what stands between two {quote}: only letters and digits may")
     return f"{quote}{value}{_CLOSING.get(quote, quote)}"
 
