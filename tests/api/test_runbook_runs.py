@@ -241,7 +241,7 @@ async def test_what_is_hidden_is_in_no_label_and_in_no_audit_entry(api: Api) -> 
     assert (refused.status_code, "s3cr3t" in refused.text) == (400, False)
     dry = await api.as_ann.post("/runbooks/render", json={**body, "parameters": given})
     assert (dry.status_code, "s3cr3t" in dry.text) == (200, False)
-    entries = (await api.as_admin.get("/audit", params={"resource_type": "runbooks"})).json()["data"]
+    entries = (await api.as_admin.get("/audit/logs", params={"resource_type": "runbooks"})).json()["data"]
     assert sorted((entry["action"], entry["status"]) for entry in entries) == [
         ("exec", 202),
         ("exec", 400),

@@ -27,10 +27,10 @@ from postern.services.runbooks.runs import RunRequest
 from postern.store.ports import Topic
 
 FILES = {
-    "find.runbook.sql": "select id, name from customers where name = {{ .name | squote }}",
+    "find.runbook.sql": "select id, name from customers where name = {{ .name | type `textarea` | squote }}",
     "emails.runbook.sql": "select email from customers limit {{ .most | type `number` | pattern `^[0-9]+$` }}",
     "slow.runbook.sql": "select {{ .mark | squote }}, pg_sleep(60)",
-    "say.runbook.sh": "printf '%s\\n' {{ .word | squote }} {{ .word | dquote }}",
+    "say.runbook.sh": "printf '%s\\n' {{ .word | type `textarea` | squote }} {{ .word | dquote }}",
     "call.runbook.sh": 'printf "%s" "${API_TOKEN}" | wc -c{{ .token | type "password" | asenv "API_TOKEN" }}',
     "danger.runbook.sql": "{{ .verb }} table customers",
 }

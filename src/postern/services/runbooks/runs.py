@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
-import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -17,14 +15,13 @@ from postern.domain.runbook import PARAMETERS_LABEL, SCHEDULE_LABEL, Parameter, 
 from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.errors import Conflict, Invalid, Malformed
-from postern.runbooks.template import Rendered, RenderError, Target, TemplateError, parse, target_of
+from postern.runbooks.template import MASK, Rendered, RenderError, Target, TemplateError, parse, target_of
 from postern.services.access import Access
 from postern.services.runbooks.library import Library
 from postern.services.runbooks.parsed import Runbook
 from postern.services.sessions import Sessions, check_correlation_id
 
 BATCH_LABEL = "sessionBatchId"
-HIDDEN = "***"
 _AT_ONCE = 4  # renderings, in threads
 _SHORTEST_HASH = 7
 _LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of all, as the label has them
@@ -116,16 +113,8 @@ class Runs:
         ready = await self._ready(principal, wanted)
         self._sessions.require_runnable(ready.connection)
         variables = _environment(ready, wanted.variables)
-        hidden = {
-            one.name: f"x{secrets.token_hex(12)}"
-            for one in ready.found.parameters
-            if one.is_hidden and one.name in wanted.parameters and wanted.parameters[one.name]
-        }
-        text = ready.rendered.text
-        if hidden:
-            text = (await self._render(ready.found, ready.connection, wanted, hidden)).text
-            text = re.sub("|".join(hidden.values()), HIDDEN, text, flags=re.IGNORECASE)
-        return Filled(ready.ref, ready.connection.name, text, tuple(sorted({*wanted.variables, *variables})))
+        shown = await self._render(ready.found, ready.connection, wanted, masked=True)
+        return Filled(ready.ref, ready.connection.name, shown.text, tuple(sorted({*wanted.variables, *variables})))
 
     async def _ready(self, principal: Principal, wanted: RunRequest) -> _Ready:
         """Rights come first: who may not run it hears the same, whether there is such a file or not."""
@@ -136,28 +125,28 @@ class Runs:
         connection = await self._access.require_runbook(principal, wanted.connection, asked)
         found = await self._library.find(principal.org_id, repository, f"/{file}")  # exactly what was asked about
         _require_commit(found, wanted.ref_hash)
-        rendered = await self._render(found, connection, wanted, {})
+        rendered = await self._render(found, connection, wanted)
         return _Ready(found, connection, rendered, replace(asked, commit=found.commit))
 
     async def _render(
-        self, found: Runbook, connection: Connection, wanted: RunRequest, shown: Mapping[str, str]
+        self, found: Runbook, connection: Connection, wanted: RunRequest, *, masked: bool = False
     ) -> Rendered:
-        """In a thread: it may take as long as a template is let. `shown` as for `Template.render`."""
+        """In a thread: it may take as long as a template is let. `masked` as for `Template.render`."""
         if found.text is None or found.error:
             raise _unusable(found, found.error)
         values = {name: value.reveal() for name, value in wanted.parameters.items()}
         target = target_of(connection.subtype, (*connection.command, *wanted.arguments), found.path)
         try:
             async with self._rendering:
-                return await asyncio.to_thread(_rendered, found.text, values, target, shown)
+                return await asyncio.to_thread(_rendered, found.text, values, target, masked=masked)
         except RenderError as error:
             raise Malformed(f"parameters: {error.message}", field="parameters") from None
         except TemplateError as error:
             raise _unusable(found, error.message) from None
 
 
-def _rendered(text: str, values: Mapping[str, str], target: Target, shown: Mapping[str, str]) -> Rendered:
-    return parse(text).render(values, target, shown)
+def _rendered(text: str, values: Mapping[str, str], target: Target, *, masked: bool) -> Rendered:
+    return parse(text).render(values, target, masked=masked)
 
 
 def _unusable(found: Runbook, why: str) -> Malformed:
@@ -200,7 +189,7 @@ def _told(parameters: tuple[Parameter, ...], given: Mapping[str, Secret]) -> str
     for one in parameters:
         if one.name not in given:
             continue
-        value = HIDDEN if one.is_hidden else given[one.name].reveal()
+        value = MASK if one.is_hidden else given[one.name].reveal()
         told[one.name] = value if len(value) <= _LONGEST_VALUE else value[:_LONGEST_VALUE] + "…"
         longer = json.dumps(told, ensure_ascii=False)
         if len(longer) > _LONGEST_LABEL:
