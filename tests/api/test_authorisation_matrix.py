@@ -446,6 +446,8 @@ async def _things(api: Api) -> dict[str, str]:
     api.world.fetcher.put(RUNBOOKS, REPOSITORY)
     repository = (await api.as_admin.get("/runbooks/configurations")).json()["repositories"][0]
     assert (await api.as_ann.get("/runbooks")).json()["repositories"][0]["items"]
+    planned = await api.as_ann.post("/runbooks/schedules", json={**SCHEDULE, "name": "nightly"})
+    assert planned.status_code == 201, planned.text
     await api.make_connection("guarded", reviewers=["dba"])
     waiting = (await api.as_ann.post("/sessions", json={"connection": "guarded", "script": "select 1"})).json()
     enrol = {"kind": "totp", "name": "phone", "current_password": PASSWORD}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -10,6 +11,7 @@ from uuid import UUID
 
 import pytest
 from tests.services.reviews.desk import Desk
+from tests.support.promises import within
 from tests.support.shelf import NAME, shelve
 from tests.support.world import World
 
@@ -77,7 +79,9 @@ async def end(desk: Desk, session_id: UUID | None) -> None:
     """As a worker does that ran it."""
     assert session_id is not None
     assert await desk.services.sessions.claim(session_id, "w1") is not None
-    await desk.services.sessions.close(session_id, reason=EndReason.DONE, exit_code=0, metrics={}, event_size=0)
+    await desk.services.sessions.close(
+        session_id, reason=EndReason.CLIENT_CLOSED, exit_code=0, metrics={}, event_size=0
+    )
 
 
 async def test_a_schedule_runs_as_its_owner_at_its_times(desk: Desk) -> None:
@@ -160,13 +164,25 @@ async def repository_is_gone(desk: Desk) -> None:
     await desk.world.stores.runbook_repositories.remove(desk.world.org_id, found.id)
 
 
+async def newest(desk: Desk, files: dict[str, str]) -> None:
+    """Returns once these are the files that run."""
+    desk.world.clock.forward(seconds=2)
+    commit = await shelve(desk.world.stores, desk.world.org_id, files, at=desk.world.clock())
+    deadline = time.monotonic() + within(10)
+    while True:
+        if (await desk.services.runbook_library.shelves(desk.world.org_id))[0].outline.commit == commit:
+            return
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
 async def file_is_gone(desk: Desk) -> None:
-    await shelve(desk.world.stores, desk.world.org_id, {"other.runbook.sql": ""}, at=desk.world.clock())
+    await newest(desk, {"other.runbook.sql": ""})
 
 
 async def asks_for_more(desk: Desk) -> None:
     files = {"users/unlock.runbook.sql": UNLOCK + "{{ .more | required `more?` }}"}
-    await shelve(desk.world.stores, desk.world.org_id, files, at=desk.world.clock())
+    await newest(desk, files)
 
 
 @pytest.mark.parametrize(
@@ -177,7 +193,7 @@ async def asks_for_more(desk: Desk) -> None:
         (rule_denies, "no rule lets you run"),
         (mode_is_off, "access mode runbooks is disabled"),
         (repository_is_gone, "no repository"),
-        (file_is_gone, "there is no runbook 'users/unlock.runbook.sql'"),
+        (file_is_gone, "there is no runbook"),
         (asks_for_more, "more"),
     ],
 )
@@ -241,7 +257,7 @@ async def test_what_is_saved_was_filled_in_once(desk: Desk) -> None:
         ({"name": "a b"}, Invalid, "name"),
     ):
         with pytest.raises(error, match=says) as refused:
-            await plan(desk, **fields)  # type: ignore[arg-type]
+            await plan(desk, **fields)
         assert "planted" not in str(refused.value)
     with pytest.raises(Denied):
         await plan(desk, desk.otto)
@@ -279,7 +295,7 @@ async def test_its_owner_changes_it_and_an_administrator_switches_it_off(desk: D
     # It runs as Ann: an administrator's script in it would run as hers.
     for fields in ({"file": "users/unlock.runbook.sql"}, {"enabled": True}, {"enabled": False, "cron": "* * * * *"}):
         with pytest.raises(Denied, match="runs as its owner"):
-            await service.update(desk.root, "nightly", ScheduleFields(**fields))  # type: ignore[arg-type]
+            await service.update(desk.root, "nightly", ScheduleFields(**fields))
     off = await service.update(desk.root, "nightly", ScheduleFields(enabled=False))
     assert (off.schedule.enabled, off.schedule.next_at, off.schedule.owner_id) == (False, None, desk.ann.id)
     assert (await pass_by(desk, days=2)).last_at is None

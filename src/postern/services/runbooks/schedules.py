@@ -54,7 +54,7 @@ class ScheduleFields:
 
     @property
     def says_what_runs(self) -> bool:
-        return not (self.connection is self.repository is self.file is self.parameters is None)
+        return any(one is not None for one in (self.connection, self.repository, self.file, self.parameters))
 
 
 class Schedules:
@@ -147,24 +147,19 @@ class Schedules:
         owner looks, and leaves the next one as it is planned."""
         async with self._at_once:
             now, due_at = self._now(), due.next_at
-            try:
-                next_at = next_time(due.cron, due.zone, now)
-            except Invalid as error:  # of another time, with another idea of time zones
-                log.warning("schedule %s is over: %s", due.id, error.message)
-                next_at = None
-            if due_at is None or not await self._store.take(due.id, due_at, next_at, now):
+            if due_at is None or not await self._store.take(due.id, due_at, _after(due, now), now):
                 return
-            session_id, error = None, ""
+            session_id, why = None, ""
             try:
                 session_id = (await self._run_due(due, due_at, now)).id
-            except PosternError as refusal:
-                error = refusal.message
+            except PosternError as error:
+                why = error.message
             except Exception:
                 log.exception("schedule %s came to nothing", due.id)
-                error = "the gateway met an error that it did not expect; its log has it"
-            if error:
-                log.warning("schedule %s of organisation %s did not run: %s", due.id, due.org_id, error)
-            await self._store.ran(due.id, session_id, error)
+                why = "the gateway met an error that it did not expect; its log has it"
+            if why:
+                log.warning("schedule %s of organisation %s did not run: %s", due.id, due.org_id, why)
+            await self._store.ran(due.id, session_id, why)
 
     async def _run_due(self, due: Schedule, due_at: datetime, now: datetime) -> Session:
         """Raises as `Runs.submit`, and why it is left out."""
@@ -174,13 +169,19 @@ class Schedules:
         if named is None:
             raise NotFound("it was deleted")
         schedule = named.schedule
-        last = schedule.last_session_id and await self._sessions.get(due.org_id, schedule.last_session_id)
-        if last is not None and last.status is not SessionStatus.DONE:
-            raise Conflict(f"skipped: session {last.id}, the run before, has not ended")
+        if await self._still_runs(schedule):
+            raise Conflict(f"skipped: session {schedule.last_session_id}, the run before, has not ended")
         account = await self._principals.get(due.org_id, schedule.owner_id)
         if account is None:
             raise Denied("its owner was deleted; an administrator may delete it")
         return await self._submit(account.principal, schedule)
+
+    async def _still_runs(self, schedule: Schedule) -> bool:
+        """Or waits for its review."""
+        if schedule.last_session_id is None:
+            return False
+        last = await self._sessions.get(schedule.org_id, schedule.last_session_id)
+        return last is not None and last.status is not SessionStatus.DONE
 
     async def _submit(self, owner: Principal, schedule: Schedule) -> Session:
         return await self._runs.submit(
@@ -200,13 +201,21 @@ class Schedules:
         if given.says_what_runs or (merged.enabled and not current.enabled):
             filled = await self._runs.fill(principal, _wanted(merged))
             merged = replace(merged, repository=filled.runbook.repository, file=filled.runbook.file)
-        if not merged.enabled and given.cron is given.zone is None:
+        if not merged.enabled and given.cron is None and given.zone is None:
             return replace(merged, next_at=None)
         coming = next_time(merged.cron, merged.zone, at)
         return replace(merged, next_at=coming if merged.enabled else None)
 
 
 _PLAIN = ("name", "repository", "file", "cron", "zone", "parameters", "enabled")
+
+
+def _after(due: Schedule, now: datetime) -> datetime | None:
+    try:
+        return next_time(due.cron, due.zone, now)
+    except Invalid as error:  # saved with other time zones than there are now
+        log.warning("schedule %s has no next time: %s", due.id, error.message)
+        return None
 
 
 def _wanted(schedule: Schedule) -> RunRequest:
