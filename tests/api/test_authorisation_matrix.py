@@ -43,6 +43,9 @@ PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "disp
 
 REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_tags": {"stage": "prod"}}
 REPOSITORY, RUNBOOKS = "https://git.example.com/acme/ops", {"a.runbook.sh": "echo"}
+TRACKER = {"kind": "jira_cloud", "url": "https://acme.example.com", "user": "ann@example.com", "token": "x"}
+ASSETS = {"items": [{"tracker_field": "asset", "tracker_object_type": "Server"}]}
+ISSUES = {"project_key": "OPS", "request_type_id": "10", "cmdb_types": ASSETS}
 RUNBOOK_RULE = {"runbooks": [{"repository": "git.example.com/acme/ops"}], "connections": [], "user_groups": []}
 SCHEDULE = {"connection_name": "shop", "file_name": "a.runbook.sh", "cron": "0 3 * * *"}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
@@ -53,6 +56,7 @@ _IDS = {
     "/datamasking-rules": "masking_rule",
     "/reviews": "review",
     "/runbooks/configurations": "repository",
+    "/integrations": "issue_template",
 }
 # That need a session with a review, which ann's other one has not.
 _REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
@@ -114,6 +118,11 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/runbooks/configurations/{id}/files"): {"path": "new.runbook.sh", "content": "echo"},
     ("POST", "/runbooks/exec"): {"connection_name": "shop", "file_name": "a.runbook.sh"},
     ("POST", "/runbooks/render"): {"connection_name": "shop", "file_name": "a.runbook.sh"},
+    ("POST", "/integrations/tracker"): TRACKER,
+    ("PUT", "/integrations/tracker"): TRACKER,
+    ("POST", "/integrations/tracker/issuetemplates"): {**ISSUES, "name": "new"},
+    ("PUT", "/integrations/tracker/issuetemplates/{id}"): {**ISSUES, "name": "renamed"},
+    ("POST", "/integrations/tracker/test"): {},
     ("POST", "/runbooks/rules"): {**RUNBOOK_RULE, "name": "new"},
     ("PUT", "/runbooks/rules/{nameOrID}"): {"user_groups": ["crew"]},
     ("POST", "/runbooks/schedules"): {**SCHEDULE, "name": "new"},
@@ -133,6 +142,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
 }
 QUERIES = {
     ("GET", "/connections/{nameOrID}/columns"): "?table=orders",
+    ("GET", "/integrations/tracker/assets/objects"): "?object_type=Server",
     ("GET", "/callback"): "?state=made-up&code=x",
     ("GET", "/login"): "?redirect=http://localhost:7480/",
     ("GET", "/login/device"): "?user_code=AAAA-BBBB",
@@ -208,6 +218,17 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PUT", "/guardrails/{id}"):                                            "403 403 403 200 403 403 200 404",
     ("POST", "/login/refresh"):                                             "200 200 200 200 422 422 422 200",
     ("GET", "/login/session"):                                              "200 200 200 200 200 200 200 200",
+    ("DELETE", "/integrations/tracker"):                                    "403 403 403 204 403 403 204 404",
+    ("GET", "/integrations/tracker"):                                       "200 200 200 200 200 200 200 404",
+    ("POST", "/integrations/tracker"):                                      "403 403 403 409 403 403 409 201",
+    ("PUT", "/integrations/tracker"):                                       "403 403 403 200 403 403 200 404",
+    ("GET", "/integrations/tracker/assets/objects"):                        "422 422 422 422 422 422 422 404",
+    ("GET", "/integrations/tracker/issuetemplates"):                        "200 200 200 200 200 200 200 200",
+    ("POST", "/integrations/tracker/issuetemplates"):                       "403 403 403 200 403 403 200 200",
+    ("DELETE", "/integrations/tracker/issuetemplates/{id}"):                "403 403 403 204 403 403 204 404",
+    ("GET", "/integrations/tracker/issuetemplates/{id}"):                   "200 200 200 200 200 200 200 404",
+    ("PUT", "/integrations/tracker/issuetemplates/{id}"):                   "403 403 403 200 403 403 200 404",
+    ("POST", "/integrations/tracker/test"):                                 "403 403 403 422 403 403 422 404",
     ("GET", "/logins"):                                                     "200 200 200 200 200 200 200 200",
     ("DELETE", "/logins"):                                                  "200 200 200 200 200 200 200 200",
     ("DELETE", "/logins/{login_id}"):                                       "404 204 404 204 404 404 204 404",
@@ -448,6 +469,8 @@ async def _things(api: Api) -> dict[str, str]:
     assert (await api.as_ann.get("/runbooks")).json()["repositories"][0]["items"]
     planned = await api.as_ann.post("/runbooks/schedules", json={**SCHEDULE, "name": "nightly"})
     assert planned.status_code == 201, planned.text
+    assert (await api.as_admin.post("/integrations/tracker", json=TRACKER)).status_code == 201
+    issues = await api.as_admin.post("/integrations/tracker/issuetemplates", json={**ISSUES, "name": "changes"})
     await api.make_connection("guarded", reviewers=["dba"])
     waiting = (await api.as_ann.post("/sessions", json={"connection": "guarded", "script": "select 1"})).json()
     enrol = {"kind": "totp", "name": "phone", "current_password": PASSWORD}
@@ -466,6 +489,7 @@ async def _things(api: Api) -> dict[str, str]:
         "entry": entry["id"],
         "group": groups["crew"],
         "user": str(api.users["bob"].id),
+        "issue_template": issues.json()["id"],
         "review": waiting["review"]["id"],
         "repository": repository["id"],
         "reviewed_session": waiting["session_id"],

@@ -33,6 +33,7 @@ from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
+from postern.services.issues.tracker import Trackers
 from postern.services.server.features import Features
 from postern.services.server.machine import Machine
 from postern.services.targets import Abilities
@@ -162,6 +163,7 @@ class World:
     _features: Features | None = None
     saml: Saml | None = None
     chats: Window | None = None
+    trackers: Trackers | None = None
     fetcher: FakeFetcher = field(default_factory=FakeFetcher)
 
     @classmethod
@@ -233,6 +235,7 @@ class World:
             openid=self.openid,
             saml=self.saml or SamlAdapter(Fetcher(), self.clock),
             chats=self.chats,
+            trackers=self.trackers,
         )
 
 

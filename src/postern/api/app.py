@@ -30,6 +30,7 @@ from postern.api.routes import (
     guardrails,
     holds,
     introspection,
+    issue_templates,
     local_auth,
     login,
     logins,
@@ -62,6 +63,7 @@ from postern.api.routes import (
     sessions,
     sinks,
     status,
+    tracker,
     users,
 )
 from postern.api.scim import routes as scim
@@ -98,6 +100,7 @@ _PARTS = (
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
     *(runbooks.router, runbook_runs.router, runbook_schedules.router, runbook_repositories.router),
+    *(tracker.router, issue_templates.router),
 )
 
 EXEC_WAIT = 50.0
