@@ -242,13 +242,13 @@ async def test_what_is_hidden_is_in_no_label_and_in_no_audit_entry(api: Api) -> 
     dry = await api.as_ann.post("/runbooks/render", json={**body, "parameters": given})
     assert (dry.status_code, "s3cr3t" in dry.text) == (200, False)
     entries = (await api.as_admin.get("/audit/logs", params={"resource_type": "runbooks"})).json()["data"]
-    assert sorted((entry["action"], entry["status"]) for entry in entries) == [
+    assert sorted((entry["action"], entry["http_status"]) for entry in entries) == [
         ("exec", 202),
         ("exec", 400),
         ("render", 200),
     ]
     assert "s3cr3t" not in json.dumps(entries)
-    (ran,) = [entry for entry in entries if entry["status"] == 202]
+    (ran,) = [entry for entry in entries if entry["http_status"] == 202]
     assert (ran["after"]["runbookFile"], ran["body"]["file_name"]) == ("call.runbook.sh", "call.runbook.sh")
 
 
