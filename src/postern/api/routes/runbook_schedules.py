@@ -22,7 +22,7 @@ router = APIRouter(prefix="/runbooks/schedules", tags=["Runbooks"], route_class=
 Key = Annotated[str, Path(alias="nameOrID", description="Name or identifier")]
 
 
-@router.get("")
+@router.get("", responses=errors())
 async def list_runbook_schedules(caller: Caller, services: Use, page: Paging) -> ListAnswer[RunbookScheduleAnswer]:
     """By name: one's own, and all of them for administrators and auditors."""
     found = await services.runbook_schedules.find(caller, page)
