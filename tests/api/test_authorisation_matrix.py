@@ -47,6 +47,7 @@ TRACKER = {"kind": "jira_cloud", "url": "https://acme.example.com", "user": "ann
 ASSETS = {"items": [{"tracker_field": "asset", "tracker_object_type": "Server"}]}
 ISSUES = {"project_key": "OPS", "request_type_id": "10", "cmdb_types": ASSETS}
 RUNBOOK_RULE = {"runbooks": [{"repository": "git.example.com/acme/ops"}], "connections": [], "user_groups": []}
+SCHEDULE = {"connection_name": "shop", "file_name": "a.runbook.sh", "cron": "0 3 * * *"}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.
@@ -124,6 +125,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/integrations/tracker/test"): {},
     ("POST", "/runbooks/rules"): {**RUNBOOK_RULE, "name": "new"},
     ("PUT", "/runbooks/rules/{nameOrID}"): {"user_groups": ["crew"]},
+    ("POST", "/runbooks/schedules"): {**SCHEDULE, "name": "new"},
+    ("PUT", "/runbooks/schedules/{nameOrID}"): {"cron": "1 2 * * *"},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
@@ -276,6 +279,13 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("DELETE", "/runbooks/rules/{nameOrID}"):                               "403 403 403 204 403 403 204 404",
     ("GET", "/runbooks/rules/{nameOrID}"):                                  "403 403 200 200 403 200 200 404",
     ("PUT", "/runbooks/rules/{nameOrID}"):                                  "403 403 403 200 403 403 200 404",
+    ("GET", "/runbooks/schedules"):                                         "200 200 200 200 200 200 200 200",
+    ("POST", "/runbooks/schedules"):                                        "201 201 403 201 403 403 403 404",
+    ("DELETE", "/runbooks/schedules/{nameOrID}"):                           "404 204 403 204 404 403 204 404",
+    ("GET", "/runbooks/schedules/{nameOrID}"):                              "404 200 200 200 404 200 200 404",
+    # An administrator may only switch off what runs as somebody else.
+    ("PUT", "/runbooks/schedules/{nameOrID}"):                              "404 200 403 403 404 403 403 404",
+    ("POST", "/runbooks/schedules/{nameOrID}/run"):                         "404 202 403 403 404 403 403 404",
     ("GET", "/scim/v2/Groups"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/scim/v2/Groups"):                                            "403 403 403 201 403 403 201 201",
     ("DELETE", "/scim/v2/Groups/{id}"):                                     "403 403 403 204 403 403 204 404",
@@ -457,6 +467,8 @@ async def _things(api: Api) -> dict[str, str]:
     api.world.fetcher.put(RUNBOOKS, REPOSITORY)
     repository = (await api.as_admin.get("/runbooks/configurations")).json()["repositories"][0]
     assert (await api.as_ann.get("/runbooks")).json()["repositories"][0]["items"]
+    planned = await api.as_ann.post("/runbooks/schedules", json={**SCHEDULE, "name": "nightly"})
+    assert planned.status_code == 201, planned.text
     assert (await api.as_admin.post("/integrations/tracker", json=TRACKER)).status_code == 201
     issues = await api.as_admin.post("/integrations/tracker/issuetemplates", json={**ISSUES, "name": "changes"})
     await api.make_connection("guarded", reviewers=["dba"])
@@ -553,6 +565,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/resources/": "shop",
         "/retention/connections/": "shop",
         "/runbooks/rules/": "deploys",
+        "/runbooks/schedules/": "nightly",
         "/sessions/": "case A",
         "/sinks/": "siem",
         "/users/groups/": "crew",

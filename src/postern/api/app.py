@@ -49,6 +49,7 @@ from postern.api.routes import (
     runbook_repositories,
     runbook_rules,
     runbook_runs,
+    runbook_schedules,
     runbooks,
     saml,
     scripts,
@@ -98,8 +99,8 @@ _PARTS = (
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
+    *(runbooks.router, runbook_runs.router, runbook_schedules.router, runbook_repositories.router),
     *(tracker.router, issue_templates.router),
-    *(runbooks.router, runbook_runs.router, runbook_repositories.router),
 )
 
 EXEC_WAIT = 50.0

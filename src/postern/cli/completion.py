@@ -39,6 +39,7 @@ _LISTS = {
     "machines": ("/machineidentities", ("name",), False),
     "review_rules": ("/access-requests/rules", ("name",), False),
     "runbook_rules": ("/runbooks/rules", ("name",), False),
+    "runbook_schedules": ("/runbooks/schedules", ("name",), False),
     "resources": ("/resources", ("name",), False),
     "reviews": ("/reviews", ("id",), False),
     "second_factors": ("/users/self/second-factors", ("id",), False),
@@ -75,6 +76,7 @@ masking_rules = _completion("masking_rules")
 machines = _completion("machines")
 review_rules = _completion("review_rules")
 runbook_rules = _completion("runbook_rules")
+runbook_schedules = _completion("runbook_schedules")
 resources = _completion("resources")
 reviews = _completion("reviews")
 second_factors = _completion("second_factors")

@@ -51,6 +51,7 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
             Task("ledger", 5.0, made.keeper.once, longest=keeper.LONGEST, stop=made.keeper.stop),
             Task("texts", 10.0, made.session_texts.catch_up, goes_on=True),
             Task("reviews", 5.0, made.reviews.settle),
+            Task("schedules", 2.0, made.runbook_schedules.once, goes_on=True),
             # Repositories with runbooks; those that fail wait for each other and keep no other waiting.
             Task("runbooks", 5.0, reading(failing=False), goes_on=True, longest=ROUND, stop=made.runbook_reading.stop),
             Task("failing runbooks", 5.0, reading(failing=True), goes_on=True, longest=ROUND),

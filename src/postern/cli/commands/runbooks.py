@@ -9,6 +9,7 @@ import click
 from postern.cli import completion
 from postern.cli.api import client
 from postern.cli.commands.runbook_runs import run
+from postern.cli.commands.runbook_schedules import schedules
 from postern.cli.output import emit, fields, json_option, table
 from postern.client.shapes import Row
 from postern.domain.text import one_line
@@ -25,6 +26,7 @@ def runbooks() -> None:
     postern runbooks list --connection shop
     postern runbooks show /ops/restart.runbook.sh
     postern runbooks run /ops/restart.runbook.sh --connection shop -p name=web
+    postern runbooks schedules list
     """
 
 
@@ -95,3 +97,4 @@ def _show(one: Row) -> None:
 
 
 runbooks.add_command(run)
+runbooks.add_command(schedules)

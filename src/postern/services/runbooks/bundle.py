@@ -10,6 +10,7 @@ from postern.services.runbooks.listing import Listing
 from postern.services.runbooks.reading import Reading
 from postern.services.runbooks.repositories import Repositories
 from postern.services.runbooks.runs import Runs
+from postern.services.runbooks.schedules import Schedules
 from postern.services.targets import TargetServices
 from postern.store.ports import Clock, Stores
 
@@ -21,16 +22,21 @@ class RunbookServices:
     runbook_reading: Reading
     runbook_repositories: Repositories
     runbook_runs: Runs
+    runbook_schedules: Schedules
 
 
 def build_runbooks(stores: Stores, targets: TargetServices, fetcher: Fetcher, now: Clock) -> RunbookServices:
     """`fetcher` reads and writes repositories."""
     reading = Reading(stores.runbook_repositories, stores.runbook_snapshots, stores.leases, fetcher, now)
     library = Library(stores.runbook_snapshots, reading, now)
+    runs = Runs(library, targets.access, targets.sessions)
     return RunbookServices(
         runbook_library=library,
         runbook_listing=Listing(library, stores.connections, targets.control, targets.runbook_rights),
         runbook_reading=reading,
         runbook_repositories=Repositories(stores.runbook_repositories, library, fetcher, now),
-        runbook_runs=Runs(library, targets.access, targets.sessions),
+        runbook_runs=runs,
+        runbook_schedules=Schedules(
+            stores.runbook_schedules, stores.principals, stores.sessions, targets.control, runs, now
+        ),
     )

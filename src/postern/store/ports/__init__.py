@@ -45,6 +45,7 @@ from postern.store.ports.reviews import (
 )
 from postern.store.ports.runbooks import (
     NamedRunbookRule,
+    NamedSchedule,
     Outline,
     RepositoryStore,
     RunbookRuleStore,
@@ -145,6 +146,7 @@ __all__ = [
     "NamedReviewRule",
     "NamedRule",
     "NamedRunbookRule",
+    "NamedSchedule",
     "NewVoucher",
     "OrganisationStore",
     "Outline",
@@ -267,6 +269,8 @@ class Stores(Protocol):
     def runbook_snapshots(self) -> SnapshotStore: ...
     @property
     def runbook_rules(self) -> RunbookRuleStore: ...
+    @property
+    def runbook_schedules(self) -> ScheduleStore: ...
     @property
     def schema(self) -> SchemaStore: ...
     @property

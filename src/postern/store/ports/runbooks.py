@@ -98,19 +98,29 @@ class RunbookRuleStore(Protocol):
     async def remove(self, rule_id: UUID) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class NamedSchedule:
+    """With the name of its connection, and its owner's e-mail address; empty for one who was deleted."""
+
+    schedule: Schedule
+    connection: str
+    owner: str
+
+
 class ScheduleStore(Protocol):
     """The values of parameters are sealed."""
 
-    async def find(self, org_id: UUID, owner_id: UUID | None, page: Page) -> Listed[Schedule]:
+    async def find(self, org_id: UUID, owner_id: UUID | None, page: Page) -> Listed[NamedSchedule]:
         """By name; of that owner, or of all."""
 
-    async def get(self, org_id: UUID, name_or_id: str) -> Schedule | None: ...
+    async def get(self, org_id: UUID, name_or_id: str) -> NamedSchedule | None:
+        """A name wins over an identifier of the same spelling."""
 
     async def add(self, schedule: Schedule, most: int) -> None:
         """Raises Conflict, TooMany."""
 
     async def update(self, schedule: Schedule) -> None:
-        """Raises Conflict, NotFound."""
+        """All but what is told of its last run. Raises Conflict, NotFound."""
 
     async def remove(self, schedule_id: UUID) -> None: ...
 
@@ -118,7 +128,8 @@ class ScheduleStore(Protocol):
         """Of all organisations, first those that were to run longest ago."""
 
     async def take(self, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime) -> bool:
-        """This run is this caller's, and the next one is then: True for exactly one of those who come at once."""
+        """This run is this caller's, and the next one is then: True for exactly one of those who come at once, while it
+        is switched on. Until `ran` is called, its error says that the gateway was stopped."""
 
     async def ran(self, schedule_id: UUID, session_id: UUID | None, error: str) -> None:
-        """What came of the last run."""
+        """What came of the last run: its session, or why there is none; then the session before it stays noted."""

@@ -88,7 +88,7 @@ runbook_schedules = Table(
     Column("id", Uuid, primary_key=True),
     owner(),
     Column("name", String(128), nullable=False),
-    Column("owner_id", Uuid, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("owner_id", Uuid, nullable=False, index=True),  # also of one who was deleted: it says why it does not run
     Column("connection_id", Uuid, ForeignKey("connections.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("repository", String(512), nullable=False),
     Column("file", String(1024), nullable=False),

@@ -39,6 +39,7 @@ from postern.store.sql.review_rules import SqlReviewRules
 from postern.store.sql.reviews import SqlReviews
 from postern.store.sql.runbook_repositories import SqlRepositories, SqlSnapshots
 from postern.store.sql.runbook_rules import SqlRunbookRules
+from postern.store.sql.runbook_schedules import SqlRunbookSchedules
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
@@ -91,6 +92,7 @@ class SqlStores:
         self.runbook_repositories = SqlRepositories(database, encryption)
         self.runbook_snapshots = SqlSnapshots(database, encryption)
         self.runbook_rules = SqlRunbookRules(database)
+        self.runbook_schedules = SqlRunbookSchedules(database, encryption)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.segments = SqlSegments(database)

@@ -123,7 +123,6 @@ def _schedules() -> None:
         sa.Column("created_at", _MOMENT, nullable=False),
         sa.Column("updated_at", _MOMENT, nullable=False),
         sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_runbook_schedules_org_id"),
-        sa.ForeignKeyConstraint(["owner_id"], ["users.id"], name="fk_runbook_schedules_owner_id", ondelete="CASCADE"),
         sa.ForeignKeyConstraint(
             ["connection_id"], ["connections.id"], name="fk_runbook_schedules_connection_id", ondelete="CASCADE"
         ),

@@ -1,0 +1,57 @@
+"""`postern runbooks schedules` against the real API over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.served import ANN, Served
+from tests.support.shelf import shelve
+
+SCHEDULES = ("runbooks", "schedules")
+PIN = 'select {{ .pin | type "password" | squote }}'
+CREATE = (*SCHEDULES, "create", "nightly", "pin.runbook.sql")
+
+
+@pytest.fixture
+def ann(gate: Served) -> Served:
+    world = gate.world
+    gate.run(world.add_connection("shop"))
+    gate.run(shelve(world.stores, world.org_id, {"pin.runbook.sql": PIN}, at=world.clock()))
+    gate.log_in(ANN)
+    return gate
+
+
+def test_schedules_are_made_shown_run_changed_and_deleted(ann: Served, tmp_path: Path) -> None:
+    assert "There are no schedules yet" in ann.ok(*SCHEDULES, "list").stderr
+    pin = tmp_path / "pin"
+    pin.write_text("4711")
+    options = ("-c", "shop", "--cron", "30 2 * * *", "--zone", "Europe/Berlin", "-p", f"pin=@{pin}")
+    made = ann.json(*CREATE, *options)
+    assert (made["file_name"], made["connection_name"], made["parameter_names"]) == (
+        "/pin.runbook.sql",
+        "shop",
+        ["pin"],
+    )
+    shown = ann.ok(*SCHEDULES, "get", "nightly").stdout
+    assert "Europe/Berlin" in shown
+    assert "4711" not in shown
+    assert ann.json(*SCHEDULES, "list")["data"] == [made]
+    assert ann.ok(*SCHEDULES, "list").stdout.startswith("nightly\t/pin.runbook.sql\tshop\t30 2 * * *\t")
+    begun = ann.json(*SCHEDULES, "run", "nightly")
+    assert begun["session_id"] in ann.ok("sessions", "list").stdout
+    changed = ann.json(
+        *SCHEDULES, "update", "nightly", "--name", "weekly", "--off", "--cron", "0 0 1 * *", "-p", "pin=1"
+    )
+    assert (changed["name"], changed["enabled"], changed["next_at"]) == ("weekly", False, None)
+    assert ann.json(*SCHEDULES, "update", "weekly", "--on")["enabled"]
+    assert ann.cli(*SCHEDULES, "delete", "weekly", stdin="n\n").exit_code == 1
+    ann.ok(*SCHEDULES, "delete", "weekly", "--yes")
+    assert ann.cli(*SCHEDULES, "get", "weekly").exit_code == 5
+
+
+def test_what_is_wrong_is_said(ann: Served) -> None:
+    assert ann.cli(*CREATE, "-c", "shop").exit_code == 2
+    refused = ann.cli(*CREATE, "-c", "shop", "--cron", "never", "-p", "pin=4711")
+    assert (refused.exit_code, "cron: must be five fields" in refused.stderr) == (1, True)
+    assert "4711" not in refused.stderr

@@ -1,0 +1,400 @@
+"""Runbooks that run by themselves: as whom, when, how often, and what is told where they do not. On both engines."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+import pytest
+from tests.services.reviews.desk import Desk
+from tests.support.promises import within
+from tests.support.shelf import NAME, shelve
+from tests.support.world import World
+
+from postern.domain.connection import Toggle
+from postern.domain.lists import Page
+from postern.domain.principal import Principal, PrincipalKind, PrincipalStatus
+from postern.domain.runbook import RunbookPattern, Schedule
+from postern.domain.secret import Secret
+from postern.domain.session import EndReason, Session, SessionStatus
+from postern.errors import Denied, Invalid, Malformed, NotFound, TooMany, Unavailable
+from postern.services.runbooks import schedules as module
+from postern.services.runbooks.rules import RunbookRuleFields
+from postern.services.runbooks.runs import Runs
+from postern.services.runbooks.schedules import ScheduleFields
+from postern.services.server.trail import follow
+from postern.store.ports import SessionFilter
+from postern.store.sql.runbook_schedules import INTERRUPTED
+
+UNLOCK = "update users set locked = false where name = {{ .user | required `whom?` | squote }};"
+PIN = 'select {{ .pin | type "password" | pattern "^[0-9]{4}$" | squote }}'
+FILES = {"users/unlock.runbook.sql": UNLOCK, "pin.runbook.sql": PIN}
+
+
+@pytest.fixture
+async def desk(world: World) -> Desk:
+    """Its shop asks nobody to agree, and lets nobody run scripts of their own."""
+    desk = await Desk.make(world)
+    desk.shop = replace(desk.shop, reviewers=(), force_approve_groups=(), access_mode_exec=Toggle.DISABLED)
+    await world.stores.connections.update(desk.shop)
+    await shelve(world.stores, world.org_id, FILES, at=world.clock())
+    return desk
+
+
+async def plan(desk: Desk, owner: Principal | None = None, **fields: Any) -> Schedule:
+    """Ann's, every hour."""
+    given = {
+        "name": "nightly",
+        "connection": "shop",
+        "file": "/users/unlock.runbook.sql",
+        "cron": "0 * * * *",
+        "parameters": {"user": Secret("o'neil")},
+    }
+    made = await desk.services.runbook_schedules.create(owner or desk.ann, ScheduleFields(**given | fields))
+    return made.schedule
+
+
+async def now(desk: Desk, name: str = "nightly") -> Schedule:
+    return (await desk.services.runbook_schedules.get(desk.root, name)).schedule
+
+
+async def sessions(desk: Desk) -> list[Session]:
+    """The oldest first."""
+    found = await desk.services.sessions.find(desk.root, SessionFilter(), Page())
+    return [await desk.session(one) for one in reversed(found.items)]
+
+
+async def pass_by(desk: Desk, **delta: float) -> Schedule:
+    """Time, and a round of what is done again and again."""
+    desk.world.clock.forward(**delta)
+    await desk.services.runbook_schedules.once()
+    return await now(desk)
+
+
+async def end(desk: Desk, session_id: UUID | None) -> None:
+    """As a worker does that ran it."""
+    assert session_id is not None
+    assert await desk.services.sessions.claim(session_id, "w1") is not None
+    await desk.services.sessions.close(
+        session_id, reason=EndReason.CLIENT_CLOSED, exit_code=0, metrics={}, event_size=0
+    )
+
+
+async def test_a_schedule_runs_as_its_owner_at_its_times(desk: Desk) -> None:
+    made = await plan(desk)
+    assert (made.repository, made.file) == (NAME, "users/unlock.runbook.sql")
+    assert made.next_at == datetime(2026, 1, 2, 4, tzinfo=UTC)
+    assert (await pass_by(desk, minutes=50)).last_session_id is None
+    ran = await pass_by(desk, minutes=10)
+    (session,) = await sessions(desk)
+    assert (ran.last_session_id, ran.last_error, ran.last_at) == (session.id, "", desk.world.clock())
+    assert ran.next_at == datetime(2026, 1, 2, 5, tzinfo=UTC)
+    assert session.script == "update users set locked = false where name = 'o''neil';"
+    assert (session.user, session.status) == (desk.ann.email, SessionStatus.READY)
+    assert session.labels["runbookSchedule"] == "nightly"
+    assert session.labels["runbookFile"].endswith("users/unlock.runbook.sql")
+    await desk.services.runbook_schedules.once()
+    assert len(await sessions(desk)) == 1
+    await end(desk, session.id)
+    await pass_by(desk, hours=1)
+    assert len(await sessions(desk)) == 2
+
+
+async def test_of_those_who_come_at_once_one_runs_it(desk: Desk) -> None:
+    await plan(desk)
+    others = [desk.world.services().runbook_schedules for _ in range(4)]
+    desk.world.clock.forward(hours=1)
+    await asyncio.gather(*(one.once() for one in others))
+    assert len(await sessions(desk)) == 1
+
+
+async def test_what_was_missed_runs_once_if_it_is_not_too_late(desk: Desk) -> None:
+    await plan(desk, cron="*/5 * * * *")
+    ran = await pass_by(desk, minutes=58)  # due at 03:05, and nobody was there until 04:02
+    assert (ran.last_error, ran.next_at) == ("", datetime(2026, 1, 2, 4, 5, tzinfo=UTC))
+    assert len(await sessions(desk)) == 1
+    await end(desk, ran.last_session_id)
+    late = await pass_by(desk, hours=9)
+    assert late.last_error == "missed: it was due at 2026-01-02 04:05 UTC, when no gateway ran"
+    assert late.last_session_id == ran.last_session_id
+    assert len(await sessions(desk)) == 1
+    assert (await pass_by(desk, minutes=5)).last_error == ""
+    assert len(await sessions(desk)) == 2
+
+
+async def test_a_run_waits_for_the_one_before_and_is_left_out(desk: Desk) -> None:
+    await plan(desk)
+    first = await pass_by(desk, hours=1)
+    skipped = await pass_by(desk, hours=1)
+    assert skipped.last_error == f"skipped: session {first.last_session_id}, the run before, has not ended"
+    assert skipped.last_session_id == first.last_session_id
+    assert len(await sessions(desk)) == 1
+    await end(desk, first.last_session_id)
+    assert (await pass_by(desk, hours=1)).last_error == ""
+    assert len(await sessions(desk)) == 2
+
+
+async def leave(desk: Desk) -> None:
+    account = await desk.world.stores.principals.get(desk.world.org_id, desk.ann.id)
+    assert account is not None
+    inactive = replace(account, principal=replace(desk.ann, status=PrincipalStatus.INACTIVE))
+    await desk.world.stores.principals.update(inactive, desk.world.clock())
+
+
+async def are_deleted(desk: Desk) -> None:
+    await desk.world.stores.principals.remove(desk.ann.id)
+
+
+async def rule_denies(desk: Desk) -> None:
+    others = RunbookRuleFields("others", "", (RunbookPattern(NAME, "other/"),), (), ())
+    await desk.services.runbook_rules.create(desk.root, others)
+
+
+async def mode_is_off(desk: Desk) -> None:
+    desk.shop = replace(desk.shop, access_mode_runbooks=Toggle.DISABLED)
+    await desk.world.stores.connections.update(desk.shop)
+
+
+async def repository_is_gone(desk: Desk) -> None:
+    (found,) = await desk.world.stores.runbook_repositories.all(desk.world.org_id)
+    await desk.world.stores.runbook_repositories.remove(desk.world.org_id, found.id)
+
+
+async def newest(desk: Desk, files: dict[str, str]) -> None:
+    """Returns once these are the files that run."""
+    desk.world.clock.forward(seconds=2)
+    commit = await shelve(desk.world.stores, desk.world.org_id, files, at=desk.world.clock())
+    deadline = time.monotonic() + within(10)
+    while True:
+        if (await desk.services.runbook_library.shelves(desk.world.org_id))[0].outline.commit == commit:
+            return
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.01)
+
+
+async def file_is_gone(desk: Desk) -> None:
+    await newest(desk, {"other.runbook.sql": ""})
+
+
+async def asks_for_more(desk: Desk) -> None:
+    files = {"users/unlock.runbook.sql": UNLOCK + "{{ .more | required `more?` }}"}
+    await newest(desk, files)
+
+
+@pytest.mark.parametrize(
+    ("happens", "says"),
+    [
+        (leave, "inactive"),
+        (are_deleted, "its owner was deleted"),
+        (rule_denies, "no rule lets you run"),
+        (mode_is_off, "access mode runbooks is disabled"),
+        (repository_is_gone, "no repository"),
+        (file_is_gone, "there is no runbook"),
+        (asks_for_more, "more"),
+    ],
+)
+async def test_what_is_against_a_run_is_told_and_the_schedule_goes_on(desk: Desk, happens: Any, says: str) -> None:
+    await plan(desk)
+    await plan(desk, desk.root, name="other", parameters={"pin": Secret("4711")}, file="pin.runbook.sql")
+    await happens(desk)
+    refused = await pass_by(desk, hours=1)
+    assert says in refused.last_error
+    assert (refused.last_session_id, refused.enabled) == (None, True)
+    assert refused.next_at == datetime(2026, 1, 2, 5, tzinfo=UTC)
+    assert desk.ann.email not in [session.user for session in await sessions(desk)]
+    assert (await now(desk, "other")).last_at == desk.world.clock()
+
+
+async def test_an_error_that_nobody_expected_ends_one_run_alone(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await plan(desk)
+    await plan(desk, name="other")
+    submit = Runs.submit
+
+    async def broken(runs: Runs, *given: Any, **more: Any) -> Session:
+        if more["schedule"] == "nightly":
+            raise RuntimeError("planted")
+        return await submit(runs, *given, **more)
+
+    monkeypatch.setattr(Runs, "submit", broken)
+    assert "an error that it did not expect" in (await pass_by(desk, hours=1)).last_error
+    assert [one.labels["runbookSchedule"] for one in await sessions(desk)] == ["other"]
+
+
+async def test_a_gateway_that_stops_meanwhile_runs_nothing_twice(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    await plan(desk)
+    begun = asyncio.Event()
+
+    async def hanging(*_given: Any, **_more: Any) -> Session:
+        begun.set()
+        return await asyncio.Future()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Runs, "submit", hanging)
+        desk.world.clock.forward(hours=1)
+        round_ = asyncio.create_task(desk.services.runbook_schedules.once())
+        await begun.wait()
+        round_.cancel()
+        await asyncio.gather(round_, return_exceptions=True)
+    assert (await pass_by(desk, minutes=1)).last_error == INTERRUPTED
+    assert await sessions(desk) == []
+    assert (await pass_by(desk, hours=1)).last_error == ""
+
+
+async def test_what_is_saved_was_filled_in_once(desk: Desk) -> None:
+    for fields, error, says in (
+        ({"parameters": {}}, Malformed, "whom"),
+        ({"parameters": {"user": Secret("a"), "usr": Secret("b")}}, Malformed, "usr"),
+        ({"file": "pin.runbook.sql", "parameters": {"pin": Secret("planted")}}, Malformed, "pin"),
+        ({"file": "none.runbook.sql"}, NotFound, "there is no runbook"),
+        ({"repository": "git.example.com/none"}, NotFound, "git.example.com/none"),
+        ({"connection": "shpo"}, NotFound, "there is no connection 'shpo'"),
+        ({"cron": "61 * * * *"}, Invalid, "cron"),
+        ({"zone": "Mars/Olympus"}, Invalid, "zone"),
+        ({"name": "a b"}, Invalid, "name"),
+    ):
+        with pytest.raises(error, match=says) as refused:
+            await plan(desk, **fields)
+        assert "planted" not in str(refused.value)
+    with pytest.raises(Denied):
+        await plan(desk, desk.otto)
+    with pytest.raises(Denied, match="only users and service accounts"):
+        await plan(desk, replace(desk.ann, kind=PrincipalKind.API_KEY))
+    assert (await desk.services.runbook_schedules.find(desk.root, Page())).total == 0
+
+
+async def test_its_owner_changes_it_and_an_administrator_switches_it_off(desk: Desk) -> None:
+    service = desk.services.runbook_schedules
+    made = await plan(desk, file="pin.runbook.sql", parameters={"pin": Secret("4711")})
+    changed = await service.update(desk.ann, "nightly", ScheduleFields(cron="30 2 * * *", zone="Europe/Berlin"))
+    assert changed.schedule.next_at == datetime(2026, 1, 3, 1, 30, tzinfo=UTC)
+    assert changed.schedule.parameters == made.parameters
+    with pytest.raises(Malformed):
+        await service.update(desk.ann, "nightly", ScheduleFields(parameters={"pin": Secret("x")}))
+    for stranger in (desk.rita, desk.zoe):
+        for attempt in (
+            service.get(stranger, "nightly"),
+            service.update(stranger, "nightly", ScheduleFields(enabled=False)),
+            service.remove(stranger, "nightly"),
+            service.run(stranger, "nightly"),
+        ):
+            with pytest.raises(NotFound):
+                await attempt
+    for reader in (desk.root, desk.otto):
+        assert (await service.find(reader, Page())).total == 1
+        with pytest.raises(Denied, match="only its owner may run"):
+            await service.run(reader, "nightly")
+    assert (await service.find(desk.rita, Page())).total == 0
+    with pytest.raises(Denied):
+        await service.update(desk.otto, "nightly", ScheduleFields(enabled=False))
+    with pytest.raises(Denied):
+        await service.remove(desk.otto, "nightly")
+    # It runs as Ann: an administrator's script in it would run as hers.
+    for fields in ({"file": "users/unlock.runbook.sql"}, {"enabled": True}, {"enabled": False, "cron": "* * * * *"}):
+        with pytest.raises(Denied, match="runs as its owner"):
+            await service.update(desk.root, "nightly", ScheduleFields(**fields))
+    off = await service.update(desk.root, "nightly", ScheduleFields(enabled=False))
+    assert (off.schedule.enabled, off.schedule.next_at, off.schedule.owner_id) == (False, None, desk.ann.id)
+    assert (await pass_by(desk, days=2)).last_at is None
+    on = await service.update(desk.ann, "nightly", ScheduleFields(enabled=True))
+    assert on.schedule.next_at == datetime(2026, 1, 5, 1, 30, tzinfo=UTC)
+    await service.remove(desk.root, "nightly")
+    assert (await service.find(desk.root, Page())).total == 0
+
+
+async def test_what_is_due_while_it_is_changed_is_planned_anew(desk: Desk) -> None:
+    await plan(desk)
+    desk.world.clock.forward(hours=1)
+    (due,) = await desk.world.stores.runbook_schedules.due(desk.world.clock(), 10)
+    await desk.services.runbook_schedules.update(
+        desk.ann, "nightly", ScheduleFields(file="pin.runbook.sql", parameters={"pin": Secret("4711")})
+    )
+    assert due.next_at is not None
+    assert not await desk.world.stores.runbook_schedules.take(due.id, due.next_at, None, desk.world.clock())
+    assert (await pass_by(desk, minutes=1)).last_at is None
+
+
+async def test_it_runs_when_it_is_told_to(desk: Desk) -> None:
+    service = desk.services.runbook_schedules
+    await plan(desk, enabled=False)
+    session = await service.run(desk.ann, "nightly")
+    assert (session.user, session.labels["runbookSchedule"]) == (desk.ann.email, "nightly")
+    assert ((await now(desk)).last_session_id, (await now(desk)).next_at) == (session.id, None)
+
+
+async def test_a_run_that_needs_a_review_waits_for_it(desk: Desk) -> None:
+    desk.shop = replace(desk.shop, reviewers=("dba",))
+    await desk.world.stores.connections.update(desk.shop)
+    await plan(desk)
+    ran = await pass_by(desk, hours=1)
+    (session,) = await sessions(desk)
+    assert (session.status, session.id) == (SessionStatus.OPEN, ran.last_session_id)
+    review = await desk.review_of(session)
+    assert review.binding.means == f"schedule:{ran.id}"
+    assert "skipped" in (await pass_by(desk, hours=1)).last_error
+    await desk.approve(review)
+    assert (await desk.services.sessions.execute(desk.ann, session.id)).id == session.id
+    assert await desk.services.sessions.claim(session.id, "w1") is not None
+
+
+async def test_secret_values_are_told_to_nobody(desk: Desk) -> None:
+    with follow() as trail:
+        await plan(desk, file="pin.runbook.sql", parameters={"pin": Secret("4711")})
+    assert "4711" not in repr(trail)
+    assert "4711" not in repr(await now(desk))
+    ran = await pass_by(desk, hours=1)
+    (session,) = await sessions(desk)
+    assert (session.id, "4711" in repr(session.labels)) == (ran.last_session_id, False)
+
+
+async def test_an_organisation_has_so_many_at_most(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SCHEDULES", 1)
+    await plan(desk)
+    with pytest.raises(TooMany, match="may have 1 schedules"):
+        await plan(desk, name="another")
+
+
+async def test_many_that_are_due_at_once_all_run_and_a_round_goes_on(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BATCH", 2)
+    for number in range(3):
+        await plan(desk, name=f"x-{number}")
+    desk.world.clock.forward(hours=1)
+    assert await desk.services.runbook_schedules.once()
+    assert not await desk.services.runbook_schedules.once()
+    assert sorted(one.labels["runbookSchedule"] for one in await sessions(desk)) == ["x-0", "x-1", "x-2"]
+
+
+async def test_a_store_that_does_not_answer_fails_the_round_and_loses_nothing(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await plan(desk)
+
+    async def away(*_given: object) -> bool:
+        raise Unavailable("the store does not answer")
+
+    desk.world.clock.forward(hours=1)
+    with monkeypatch.context() as patch:
+        patch.setattr(desk.world.stores.runbook_schedules, "take", away)
+        with pytest.raises(Unavailable):
+            await desk.services.runbook_schedules.once()
+    assert (await pass_by(desk, minutes=1)).last_error == ""
+    assert len(await sessions(desk)) == 1
+
+
+async def test_clocks_that_go_back_run_nothing_twice(desk: Desk) -> None:
+    """By the clock of its zone it is due twice that night."""
+    desk.world.clock.now = datetime(2026, 10, 24, 23, 0, tzinfo=UTC)
+    await plan(desk, cron="30 2 * * *", zone="Europe/Berlin")
+    runs = []
+    for _ in range(16):
+        ran = await pass_by(desk, minutes=15)
+        if ran.last_session_id and ran.last_session_id not in runs:
+            runs.append(ran.last_session_id)
+            await end(desk, ran.last_session_id)
+    assert len(runs) == 1
+    assert (await now(desk)).next_at == datetime(2026, 10, 26, 1, 30, tzinfo=UTC)

@@ -1,0 +1,206 @@
+"""Schedules in the store: what is kept, and who may run what is due. On both engines."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import os
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import select
+from tests.support.world import START, World
+
+from postern.domain.lists import Page
+from postern.domain.organisation import Organisation
+from postern.domain.runbook import Schedule
+from postern.domain.secret import Secret
+from postern.errors import Conflict, NotFound, TooMany
+from postern.store.database import Database
+from postern.store.schema import runbook_schedules
+from postern.store.sql.resealing import count_by_key
+from postern.store.sql.runbook_schedules import INTERRUPTED
+
+MOST = 100
+
+
+async def schedule_of(world: World, name: str = "nightly", **fields: Any) -> Schedule:
+    connection = fields.pop("connection", None) or await world.add_connection(f"shop-{name}")
+    empty = Schedule(
+        uuid4(),
+        world.org_id,
+        name,
+        owner_id=fields.pop("owner_id", None) or (await world.add_user(f"owner-of-{name}")).id,
+        connection_id=connection.id,
+        repository="git.example.com/acme/ops",
+        file="a/b.runbook.sh",
+        cron="0 3 * * *",
+        zone="Europe/Berlin",
+        next_at=START,
+        created_at=START,
+        updated_at=START,
+    )
+    return replace(empty, **fields)
+
+
+async def add(world: World, name: str = "nightly", **fields: Any) -> Schedule:
+    made = await schedule_of(world, name, **fields)
+    await world.stores.runbook_schedules.add(made, MOST)
+    return made
+
+
+async def kept(world: World, schedule: Schedule) -> Schedule:
+    found = await world.stores.runbook_schedules.get(world.org_id, str(schedule.id))
+    assert found is not None
+    return found.schedule
+
+
+async def test_a_schedule_is_kept_as_it_was_given_and_changed(world: World) -> None:
+    store = world.stores.runbook_schedules
+    made = await add(world, parameters={"user": Secret("ann"), "pin": Secret("planted-'\u00e9")})
+    for key in ("nightly", str(made.id)):
+        found = await store.get(world.org_id, key)
+        assert found is not None
+        assert (found.schedule, found.connection, found.owner) == (made, "shop-nightly", "owner-of-nightly@example.com")
+    assert (await kept(world, made)).parameters["pin"].reveal() == "planted-'\u00e9"
+    other = await world.add_connection("other")
+    changed = replace(made, name="x", connection_id=other.id, cron="1 * * * *", enabled=False, next_at=None)
+    changed = replace(changed, file="c", repository="d", zone="UTC", parameters={}, updated_at=START + timedelta(1))
+    await store.update(changed)
+    assert await kept(world, made) == changed
+    await store.remove(made.id)
+    assert await store.get(world.org_id, "x") is None
+    with pytest.raises(NotFound):
+        await store.update(changed)
+
+
+async def test_values_are_sealed_and_sealed_anew_with_all_others(world: World) -> None:
+    made = await add(world, parameters={"pin": Secret("planted")})
+    async with world.database.statement() as connection:
+        (raw,) = (await connection.execute(select(runbook_schedules.c.parameters))).scalars()
+    assert b"planted" not in raw
+    assert base64.b64encode(b"planted") not in raw
+    assert sum((await count_by_key(world.database)).values()) >= 1
+    await world.stores.runbook_schedules.update(replace(made, name="other"))
+    assert (await kept(world, made)).parameters["pin"].reveal() == "planted"
+
+
+async def test_lists_are_of_an_owner_or_of_all_by_name(world: World) -> None:
+    other = Organisation(uuid4(), "acme", START)
+    await world.stores.organisations.add(other)
+    store = world.stores.runbook_schedules
+    for name in ("bbb", "aaa", "ccc"):
+        await add(world, name)
+    mine = await kept(world, await add(world, "mine"))
+    await store.add(replace(await schedule_of(world, "theirs"), org_id=other.id, name="aaa"), MOST)
+    page = await store.find(world.org_id, None, Page(2, 1))
+    assert ([one.schedule.name for one in page.items], page.total) == (["bbb", "ccc"], 4)
+    own = await store.find(world.org_id, mine.owner_id, Page())
+    assert ([one.schedule for one in own.items], own.total) == ([mine], 1)
+    with pytest.raises(Conflict, match="exists already"):
+        await add(world, "mine", owner_id=mine.owner_id, connection=await world.add_connection("more"))
+    with pytest.raises(Conflict, match="exists already"):
+        await store.update(replace(mine, name="aaa"))
+
+
+async def test_an_organisation_has_so_many_at_most(world: World) -> None:
+    rest = [await schedule_of(world, f"x-{number}") for number in range(4)]
+    outcomes = await asyncio.gather(
+        *(world.stores.runbook_schedules.add(one, 2) for one in rest), return_exceptions=True
+    )
+    assert sum(isinstance(one, TooMany) for one in outcomes) == 2
+    assert (await world.stores.runbook_schedules.find(world.org_id, None, Page())).total == 2
+
+
+async def test_what_is_due_comes_first_that_waits_longest(world: World) -> None:
+    for name, hours, enabled in (("late", -5, True), ("now", 0, True), ("soon", 1, True), ("off", -9, False)):
+        await add(world, name, next_at=START + timedelta(hours=hours), enabled=enabled)
+    await add(world, "never", next_at=None)
+    store = world.stores.runbook_schedules
+    assert [one.name for one in await store.due(START, 10)] == ["late", "now"]
+    assert [one.name for one in await store.due(START, 1)] == ["late"]
+
+
+async def test_what_is_taken_is_not_due_any_more_and_says_what_came_of_it(world: World) -> None:
+    made = await add(world)
+    store, then, session_id = world.stores.runbook_schedules, START + timedelta(hours=1), uuid4()
+    assert not await store.take(made.id, then, None, START)
+    assert await store.take(made.id, START, then, START)
+    assert not await store.take(made.id, START, then, START)
+    assert await store.due(START, 10) == []
+    taken = replace(made, next_at=then, last_at=START, last_error=INTERRUPTED)
+    assert await kept(world, made) == taken
+    await store.ran(made.id, session_id, "")
+    assert await kept(world, made) == replace(taken, last_session_id=session_id, last_error="")
+    await store.ran(made.id, None, "why")
+    assert await kept(world, made) == replace(taken, last_session_id=session_id, last_error="why")
+    # A change does not touch what is told of the last run.
+    await store.update(replace(made, next_at=then, last_error="other"))
+    assert (await kept(world, made)).last_error == "why"
+    await store.update(replace(made, next_at=then, enabled=False))
+    assert not await store.take(made.id, then, None, START)
+
+
+async def test_what_goes_with_its_connection_and_what_stays_without_its_owner(world: World) -> None:
+    made, other = await add(world), await add(world, "other")
+    await world.stores.connections.remove(made.connection_id)
+    assert await world.stores.runbook_schedules.get(world.org_id, "nightly") is None
+    await world.stores.principals.remove(other.owner_id)
+    found = await world.stores.runbook_schedules.get(world.org_id, "other")
+    assert found is not None
+    assert (found.schedule, found.owner) == (other, "")
+
+
+# Takes what is due over and over, and prints what it has taken.
+TAKER = """
+import asyncio, sys
+from datetime import timedelta
+from postern.domain.secret import Secret
+from postern.store.database import Database
+from postern.store.encryption import Encryption, LocalMaster
+from postern.store.sql import SqlStores
+from postern.store.sql.data_keys import SqlDataKeys
+from tests.support.world import START
+
+async def main():
+    database = Database(sys.argv[1])
+    encryption = Encryption(SqlDataKeys(database), LocalMaster(bytes.fromhex(sys.argv[2])))
+    store = SqlStores(database, encryption).runbook_schedules
+    await store.due(START, 1)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    while due := await store.due(START, 10):
+        for one in due:
+            if await store.take(one.id, one.next_at, one.next_at + timedelta(hours=2), START):
+                print(one.id, one.next_at.isoformat(), flush=True)
+    await database.close()
+
+asyncio.run(main())
+"""
+
+
+async def test_of_several_processes_one_has_each_run(database: Database, database_url: str) -> None:
+    master = os.urandom(32)
+    world = await World.make(database, master)
+    made = [await add(world, f"x-{number}", next_at=START - timedelta(hours=9)) for number in range(6)]
+    command = (sys.executable, "-c", TAKER, database_url, master.hex())
+    pipe = asyncio.subprocess.PIPE
+    takers = [await asyncio.create_subprocess_exec(*command, stdin=pipe, stdout=pipe) for _ in range(3)]
+    try:
+        for taker in takers:
+            assert taker.stdout is not None
+            assert (await taker.stdout.readline()).strip() == b"ready"
+        outputs = await asyncio.gather(*(taker.communicate(b"go\n") for taker in takers))
+    finally:
+        for taker in takers:
+            if taker.returncode is None:
+                taker.kill()
+                await taker.wait()
+    assert [taker.returncode for taker in takers] == [0] * 3
+    runs = [line for output, _ in outputs for line in output.decode().split("\n") if line]
+    assert len(runs) == len(set(runs)) == len(made) * 5  # at nine, seven, five, three hours and one before
+    assert {UUID(line.split()[0]) for line in runs} == {one.id for one in made}
