@@ -42,10 +42,25 @@ SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
 REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_tags": {"stage": "prod"}}
+TRACKER = {"kind": "jira_cloud", "url": "https://acme.example.com", "user": "ann@example.com", "token": "x"}
+ISSUES = {
+    "project_key": "OPS",
+    "request_type_id": "10",
+    "cmdb_types": {
+        "items": [
+            {"tracker_field": "asset", "tracker_object_type": "Server"},
+        ]
+    },
+}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.
-_IDS = {"/audit": "entry", "/datamasking-rules": "masking_rule", "/reviews": "review"}
+_IDS = {
+    "/audit": "entry",
+    "/datamasking-rules": "masking_rule",
+    "/integrations": "issue_template",
+    "/reviews": "review",
+}
 # That need a session with a review, which ann's other one has not.
 _REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
 
@@ -100,6 +115,11 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
     ("PUT", "/reviews/{id}"): {"status": "REJECTED"},
     ("PUT", "/sessions/{session_id}/review"): {"status": "rejected"},
+    ("POST", "/integrations/tracker"): TRACKER,
+    ("PUT", "/integrations/tracker"): TRACKER,
+    ("POST", "/integrations/tracker/issuetemplates"): {**ISSUES, "name": "new"},
+    ("PUT", "/integrations/tracker/issuetemplates/{id}"): {**ISSUES, "name": "renamed"},
+    ("POST", "/integrations/tracker/test"): {},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
@@ -115,6 +135,7 @@ BODIES: Mapping[tuple[str, str], Any] = {
 }
 QUERIES = {
     ("GET", "/connections/{nameOrID}/columns"): "?table=orders",
+    ("GET", "/integrations/tracker/assets/objects"): "?object_type=Server",
     ("GET", "/callback"): "?state=made-up&code=x",
     ("GET", "/login"): "?redirect=http://localhost:7480/",
     ("GET", "/login/device"): "?user_code=AAAA-BBBB",
@@ -189,6 +210,17 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("PUT", "/guardrails/{id}"):                                            "403 403 403 200 403 403 200 404",
     ("POST", "/login/refresh"):                                             "200 200 200 200 422 422 422 200",
     ("GET", "/login/session"):                                              "200 200 200 200 200 200 200 200",
+    ("DELETE", "/integrations/tracker"):                                    "403 403 403 204 403 403 204 404",
+    ("GET", "/integrations/tracker"):                                       "200 200 200 200 200 200 200 404",
+    ("POST", "/integrations/tracker"):                                      "403 403 403 409 403 403 409 201",
+    ("PUT", "/integrations/tracker"):                                       "403 403 403 200 403 403 200 404",
+    ("GET", "/integrations/tracker/assets/objects"):                        "422 422 422 422 422 422 422 404",
+    ("GET", "/integrations/tracker/issuetemplates"):                        "200 200 200 200 200 200 200 200",
+    ("POST", "/integrations/tracker/issuetemplates"):                       "403 403 403 200 403 403 200 200",
+    ("DELETE", "/integrations/tracker/issuetemplates/{id}"):                "403 403 403 204 403 403 204 404",
+    ("GET", "/integrations/tracker/issuetemplates/{id}"):                   "200 200 200 200 200 200 200 404",
+    ("PUT", "/integrations/tracker/issuetemplates/{id}"):                   "403 403 403 200 403 403 200 404",
+    ("POST", "/integrations/tracker/test"):                                 "403 403 403 422 403 403 422 404",
     ("GET", "/logins"):                                                     "200 200 200 200 200 200 200 200",
     ("DELETE", "/logins"):                                                  "200 200 200 200 200 200 200 200",
     ("DELETE", "/logins/{login_id}"):                                       "404 204 404 204 404 404 204 404",
@@ -399,6 +431,8 @@ async def _things(api: Api) -> dict[str, str]:
     ):
         answer = await api.as_admin.post(path, json=body)
         assert answer.status_code == 201, answer.text
+    assert (await api.as_admin.post("/integrations/tracker", json=TRACKER)).status_code == 201
+    issues = await api.as_admin.post("/integrations/tracker/issuetemplates", json={**ISSUES, "name": "changes"})
     await api.make_connection("guarded", reviewers=["dba"])
     waiting = (await api.as_ann.post("/sessions", json={"connection": "guarded", "script": "select 1"})).json()
     enrol = {"kind": "totp", "name": "phone", "current_password": PASSWORD}
@@ -417,6 +451,7 @@ async def _things(api: Api) -> dict[str, str]:
         "entry": entry["id"],
         "group": groups["crew"],
         "user": str(api.users["bob"].id),
+        "issue_template": issues.json()["id"],
         "review": waiting["review"]["id"],
         "reviewed_session": waiting["session_id"],
     }

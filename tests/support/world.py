@@ -32,6 +32,7 @@ from postern.services.identity.logins import ClientFacts, Opened
 from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
+from postern.services.issues.tracker import Trackers
 from postern.services.server.features import Features
 from postern.services.server.machine import Machine
 from postern.services.targets import Abilities
@@ -161,6 +162,7 @@ class World:
     _features: Features | None = None
     saml: Saml | None = None
     chats: Window | None = None
+    trackers: Trackers | None = None
 
     @classmethod
     async def make(cls, database: Database, master: bytes | None = None) -> World:
@@ -230,6 +232,7 @@ class World:
             openid=self.openid,
             saml=self.saml or SamlAdapter(Fetcher(), self.clock),
             chats=self.chats,
+            trackers=self.trackers,
         )
 
 

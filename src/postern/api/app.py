@@ -30,6 +30,7 @@ from postern.api.routes import (
     guardrails,
     holds,
     introspection,
+    issue_templates,
     local_auth,
     login,
     logins,
@@ -57,6 +58,7 @@ from postern.api.routes import (
     sessions,
     sinks,
     status,
+    tracker,
     users,
 )
 from postern.api.scim import routes as scim
@@ -91,6 +93,7 @@ _PARTS = (
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
+    *(tracker.router, issue_templates.router),
 )
 
 EXEC_WAIT = 50.0

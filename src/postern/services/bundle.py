@@ -17,6 +17,7 @@ from postern.services.identity.openid import OpenId
 from postern.services.identity.passwords import Passwords
 from postern.services.identity.saml import Saml
 from postern.services.issues.bundle import IssueServices, build_issues
+from postern.services.issues.tracker import Trackers
 from postern.services.recordings.bundle import RecordingServices, build_recordings
 from postern.services.server.bundle import ServerServices, build_server
 from postern.services.server.health import Health
@@ -59,9 +60,11 @@ def build_services(
     openid: OpenId | None = None,
     saml: Saml | None = None,
     chats: Window | None = None,
+    trackers: Trackers | None = None,
 ) -> Services:
     """`machine`: what this machine is set up for. `openid` and `saml`: the clients for identity providers; without one
-    that way in is refused. `chats`: what hears decisions from chats, and answers there."""
+    that way in is refused. `chats`: what hears decisions from chats, and answers there. `trackers`: makes
+    clients of issue trackers; without it none is asked."""
     machine = machine or Machine()
     server = build_server(stores, signals, now, machine)
     targets = build_targets(stores, signals, recordings, now, server.features, server.audit, able)
@@ -73,7 +76,7 @@ def build_services(
         **vars(recorded),
         **vars(identity),
         **vars(build_telling(stores, signals, now)),
-        **vars(build_issues(stores, targets.control, signals, now)),
+        **vars(build_issues(stores, targets.control, signals, now, trackers)),
         **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now

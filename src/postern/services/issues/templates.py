@@ -14,7 +14,7 @@ from postern.domain.principal import Principal
 from postern.errors import Invalid, NotFound
 from postern.services.access_control import AccessControl
 from postern.services.identity.users import require_admin
-from postern.services.rule_fields import MAX_CONNECTIONS, check_room
+from postern.services.rule_fields import MAX_CONNECTIONS, MAX_RULES, check_room
 from postern.services.server.trail import changed
 from postern.store.ports import BoundTemplate, Clock, ConnectionStore, IssueTemplateStore, Signals, Topic
 
@@ -58,6 +58,12 @@ class IssueTemplates:
     async def get(self, principal: Principal, template_id: str) -> BoundTemplate:
         """Raises NotFound, also where they do not see it."""
         return await self._existing(principal, template_id)
+
+    async def ask_for(self, principal: Principal, object_type: str) -> bool:
+        """Whether one that they see asks for the name of such an asset."""
+        found = await self._store.find(principal.org_id, Page(MAX_RULES), await self._control.reach(principal))
+        assets = (asset for bound in found.items for asset in bound.template.cmdb)
+        return any(one.tracker_object_type == object_type and not one.value for one in assets)
 
     async def create(self, principal: Principal, given: IssueTemplateFields) -> BoundTemplate:
         """Raises Denied, Invalid, Conflict, Malformed."""

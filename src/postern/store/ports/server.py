@@ -56,6 +56,11 @@ class SettingStore(Protocol):
 
     async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None: ...
 
+    async def add(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> bool:
+        """False, and nothing is changed, where there is one."""
+
+    async def remove(self, org_id: UUID, name: str) -> None: ...
+
 
 @dataclass(frozen=True, slots=True)
 class AuditEntry:

@@ -9,6 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Row, Select, delete, insert, select, update
+from sqlalchemy.dialects.postgresql import insert as upsert  # SQLite has the same ON CONFLICT, and compiles it alike
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
@@ -90,8 +91,7 @@ class SqlSettings:
         return value
 
     async def put(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> None:
-        clear = json.dumps(dict(value)).encode()
-        sealed = await self._encryption.seal(clear, row=_row(org_id, name), org_id=org_id)
+        sealed = await self._seal(org_id, name, value)
         changed = update(org_settings).where(org_settings.c.org_id == org_id, org_settings.c.name == name)
         async with self._database.transaction() as transaction:
             await one_at_a_time(transaction)
@@ -99,6 +99,21 @@ class SqlSettings:
                 await transaction.execute(
                     insert(org_settings).values(org_id=org_id, name=name, value=sealed, updated_at=at)
                 )
+
+    async def add(self, org_id: UUID, name: str, value: Mapping[str, Any], at: datetime) -> bool:
+        row = {"org_id": org_id, "name": name, "value": await self._seal(org_id, name, value), "updated_at": at}
+        async with self._database.statement() as connection:
+            added = await connection.execute(upsert(org_settings).values(row).on_conflict_do_nothing())
+        return added.rowcount == 1
+
+    async def remove(self, org_id: UUID, name: str) -> None:
+        own = (org_settings.c.org_id == org_id, org_settings.c.name == name)
+        async with self._database.statement() as connection:
+            await connection.execute(delete(org_settings).where(*own))
+
+    async def _seal(self, org_id: UUID, name: str, value: Mapping[str, Any]) -> bytes:
+        clear = json.dumps(dict(value)).encode()
+        return await self._encryption.seal(clear, row=_row(org_id, name), org_id=org_id)
 
 
 async def add_organisation(transaction: Executor, organisation: Organisation) -> None:
