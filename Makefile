@@ -45,7 +45,7 @@ format: $(VENV)/.installed-dev ## put the code into its standard form
 	@$(BIN)/ruff format .
 
 services: $(VENV)/.installed-dev ## install the servers and tools that tests use (Debian, Ubuntu)
-	@scripts/install-services postgresql pgbench mariadbd xmlsec1 faketime
+	@scripts/install-services postgresql pgbench mariadbd xmlsec1 faketime git sshd
 
 bench: $(VENV)/.installed-dev $(VENV)/.installed ## measure beside a direct connection and pgbouncer (ARGS=--quick)
 	@scripts/install-services postgresql pgbench pgbouncer

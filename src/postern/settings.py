@@ -52,6 +52,12 @@ class Settings:
         _NO_SECRET, "what may read the metrics and nothing else, as a bearer token; by environment only"
     )
     sink_networks: str = _setting("", "private networks with sinks, such as 10.0.0.0/8 or 127.0.0.1, with commas")
+    runbook_schemes: str = _setting("https,ssh", "how repositories of runbooks are read: https, ssh, http, file")
+    runbook_networks: str = _setting("", "private networks with such repositories, such as 10.0.0.0/8, with commas")
+    runbook_folders: str = _setting("", "folders with such repositories, for file://, with commas")
+    runbook_ca: str = _setting("", "PEM of authorities that such repositories' servers may have beside public ones")
+    runbook_timeout: float = _setting(30.0, "seconds that reading or writing one repository may take")
+    runbook_size: int = _setting(64 * 1024 * 1024, "bytes that the server of one repository may send")
     tracker_networks: str = _setting("", "private networks with issue trackers, such as 10.0.0.0/8, with commas")
     master_key: str = _setting(
         "", "what wraps the data keys: file:PATH, env:NAME or aws-kms:KEY_ARN; keys/encryption.key when empty"
@@ -91,6 +97,7 @@ class Settings:
     )
     recording_segment_size: int = _setting(16 * 1024 * 1024, "bytes of a recording after which its next segment begins")
     recording_sync_interval: float = _setting(0.05, "seconds between two writes of recordings to disk")
+    runbook_interval: float = _setting(300.0, "seconds after which a repository with runbooks is read again")
     checkpoint_interval: float = _setting(600.0, "seconds between two signed checkpoints of the ledger, if it went on")
     anchor_file: str = _setting("", "file that checkpoints are appended to, best on a disk of another machine")
     anchor_webhook: str = _setting("", "https address that checkpoints are sent to")

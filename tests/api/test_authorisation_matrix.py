@@ -52,6 +52,7 @@ ISSUES = {
         ]
     },
 }
+RUNBOOK_RULE = {"runbooks": [{"repository": "git.example.com/acme/ops"}], "connections": [], "user_groups": []}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 
 # Whose `{id}` it is, where it is no guard rail's.
@@ -120,6 +121,8 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/integrations/tracker/issuetemplates"): {**ISSUES, "name": "new"},
     ("PUT", "/integrations/tracker/issuetemplates/{id}"): {**ISSUES, "name": "renamed"},
     ("POST", "/integrations/tracker/test"): {},
+    ("POST", "/runbooks/rules"): {**RUNBOOK_RULE, "name": "new"},
+    ("PUT", "/runbooks/rules/{nameOrID}"): {"user_groups": ["crew"]},
     ("POST", "/sinks"): {**SINK, "name": "new"},
     ("PATCH", "/sinks/{nameOrID}"): {"paused": False},
     ("POST", "/sinks/{nameOrID}/redeliver"): {},
@@ -255,6 +258,11 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/resources"):                                                  "200 200 200 200 200 200 200 200",
     ("DELETE", "/resources/{nameOrID}"):                                    "403 403 403 409 403 403 409 404",
     ("GET", "/resources/{nameOrID}"):                                       "200 200 200 200 200 200 200 404",
+    ("GET", "/runbooks/rules"):                                             "403 403 200 200 403 200 200 200",
+    ("POST", "/runbooks/rules"):                                            "403 403 403 201 403 403 201 201",
+    ("DELETE", "/runbooks/rules/{nameOrID}"):                               "403 403 403 204 403 403 204 404",
+    ("GET", "/runbooks/rules/{nameOrID}"):                                  "403 403 200 200 403 200 200 404",
+    ("PUT", "/runbooks/rules/{nameOrID}"):                                  "403 403 403 200 403 403 200 404",
     ("GET", "/scim/v2/Groups"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/scim/v2/Groups"):                                            "403 403 403 201 403 403 201 201",
     ("DELETE", "/scim/v2/Groups/{id}"):                                     "403 403 403 204 403 403 204 404",
@@ -427,6 +435,7 @@ async def _things(api: Api) -> dict[str, str]:
         ("/sinks", {**SINK, "name": "siem"}),
         ("/access-rules", {"name": "for the crew", "groups": ["crew"], "connection_names": ["shop"]}),
         ("/access-requests/rules", {**REVIEW_RULE, "name": "pairs"}),
+        ("/runbooks/rules", {**RUNBOOK_RULE, "name": "deploys"}),
         ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
     ):
         answer = await api.as_admin.post(path, json=body)
@@ -525,6 +534,7 @@ def filled(path: str, known: Mapping[str, str]) -> str:
         "/machineidentities/": "backup",
         "/resources/": "shop",
         "/retention/connections/": "shop",
+        "/runbooks/rules/": "deploys",
         "/sessions/": "case A",
         "/sinks/": "siem",
         "/users/groups/": "crew",

@@ -103,6 +103,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "Masking",
         "Proxy Manager",
         "Reviews",
+        "Runbooks",
         "Sessions",
         "SCIM",
         "Organization Management",

@@ -11,6 +11,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from argon2 import PasswordHasher
+from tests.support.runbooks import FakeFetcher
 
 from postern.domain.agent import Agent, AgentMode
 from postern.domain.connection import TERMINAL, Connection, ConnectionType
@@ -163,6 +164,7 @@ class World:
     saml: Saml | None = None
     chats: Window | None = None
     trackers: Trackers | None = None
+    fetcher: FakeFetcher = field(default_factory=FakeFetcher)
 
     @classmethod
     async def make(cls, database: Database, master: bytes | None = None) -> World:
@@ -227,6 +229,7 @@ class World:
             self.recordings,
             self.clock,
             able,
+            self.fetcher,
             machine=machine or MACHINE,
             passwords=Passwords(PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)),
             openid=self.openid,

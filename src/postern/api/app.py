@@ -46,6 +46,9 @@ from postern.api.routes import (
     review_page,
     review_rules,
     reviews,
+    runbook_repositories,
+    runbook_rules,
+    runbooks,
     saml,
     scripts,
     second_factors,
@@ -54,6 +57,7 @@ from postern.api.routes import (
     server_logs,
     service_accounts,
     session_files,
+    session_issues,
     session_stream,
     sessions,
     sinks,
@@ -80,6 +84,7 @@ _PARTS = (
         credentials.router,
         access_rules.router,
         review_rules.router,
+        runbook_rules.router,
         guardrail_trials.router,
         guardrail_trials.simulations,
         guardrails.router,
@@ -93,7 +98,8 @@ _PARTS = (
     *(login.router, device.router, saml.router, proxy_managers.router),
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
-    *(tracker.router, issue_templates.router),
+    *(tracker.router, session_issues.router, issue_templates.router),
+    *(runbooks.router, runbook_repositories.router),
 )
 
 EXEC_WAIT = 50.0

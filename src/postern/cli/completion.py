@@ -37,6 +37,7 @@ _LISTS = {
     "masking_rules": ("/datamasking-rules", ("name",), False),
     "machines": ("/machineidentities", ("name",), False),
     "review_rules": ("/access-requests/rules", ("name",), False),
+    "runbook_rules": ("/runbooks/rules", ("name",), False),
     "resources": ("/resources", ("name",), False),
     "reviews": ("/reviews", ("id",), False),
     "second_factors": ("/users/self/second-factors", ("id",), False),
@@ -71,6 +72,7 @@ guardrails = _completion("guardrails")
 masking_rules = _completion("masking_rules")
 machines = _completion("machines")
 review_rules = _completion("review_rules")
+runbook_rules = _completion("runbook_rules")
 resources = _completion("resources")
 reviews = _completion("reviews")
 second_factors = _completion("second_factors")

@@ -41,6 +41,7 @@ COMMANDS = {
     "recordings": Lazy("postern.cli.commands.recordings:recordings", "Prove that nobody changed the record."),
     "reports": Lazy("postern.cli.commands.reports:reports", "Show what was masked, and what happened over time."),
     "reviews": Lazy("postern.cli.commands.reviews:reviews", "List reviews, and approve, reject or revoke them."),
+    "runbooks": Lazy("postern.cli.commands.runbooks:runbooks", "List, show and run scripts that are kept in git."),
     "guardrails": Lazy("postern.cli.commands.guardrails:guardrails", "List and manage guard rails."),
     "masking": Lazy("postern.cli.commands.masking:masking", "List, manage and try masking rules."),
     "credentials": Lazy("postern.cli.commands.credentials:credentials", "Issue and revoke connection credentials."),

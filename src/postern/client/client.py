@@ -16,6 +16,7 @@ from postern.client.resources import (
     MaskingRules,
     Reports,
     Reviews,
+    Runbooks,
     SecondFactors,
     Sessions,
 )
@@ -37,6 +38,7 @@ class Client:
         self.masking_rules = MaskingRules(http)
         self.reports = Reports(http)
         self.reviews = Reviews(http)
+        self.runbooks = Runbooks(http)
         self.second_factors = SecondFactors(http)
         self.sessions = Sessions(http)
 

@@ -304,6 +304,20 @@ class Sessions:
         return cast(ExecResult, self._http.call("POST", path, headers=_prefer(wait)))
 
 
+class Runbooks:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def list(self, **filters: str | None) -> Row:
+        """Where each may be run, too. Filters of the API: connection_name, remove_empty_connections."""
+        query = {**filters, "list_connections": "true"}
+        return cast(Row, self._http.call("GET", "/runbooks", query=query))
+
+    def get(self, name: str, repository: str | None) -> Row:
+        """With its text. `repository` may be None where there is one only."""
+        return cast(Row, self._http.call("GET", "/runbooks/file", query={"name": name, "repository": repository}))
+
+
 class Reviews:
     """An identifier is the review's, or that of the session that waits for it."""
 

@@ -115,7 +115,8 @@ class Issue:
 @dataclass(frozen=True, slots=True)
 class NewIssue:
     """What a tracker is asked to make. `fields` are by the tracker's own names, `objects` are names of assets by field:
-    (object type, name). `marker` is in the issue's text, and on no other: by it one that was made already is found."""
+    (object type, name). `marker` is in the issue's text, and on no other: by it one that was made already is found. It
+    has letters, digits, - and _, so that it may be a label."""
 
     project_key: str
     request_type_id: str

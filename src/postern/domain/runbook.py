@@ -44,6 +44,11 @@ class Repository:
         """The same for the same address, whoever asks."""
         return repository_id(self.git_url)
 
+    @property
+    def secrets_set(self) -> list[str]:
+        """Which it has; what they are is shown to nobody."""
+        return [name for name in ("git_password", "ssh_key", "ssh_keypass") if getattr(self, name)]
+
 
 def repository_id(git_url: str) -> UUID:
     return uuid.uuid5(uuid.NAMESPACE_URL, git_url)
@@ -161,7 +166,8 @@ class RunbookPattern:
 
 @dataclass(frozen=True, slots=True)
 class RunbookRule:
-    """Who may run which runbooks where. No `connection_ids` means every connection, no `groups` everybody."""
+    """Who may run which runbooks where. No `connection_ids` means every connection, no `groups` everybody; with
+    `nowhere` it is for no connection: all that it listed were deleted."""
 
     id: UUID
     org_id: UUID
@@ -170,12 +176,14 @@ class RunbookRule:
     runbooks: tuple[RunbookPattern, ...] = ()
     connection_ids: frozenset[UUID] = frozenset()
     groups: frozenset[str] = frozenset()
+    nowhere: bool = False
     created_at: datetime | None = None
     updated_at: datetime | None = None
 
     def allows(self, repository: str, file: str, connection_id: UUID, groups: frozenset[str]) -> bool:
         return (
             any(one.covers(repository, file) for one in self.runbooks)
+            and not self.nowhere
             and (not self.connection_ids or connection_id in self.connection_ids)
             and (not self.groups or bool(self.groups & groups))
         )

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from typing import Protocol
 from uuid import UUID
 
 from postern.domain.connection import Connection, Toggle
@@ -21,6 +22,7 @@ from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
 from postern.domain.review import Review
+from postern.domain.runbook import RunbookRef
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.errors import Denied, NotFound, PosternError, Unauthenticated, Unavailable
@@ -41,6 +43,11 @@ _AUDITOR = "auditors read what others did, and do not connect themselves"
 _RULES_STAY = timedelta(seconds=30)
 
 
+class RunbookRules(Protocol):
+    async def allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
+        """Raises Unavailable when the rules cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Cached:
     rules: Rules
@@ -59,6 +66,7 @@ class Access:
         control: AccessControl,
         asking: Asking,
         features: Features,
+        runbooks: RunbookRules,
         signals: Signals,
         now: Clock,
         *,
@@ -66,6 +74,7 @@ class Access:
     ) -> None:
         """`parsed` are the protocols that have a parser, without which some rules cannot hold."""
         self._parsed = parsed
+        self._runbooks = runbooks
         self._store = store
         self._control = control
         self._asking = asking
@@ -103,29 +112,52 @@ class Access:
         )
 
     async def admit_principal(
-        self, principal: Principal, connection: str, *, verb: Verb, source: str, means: str = ""
+        self,
+        principal: Principal,
+        connection: str,
+        *,
+        verb: Verb,
+        source: str,
+        means: str = "",
+        runbook: RunbookRef | None = None,
     ) -> Permit:
         """For a principal known by a token; `connection` is a name or id, `means` what they are logged in with, see
-        Caller. Without it nobody is let in who needs a review.
+        Caller. Without it nobody is let in who needs a review. `runbook`: to run that.
 
         Raises NotFound also when it is hidden from them, ReviewRequired, Denied, Unavailable.
         """
+        found, missing = await self._named(principal, connection)
+        return await self._admit(principal, found, verb, missing, source=source, means=means, runbook=runbook)
+
+    async def require_runbook(self, principal: Principal, connection: str, runbook: RunbookRef) -> Connection:
+        """The connection on which they might run it, before it is read and anything is told of it: others may have to
+        agree yet. `runbook.commit` does not matter. Raises NotFound also when the connection is hidden from them,
+        Denied, Unavailable."""
+        found, missing = await self._named(principal, connection)
+        await self._require_allowed(principal, found, Verb.EXEC, missing, runbook)
+        return found
+
+    async def _named(self, principal: Principal, connection: str) -> tuple[Connection, NotFound]:
+        """With what is raised where it is hidden from them."""
         missing = NotFound(f"there is no connection {connection!r}; list them and check the name")
         found = await self._connections.get(principal.org_id, connection)
         if found is None:
             raise missing
-        return await self._admit(principal, found, verb, missing, source=source, means=means)
+        return found, missing
 
-    async def admit_reviewed(self, principal: Principal, review: Review) -> Permit:
-        """For the owner of a script that was reviewed. Whether the review lets it run is for the caller to know; here,
-        that its owner may run what was asked for as things are now. Raises NotFound, Denied, Unavailable."""
+    async def admit_reviewed(
+        self, principal: Principal, review: Review, *, runbook: RunbookRef | None = None
+    ) -> Permit:
+        """For the owner of a script that was reviewed, and made of `runbook` if it was of any. Whether the review lets
+        it run is for the caller to know; here, that its owner may run what was asked for as things are now. Raises
+        NotFound, Denied, Unavailable."""
         missing = NotFound(f"there is no connection {review.connection!r} any more, or it is hidden from you")
         found = await self._connections.get(principal.org_id, str(review.binding.connection_id))
         if found is None:
             raise missing
         asked = review.binding
         return await self._admit(
-            principal, found, Verb.EXEC, missing, source=asked.source, means=asked.means, review=review
+            principal, found, Verb.EXEC, missing, source=asked.source, means=asked.means, review=review, runbook=runbook
         )
 
     async def admit_errand(self, principal: Principal, connection: str, *, schema: bool, source: str) -> Permit:
@@ -135,16 +167,13 @@ class Access:
 
         Raises NotFound also when it is hidden from them, Denied, Unavailable.
         """
-        missing = NotFound(f"there is no connection {connection!r}; list them and check the name")
-        found = await self._connections.get(principal.org_id, connection)
-        if found is None:
-            raise missing
+        found, missing = await self._named(principal, connection)
         await self._require_visible(principal, found, missing)
         reason = _principal_reason(principal.is_active)
         if reason is None and schema and found.access_schema is not Toggle.ENABLED:
             reason = f"the schema of connection {found.name!r} is switched off; ask an administrator"
         if reason is None and not schema and not principal.is_admin:
-            modes = [_mode_reason(mode, found.name, verb) for mode, verb in _modes(found)]
+            modes = [_mode_reason(found, found.name, verb) for verb in Verb]
             reason = modes[0] if all(modes) else None
         if reason is None and principal.is_auditor:
             reason = _AUDITOR
@@ -164,15 +193,9 @@ class Access:
         credential_id: UUID | None = None,
         expires_at: datetime | None = None,
         review: Review | None = None,
+        runbook: RunbookRef | None = None,
     ) -> Permit:
-        """`hidden` is raised when they may not even see it, before anything is told of the connection."""
-        await self._require_visible(principal, connection, hidden)
-        mode = connection.access_mode_connect if verb is Verb.CONNECT else connection.access_mode_exec
-        reason = _principal_reason(principal.is_active) or _mode_reason(mode, connection.name, verb)
-        if reason is None and principal.is_auditor:
-            reason = _AUDITOR
-        if reason is not None:
-            raise Denied(reason)
+        await self._require_allowed(principal, connection, verb, hidden, runbook)
         waited: UUID | None = None
         if review is not None:
             await self._asking.require_same(review, principal, connection, verb)
@@ -194,7 +217,33 @@ class Access:
             means=means,
             review_id=None if review is None else review.id,
             session_id=waited,
+            runbook=runbook,
         )
+
+    async def _require_allowed(
+        self,
+        principal: Principal,
+        connection: Connection,
+        verb: Verb,
+        hidden: PosternError,
+        runbook: RunbookRef | None,
+    ) -> None:
+        """`hidden` is raised when they may not even see it, before anything is told of the connection."""
+        await self._require_visible(principal, connection, hidden)
+        reason = _principal_reason(principal.is_active) or _mode_reason(connection, connection.name, verb, runbook)
+        if reason is None and principal.is_auditor:
+            reason = _AUDITOR
+        reason = reason or await self._runbook_reason(principal, connection, runbook)
+        if reason is not None:
+            raise Denied(reason)
+
+    async def _runbook_reason(
+        self, principal: Principal, connection: Connection, runbook: RunbookRef | None
+    ) -> str | None:
+        """Why they may not run it, as the runbook rules are now."""
+        if runbook is None or await self._runbooks.allowed(principal, runbook.repository, runbook.file, connection.id):
+            return None
+        return f"no rule lets you run {runbook.file!r} on connection {connection.name!r}; ask an administrator"
 
     async def _require_visible(self, principal: Principal, connection: Connection, hidden: PosternError) -> None:
         if principal.org_id != connection.org_id:
@@ -260,7 +309,6 @@ class Access:
         if permit.credential_id and not await self._features.enabled(org_id, Feature.NATIVE_CREDENTIALS):
             return "connection credentials were switched off in this organisation; ask an administrator"
         standing = await self._store.standing(permit.principal.id, permit.connection.id, permit.credential_id)
-        mode = standing.access_mode_connect if permit.verb is Verb.CONNECT else standing.access_mode_exec
         if permit.credential_id is not None:
             if not standing.credential_exists:
                 return "this credential was deleted"
@@ -268,17 +316,18 @@ class Access:
             reason = _credential_reason(expires_at, revoked_at, self._now())
             if reason is not None:
                 return reason
-        if mode is None:
+        if standing.access_mode_connect is None:
             return f"connection {permit.connection.name!r} was deleted"
-        reason = _principal_reason(standing.principal_active) or _mode_reason(mode, permit.connection.name, permit.verb)
+        mode_reason = _mode_reason(standing, permit.connection.name, permit.verb, permit.runbook)
+        reason = _principal_reason(standing.principal_active) or mode_reason
         now = _as_now(permit, standing)
         return reason or await self._rules_reason(now) or await self._asking.ended(now)
 
     async def _rules_reason(self, permit: Permit) -> str | None:
-        """Why somebody who was let in may not go on, as role and access rules are now."""
+        """Why somebody who was let in may not go on, as role and rules are now."""
         decision = await self._control.decide(permit.principal, permit.connection)
         if decision.allowed:
-            return None
+            return await self._runbook_reason(permit.principal, permit.connection, permit.runbook)
         if permit.principal.is_auditor:
             return _AUDITOR
         return f"your access to connection {permit.connection.name!r} has ended; ask an administrator"
@@ -349,14 +398,21 @@ def _principal_reason(active: bool | None) -> str | None:
     return None if active else "this user is inactive; ask an administrator"
 
 
-def _modes(connection: Connection) -> tuple[tuple[Toggle, Verb], ...]:
-    return ((connection.access_mode_connect, Verb.CONNECT), (connection.access_mode_exec, Verb.EXEC))
-
-
-def _mode_reason(mode: Toggle, connection: str, verb: Verb) -> str | None:
+def _mode_reason(
+    modes: Connection | Standing, connection: str, verb: Verb, runbook: RunbookRef | None = None
+) -> str | None:
+    """A runbook is asked about in the place of scripts of one's own: neither way in opens the other."""
+    if runbook is not None and modes.access_mode_runbooks is not Toggle.ENABLED:
+        return f"access mode runbooks is disabled on connection {connection!r}; ask an administrator"
+    if runbook is not None and not runbook.extended:
+        return None
+    mode = modes.access_mode_connect if verb is Verb.CONNECT else modes.access_mode_exec
     if mode is Toggle.ENABLED:
         return None
-    return f"access mode {verb} is disabled on connection {connection!r}; ask an administrator"
+    reason = f"access mode {verb} is disabled on connection {connection!r}"
+    if runbook is not None:
+        return f"{reason}, so its runbooks take no client_args or env_vars; leave them out, or ask an administrator"
+    return f"{reason}; ask an administrator"
 
 
 def _moment(at: datetime) -> str:

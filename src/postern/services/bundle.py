@@ -20,6 +20,8 @@ from postern.services.identity.saml import Saml
 from postern.services.issues.bundle import IssueServices, build_issues
 from postern.services.issues.tracker import Trackers
 from postern.services.recordings.bundle import RecordingServices, build_recordings
+from postern.services.runbooks.bundle import RunbookServices, build_runbooks
+from postern.services.runbooks.fetching import Fetcher
 from postern.services.server.bundle import ServerServices, build_server
 from postern.services.server.health import Health
 from postern.services.server.machine import Machine
@@ -38,6 +40,7 @@ class Services(
     TellingServices,
     ChatServices,
     IssueServices,
+    RunbookServices,
 ):
     """Flat for who uses it: `services.users`, whichever room builds it."""
 
@@ -55,6 +58,7 @@ def build_services(
     recordings: Recordings,
     now: Clock,
     able: Abilities,
+    fetcher: Fetcher,
     *,
     passwords: Passwords | None = None,
     machine: Machine | None = None,
@@ -63,9 +67,9 @@ def build_services(
     chats: Window | None = None,
     trackers: Trackers | None = None,
 ) -> Services:
-    """`machine`: what this machine is set up for. `openid` and `saml`: the clients for identity providers; without one
-    that way in is refused. `chats`: what hears decisions from chats, and answers there. `trackers`: makes
-    clients of issue trackers; without it none is asked."""
+    """`fetcher` reads and writes repositories with runbooks. `machine`: what this machine is set up for. `openid` and
+    `saml`: the clients for identity providers; without one that way in is refused. `chats`: what hears decisions from
+    chats, and answers there. `trackers`: makes clients of issue trackers; without it none is asked."""
     machine = machine or Machine()
     server = build_server(stores, signals, now, machine)
     control = AccessControl(stores.access_rules, stores.connections, server.features, signals, now)
@@ -83,6 +87,7 @@ def build_services(
         **vars(build_telling(stores, signals, now)),
         **vars(issues),
         **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
+        **vars(build_runbooks(stores, targets.control, targets.runbook_rights, fetcher, now)),
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now
         ),

@@ -40,7 +40,7 @@ class ReviewedScripts:
         if self._now() >= review.expires_at:
             raise Conflict(_too_late(review))
         self._require_window(review)
-        await self._access.admit_reviewed(principal, review)
+        await self._access.admit_reviewed(principal, review, runbook=session.runbook)
         moved = await self._store.move(review.id, ReviewEvent.STARTED, self._now())
         if moved is None:
             raise Conflict("this script cannot be run any more: somebody was faster, or its review has ended")
@@ -55,7 +55,7 @@ class ReviewedScripts:
         if self._now() >= review.expires_at:  # no worker had it in time: nobody expects it any more
             raise Denied(_too_late(review))
         self._require_window(review)
-        permit = await self._access.admit_reviewed(principal, review)
+        permit = await self._access.admit_reviewed(principal, review, runbook=session.runbook)
         self._running.add(session.id)
         return permit
 

@@ -26,14 +26,23 @@ def check_description(description: str) -> None:
         raise Invalid(f"description: at most {MAX_DESCRIPTION} characters", field="description")
 
 
-async def checked_connections(store: ConnectionStore, org_id: UUID, given: tuple[str, ...]) -> frozenset[UUID]:
-    """The identifiers of what is given by name or identifier. Raises Invalid."""
+async def checked_connections(
+    store: ConnectionStore,
+    org_id: UUID,
+    given: tuple[str, ...],
+    field: str = "connection_names",
+    *,
+    tagged: bool = True,
+) -> frozenset[UUID]:
+    """The identifiers of what is given by name or identifier; `tagged`: this rule may name tags, too. Raises
+    Invalid."""
     if len(given) > MAX_CONNECTIONS:
-        raise Invalid(f"connection_names: at most {MAX_CONNECTIONS}; give more of them a tag", field="connection_names")
+        more = "; give more of them a tag" if tagged else "; make another rule for more of them"
+        raise Invalid(f"{field}: at most {MAX_CONNECTIONS}{more}", field=field)
     found = await store.ids_of(org_id, given) if given else {}
     for text in given:
         if text not in found:
-            raise Invalid(f"connection_names: there is no connection {text!r}", field="connection_names")
+            raise Invalid(f"{field}: there is no connection {text!r}", field=field)
     return frozenset(found.values())
 
 

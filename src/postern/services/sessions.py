@@ -18,6 +18,7 @@ from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.results import Result
 from postern.domain.review import ReviewStatus
+from postern.domain.runbook import RUNBOOK_LABELS, RunbookRef, labels_of
 from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.tracing import carried, current
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
@@ -165,6 +166,7 @@ class Sessions:
         correlation_id: str | None = None,
         means: str = "",
         reason: str = "",
+        runbook: RunbookRef | None = None,
         tracker_fields: Mapping[str, str] = NO_FIELDS,
     ) -> Session:
         """Puts a script up for a worker to run; who wants its end waits for `session.done`. Where others must agree
@@ -172,8 +174,9 @@ class Sessions:
         calls `execute`.
 
         `session_id` lets the caller choose the id and so listen before the run can end. `means` is what they are logged
-        in with, `reason` what reviewers are told. `tracker_fields` go into its issue, which is made first, where the
-        connection has one, so that who reviews it sees it.
+        in with, `reason` what reviewers are told. `runbook` is what the script was made of: its rights are asked for in
+        the place of those to run scripts of one's own, and its labels say so. `tracker_fields` go into the issue that
+        it opens; that is made first, so that who reviews the script sees it.
         `invocation` is for commands; its variables that the connection's secrets have too are dropped.
         Raises NotFound, Denied, Invalid, TooMany, and Unavailable where its issue cannot be made.
         """
@@ -181,7 +184,7 @@ class Sessions:
         wish: Wish | None = None
         try:
             permit = await self._access.admit_principal(
-                principal, connection_name, verb=Verb.EXEC, source=source, means=means
+                principal, connection_name, verb=Verb.EXEC, source=source, means=means, runbook=runbook
             )
             target = permit.connection
         except ReviewRequired as required:
@@ -193,27 +196,26 @@ class Sessions:
             raise Invalid("client_args and env_vars are for connections that have a command", field="client_args")
         check_metadata(metadata or {})
         check_correlation_id(correlation_id)
+        _check_labels(labels or {}, runbook)
         session = replace(
             self._new(principal, target, Verb.EXEC, session_id or uuid4()),
             status=SessionStatus.READY if wish is None else SessionStatus.OPEN,
             script=script,
             script_size=len(script.encode()),
             metadata=_with_trace(metadata or {}),
-            labels=dict(labels or {}),
+            labels={**(labels or {}), **({} if runbook is None else labels_of(runbook))},
+            runbook=runbook,
             correlation_id=correlation_id,
         )
         invocation = _without_secrets_of(target, invocation)
-        async with self._issues.opened(target, session, tracker_fields) as opened:
-            session = opened
+        async with self._issues.opened(target, session, tracker_fields) as session:
             if wish is not None:
                 review = await self._asking.ask(wish, reason=reason, session=session, invocation=invocation)
                 session = replace(session, review_id=review.id)
             else:
                 await self._store.add(session, principal_id=principal.id, source=source, invocation=invocation)
-        if wish is not None:
-            changed(None, _submitted(session))
-            return session
-        await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
+        if wish is None:
+            await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
         changed(None, _submitted(session))
         return session
 
@@ -251,7 +253,7 @@ class Sessions:
             else:
                 connection = str(session.connection_id)
                 permit = await self._access.admit_principal(
-                    account.principal, connection, verb=session.verb, source=source
+                    account.principal, connection, verb=session.verb, source=source, runbook=session.runbook
                 )
         except (Denied, NotFound, Misconfigured, Unavailable) as refusal:
             log.info("session %s was not run: %s", session_id, refusal.message)
@@ -372,6 +374,8 @@ def _submitted(session: Session) -> dict[str, object]:
         "connection": session.connection,
         "script_size": session.script_size,
     }
+    if session.runbook is not None:
+        told |= {name: session.labels[name] for name in RUNBOOK_LABELS if name in session.labels}
     return told if session.review_id is None else told | {"review_id": session.review_id}
 
 
@@ -385,12 +389,19 @@ def check_metadata(metadata: Mapping[str, str]) -> None:
         )
 
 
-def check_correlation_id(given: str | None) -> None:
+def _check_labels(labels: Mapping[str, str], runbook: RunbookRef | None) -> None:
+    """What did not come of a runbook does not say that it did."""
+    taken = sorted(set(labels) & set(RUNBOOK_LABELS)) if runbook is None else []
+    if taken:
+        raise Invalid(
+            f"labels: {taken[0]!r} is for sessions that run a runbook; give yours another name", field="labels"
+        )
+
+
+def check_correlation_id(given: str | None, field: str = "correlation_id") -> None:
     """Raises Invalid unless it is printable ASCII, and not too long."""
     if given is not None and not _CORRELATION.fullmatch(given):
-        raise Invalid(
-            f"correlation_id: must be 1 to {MAX_CORRELATION} printable ASCII characters", field="correlation_id"
-        )
+        raise Invalid(f"{field}: must be 1 to {MAX_CORRELATION} printable ASCII characters", field=field)
 
 
 def _with_trace(metadata: Mapping[str, str]) -> dict[str, str]:

@@ -26,6 +26,8 @@ from postern.services.review_rules import ReviewRules
 from postern.services.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.asking import Asking
 from postern.services.reviews.reviews import Reviews
+from postern.services.runbooks.allowed import RunbookRights
+from postern.services.runbooks.rules import RunbookRules
 from postern.services.server.audit import Audit
 from postern.services.server.features import Features
 from postern.services.sessions import Sessions
@@ -70,6 +72,8 @@ class TargetServices:
     review_needed: ReviewNeeded
     review_rules: ReviewRules
     reviews: Reviews
+    runbook_rights: RunbookRights
+    runbook_rules: RunbookRules
     sessions: Sessions
 
 
@@ -89,7 +93,8 @@ def build_targets(
     checks = FieldChecks(guardrails, stores.issue_templates, enforceable=enforceable, parsed=parsed, models=able.models)
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
     asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
-    access = Access(stores.access, connections, control, asking, features, signals, now, parsed=parsed)
+    rights = RunbookRights(stores.runbook_rules, signals, now)
+    access = Access(stores.access, connections, control, asking, features, rights, signals, now, parsed=parsed)
     reviews = Reviews(stores.reviews, stores.sessions, features, signals, now)
     rails = GuardRails(guardrails, connections, signals, now, compiles=compiles, enforceable=enforceable, parsed=parsed)
     return TargetServices(
@@ -111,6 +116,8 @@ def build_targets(
         review_needed=needed,
         review_rules=ReviewRules(stores.review_rules, connections, signals, now),
         reviews=reviews,
+        runbook_rights=rights,
+        runbook_rules=RunbookRules(stores.runbook_rules, connections, signals, now),
         sessions=Sessions(
             stores.sessions,
             stores.principals,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import socket
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
 
 from postern.domain.tracing import NO_TRACER, Tracer
 from postern.integrations.identity.addresses import networks_of
@@ -13,6 +15,7 @@ from postern.recording.purged import delete_local
 from postern.services.issues.delivering import Delivering
 from postern.services.recordings import keeper, purger
 from postern.services.recordings.purger import Purger
+from postern.services.runbooks.reading import ROUND
 from postern.services.telling.sending import Sending
 from postern.services.upkeep import Task, Upkeep
 from postern.settings import Settings
@@ -30,6 +33,10 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
     delivering = build_delivering(settings, app, meters)
     made.follow_up.observer = reviews_told(meters)
 
+    def reading(*, failing: bool) -> Callable[[], Awaitable[bool]]:
+        every = timedelta(seconds=settings.runbook_interval)
+        return functools.partial(made.runbook_reading.once, every, failing=failing)
+
     def told(name: str, seconds: float, failed: bool) -> None:
         meters.observe("postern_upkeep_seconds", seconds, name)
         if failed:
@@ -44,6 +51,9 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
             Task("ledger", 5.0, made.keeper.once, longest=keeper.LONGEST, stop=made.keeper.stop),
             Task("texts", 10.0, made.session_texts.catch_up, goes_on=True),
             Task("reviews", 5.0, made.reviews.settle),
+            # Repositories with runbooks; those that fail wait for each other and keep no other waiting.
+            Task("runbooks", 5.0, reading(failing=False), goes_on=True, longest=ROUND, stop=made.runbook_reading.stop),
+            Task("failing runbooks", 5.0, reading(failing=True), goes_on=True, longest=ROUND),
             Task("purges", 5.0, purging.once, longest=purger.LONGEST, stop=purging.stop),
             # What is forgotten.
             Task("logins", _SELDOM, made.logins.prune),

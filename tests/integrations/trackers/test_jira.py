@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,11 +13,13 @@ from tests.support.trackers.jira import DESK, REQUEST_TYPE, SOFTWARE, TASK, Jira
 from tests.support.trackers.serving import Fault, serving
 from tests.support.trackers.settings import MARKER, jira_settings, new_issue
 
-from postern.domain.issue import Issue, Uncertain
+from postern.domain.issue import Issue, TrackerKind, TrackerSettings, Uncertain
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, Unavailable
 from postern.integrations.trackers.jira import FORM_AGE
+from postern.integrations.trackers.jira_cloud import JiraCloud
+from postern.integrations.trackers.jira_data_center import JiraDataCenter
 from postern.integrations.trackers.trackers import AnyTracker, tracker_of
 from postern.services.issues.tracker import Tracker
 
@@ -201,7 +203,7 @@ async def test_all_pages_of_a_form_are_read_and_it_is_kept(site: JiraServer) -> 
     site.page = 4
     now = [0.0]
     made = tracker_of(jira_settings(site), LOOPBACK)
-    tracker = type(made)(made._calls, clock=lambda: now[0])
+    tracker = (JiraCloud if site.cloud else JiraDataCenter)(made._calls, clock=lambda: now[0])
 
     def asked() -> int:
         return sum("createmeta" in call for call in site.calls)
@@ -284,9 +286,6 @@ async def test_what_was_surely_not_done_is_not_uncertain(site: JiraServer, track
     assert not site.issues
 
 
-Way = Callable[[AnyTracker, Issue], Any]
-
-
 async def test_transition_by_status_then_by_name(site: JiraServer, tracker: AnyTracker) -> None:
     made = await tracker.create(new_issue(SOFTWARE, TASK))
     assert await tracker.transition(made, "START WORK")
@@ -346,3 +345,30 @@ async def test_assets_of_an_older_data_center() -> None:
         with pytest.raises(Invalid, match="multiple of the limit"):
             await tracker.objects("Room", "", Page(limit=10, offset=5))
         await tracker.close()
+
+
+async def test_tokens_with_scopes_have_an_address_of_their_own() -> None:
+    """https://support.atlassian.com/atlassian-account/docs/manage-api-tokens-for-your-atlassian-account/"""
+    async with serving(JiraServer(prefix="/ex/jira/11223344-a1b2-3b33-c444-def123456789")) as site:
+        tracker = tracker_of(jira_settings(site), LOOPBACK)
+        new = new_issue(SOFTWARE, TASK)
+        made = await tracker.create(new)
+        assert made.url == f"{vendor.PEOPLE}/browse/{made.key}"
+        assert await tracker.find(new) == made
+        assert len((await tracker.objects("Server", "web", Page())).items) == 2
+        await tracker.close()
+
+
+async def test_assets_of_atlassian_are_at_another_address() -> None:
+    async def nowhere(_host: str, _port: int) -> list[str]:
+        return []
+
+    settings = TrackerSettings(TrackerKind.JIRA_CLOUD, vendor.PEOPLE, vendor.USER, Secret(vendor.TOKEN))
+    tracker = tracker_of(settings, resolver=nowhere)
+    assert isinstance(tracker, JiraCloud)
+    tracker._workspace = vendor.WORKSPACE
+    with pytest.raises(Unavailable, match=r"api\.atlassian\.com has no address"):
+        await tracker.objects("Server", "web", Page())
+    with pytest.raises(Unavailable, match=r"acme\.atlassian\.net has no address"):
+        await tracker.check()
+    await tracker.close()

@@ -19,6 +19,7 @@ USER, TOKEN = "robot@example.com", "ATATT3xFfGF0-not-a-real-token"
 SOFTWARE, TASK = "DEV", "10002"
 DESK, DESK_ID, REQUEST_TYPE = "OPS", "3", "25"
 BARE_TYPE = "26"  # whose form has a summary alone
+PEOPLE = "https://acme.atlassian.net"  # what it calls itself
 WORKSPACE = "g2778e1d-939d-581d-c8e2-9d5g59de456b"
 WORKFLOW: Mapping[str, tuple[tuple[str, str, str], ...]] = {
     "To Do": (("11", "Start work", "In Progress"), ("31", "Close it", "Done"), ("51", "Drop", "Won't do")),
@@ -119,6 +120,7 @@ class JiraServer(Site):
         ]
         if self.cloud:
             found += [
+                ("GET /rest/api/3/serverInfo", lambda _: Answer(200, {"baseUrl": PEOPLE, "deploymentType": "Cloud"})),
                 ("POST /rest/api/3/search/jql", self._search_cloud),
                 ("(?:GET|POST) /rest/api/3/search", self._gone),
                 (f"GET {desk}/assets/workspace", self._workspace),
@@ -132,6 +134,8 @@ class JiraServer(Site):
         return found
 
     def admit(self, request: Request) -> None:
+        if request.headers.get("x-experimentalapi") != ("opt-in" if self.cloud else "true"):
+            raise Refused(412, {"errorMessage": "This API is experimental."})
         given = request.headers.get("authorization", "")
         pair = base64.b64encode(f"{USER}:{TOKEN}".encode()).decode()
         if given == f"Basic {pair}" or (not self.cloud and given == f"Bearer {TOKEN}"):

@@ -19,9 +19,10 @@ from tests.support.receivers import server_context
 
 @dataclass(frozen=True)
 class Request:
-    """`path` is decoded; `body` is its JSON, None without one."""
+    """`path` is decoded, `target` as it came; `body` is its JSON, None without one."""
 
     method: str
+    target: str
     path: str
     query: Mapping[str, str]
     headers: Mapping[str, str]
@@ -62,14 +63,17 @@ Handler = Callable[..., Answer]
 
 @dataclass
 class Site(ABC):
+    """`prefix`: all is below that path."""
+
     port: int = 0
+    prefix: str = ""
     faults: list[Fault] = field(default_factory=list)
     calls: list[str] = field(default_factory=list)
     """As "METHOD path"."""
 
     @property
     def url(self) -> str:
-        return f"https://localhost:{self.port}"
+        return f"https://localhost:{self.port}{self.prefix}"
 
     @abstractmethod
     def routes(self) -> list[tuple[str, Handler]]:
@@ -86,7 +90,7 @@ class Site(ABC):
         try:
             self.admit(request)
             for pattern, handler in self.routes():
-                found = re.fullmatch(pattern, f"{request.method} {request.path}")
+                found = re.fullmatch(pattern, f"{request.method} {request.path.removeprefix(self.prefix)}")
                 if found:
                     return handler(request, *found.groups())
         except Refused as refused:
@@ -139,7 +143,7 @@ async def _request(reader: asyncio.StreamReader) -> Request | None:
     parts = urlsplit(target)
     is_json = headers.get("content-type", "").startswith("application/json")
     content = json.loads(body) if body and is_json else None
-    return Request(method, unquote(parts.path), dict(parse_qsl(parts.query, True)), headers, content)
+    return Request(method, target, unquote(parts.path), dict(parse_qsl(parts.query, True)), headers, content)
 
 
 def _bytes(answer: Answer) -> bytes:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tests.support.receivers import issued
-from tests.support.trackers import jira
+from tests.support.trackers import github, gitlab, jira
 
 from postern.domain.issue import NewIssue, TrackerKind, TrackerSettings
 from postern.domain.secret import Secret
@@ -19,6 +19,16 @@ def jira_settings(site: jira.JiraServer, **changes: Any) -> TrackerSettings:
     user = jira.USER if site.cloud else ""
     given: dict[str, Any] = {"user": user, "token": Secret(jira.TOKEN), "authority": issued().authority}
     return TrackerSettings(kind, site.url, **{**given, **changes})
+
+
+def github_settings(site: github.GitHubServer, **changes: Any) -> TrackerSettings:
+    given: dict[str, Any] = {"token": Secret(github.TOKEN), "authority": issued().authority}
+    return TrackerSettings(TrackerKind.GITHUB, site.url, **{**given, **changes})
+
+
+def gitlab_settings(site: gitlab.GitLabServer, **changes: Any) -> TrackerSettings:
+    given: dict[str, Any] = {"token": Secret(gitlab.TOKEN), "authority": issued().authority}
+    return TrackerSettings(TrackerKind.GITLAB, f"{site.url}/", **{**given, **changes})
 
 
 def new_issue(

@@ -14,7 +14,7 @@ from typing import TypeVar
 from postern.domain.runbook import Repository, Snapshot
 from postern.errors import PosternError, Unavailable
 from postern.integrations.git.messages import Policy, Request, Writing, outline_of, snapshot_of
-from postern.integrations.git.places import place_of
+from postern.integrations.git.places import check_settings
 from postern.process import PARENT_PID
 
 SECONDS = 30.0
@@ -42,19 +42,20 @@ class GitFetcher:
 
     async def check(self, repository: Repository) -> None:
         """Raises Invalid, Unavailable."""
-        place_of(repository.git_url, self._policy)
-        await self._do(Request("check", repository, self._policy, self._seconds), outline_of)
+        if check_settings(repository, self._policy).scheme == "ssh":
+            # In a child, as a key with a passphrase says itself how much work opening it is.
+            await self._do(Request("check", repository, self._policy, self._seconds), outline_of)
 
     async def fetch(self, repository: Repository) -> Snapshot:
         """Raises Invalid, Unavailable."""
-        place_of(repository.git_url, self._policy)
+        check_settings(repository, self._policy)
         return await self._do(Request("fetch", repository, self._policy, self._seconds), snapshot_of)
 
     async def write(
         self, repository: Repository, path: str, content: str, message: str, author: str, *, overwrite: bool
     ) -> str:
         """Raises Conflict, Invalid, Unavailable."""
-        place_of(repository.git_url, self._policy)
+        check_settings(repository, self._policy)
         writing = Writing(path, content, message, author, overwrite)
         outline, _ = await self._do(Request("write", repository, self._policy, self._seconds, writing), outline_of)
         return str(outline["commit"])
@@ -72,6 +73,7 @@ class GitFetcher:
     async def _ask(self, request: Request) -> bytes:
         process = await asyncio.create_subprocess_exec(
             sys.executable,
+            "-P",
             "-m",
             _CHILD,
             stdin=PIPE,

@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from postern.domain.runbook import Repository
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.messages import Policy
 from postern.integrations.identity.addresses import check_address
 
 NETWORKS, SCHEMES, FOLDERS = "POSTERN_RUNBOOK_NETWORKS", "POSTERN_RUNBOOK_SCHEMES", "POSTERN_RUNBOOK_FOLDERS"
-MAX_URL = 2_000  # characters
+MAX_URL, MAX_BRANCH = 2_000, 200  # characters
 _PORTS = {"https": 443, "http": 80, "ssh": 22}
 _HOST = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?|[0-9a-f:.]+", re.IGNORECASE)
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@+-]*")
@@ -66,6 +67,24 @@ def place_of(url: str, policy: Policy) -> Place:
     if scheme == "file":
         return _local(host, unquote(parts.path), policy)
     return _remote(scheme, host, port, parts.username or "", parts.path, policy)
+
+
+def check_settings(repository: Repository, policy: Policy) -> Place:
+    """All that can be told of them at once. Raises Invalid."""
+    place = place_of(repository.git_url, policy)
+    branch, user = repository.branch, repository.git_user
+    odd = set(branch) & set(" ~^:?*[\\") or any(one in branch for one in ("..", "//", "@{"))
+    if branch and (
+        odd or not branch.isprintable() or len(branch) > MAX_BRANCH or branch[0] in "-/." or branch[-1] in "/."
+    ):
+        raise Invalid("this cannot be the name of a branch", field="branch")
+    if ":" in user or not user.isprintable():
+        raise Invalid("a user has no colon and no control character in the name", field="git_user")
+    if repository.ssh_user and not _USER.fullmatch(repository.ssh_user):
+        raise Invalid("this cannot be the name of a user", field="ssh_user")
+    if place.scheme == "ssh" and not repository.ssh_key:
+        raise Invalid("a repository over ssh needs a private key", field="ssh_key")
+    return place
 
 
 def _remote(scheme: str, host: str, port: int | None, user: str, path: str, policy: Policy) -> Place:

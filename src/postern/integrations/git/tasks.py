@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 
-from dulwich.client import HTTPUnauthorized
+from dulwich.client import HTTPUnauthorized, SSHGitClient
 from dulwich.errors import (
     ApplyDeltaError,
     ChecksumMismatch,
@@ -48,6 +48,8 @@ def do(request: messages.Request) -> bytes:
     place = place_of(repository.git_url, policy)
     try:
         if request.task == "check":
+            if place.scheme == "ssh":
+                _check_ssh(repository, place)
             return messages.answer({})
         remote = _remote(place, repository, request)
         if request.task == "write" and request.writing is not None:
@@ -71,6 +73,19 @@ def _remote(place: Place, repository: Repository, request: messages.Request) -> 
     if place.scheme == "file":
         return Local(place, policy.folders)
     way, meter = Way(place, policy, request.seconds), Meter(policy.limits.received)
+    if place.scheme == "ssh":
+        from postern.integrations.git.ssh import Ssh
+
+        vendor = Ssh(place, way, meter, repository, request.seconds)
+        return ByDulwich(SSHGitClient(place.host, vendor=vendor, thin_packs=False), place.path, policy.limits)
     password = repository.git_password.reveal()
     user = repository.git_user or OF_TOKENS
     return ByDulwich(HttpClient(place, way, meter, policy.authority, user, password), place.path, policy.limits)
+
+
+def _check_ssh(repository: Repository, place: Place) -> None:
+    """Raises Invalid."""
+    from postern.integrations.git.ssh import key_of, known_hosts_of
+
+    key_of(repository)
+    known_hosts_of(repository, place)

@@ -176,7 +176,9 @@ class Calls:
         if 200 <= reply.status < 300:
             return
         if 300 <= reply.status < 400:
-            raise Unavailable(f"{host} answered with a redirect, which is not followed; set the address where it leads")
+            # What has moved for good stays moved.
+            kind = Invalid if reply.status in (301, 308) else Unavailable
+            raise kind(f"{host} answered {reply.status}, a redirect, which is not followed; set where it leads")
         said = self._words(reply)
         known = self._verdict(reply, said)
         if known is not None:

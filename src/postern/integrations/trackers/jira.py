@@ -17,13 +17,13 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from postern.domain.issue import Asset, Assets, Issue, NewIssue, TrackerSettings, Uncertain
+from postern.domain.issue import Asset, Assets, Issue, NewIssue, TrackerKind, TrackerSettings, Uncertain
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError
 from postern.integrations.trackers.calls import Calls, Reply, cleaned, mapping, rows, text
 from postern.integrations.trackers.jira_fields import WIKI, Dialect, Form, field_of, values_of
-from postern.integrations.trackers.texts import undocumented
+from postern.integrations.trackers.texts import has_marker, undocumented
 
 FORM_AGE = 300.0  # seconds that a form is known without asking again
 SEARCHED = 50  # issues of a page
@@ -85,29 +85,30 @@ class Jira(ABC):
         for name, (object_type, wanted) in new.objects.items():
             field = form.field(name)
             values[field.id if field else name] = [await self._object(name, object_type, wanted)]
+        site = await self._site()
         try:
-            return await (self._request(form.desk, new, values) if form.desk else self._issue(new, values))
+            key = await (self._request(form.desk, new, values) if form.desk else self._issue(new, values))
         except (Invalid, NotFound):
             # The form may have changed since.
             self._forms.pop((new.project_key, new.request_type_id), None)
             raise
+        return _made(site, key)
 
-    async def _issue(self, new: NewIssue, values: Mapping[str, Any]) -> Issue:
+    async def _issue(self, new: NewIssue, values: Mapping[str, Any]) -> str:
         """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/#api-rest-api-3-issue-post"""
         own = {"project": {"key": new.project_key}, "issuetype": {"id": new.request_type_id}}
         answer = await self._calls.ask("POST", f"{self.api}/issue", body={"fields": {**values, **own}}, makes=True)
-        return self._made(answer.text("key"))
+        return answer.text("key")
 
-    async def _request(self, desk: str, new: NewIssue, values: Mapping[str, Any]) -> Issue:
+    async def _request(self, desk: str, new: NewIssue, values: Mapping[str, Any]) -> str:
         """https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-request/, without ADF."""
         body = {"serviceDeskId": desk, "requestTypeId": new.request_type_id, "requestFieldValues": dict(values)}
         answer = await self._calls.ask("POST", f"{_DESK}/request", body=body, makes=True)
-        return self._made(answer.text("issueKey"))
+        return answer.text("issueKey")
 
-    def _made(self, key: str) -> Issue:
-        if not _KEY.fullmatch(key):
-            raise Uncertain("Jira answered without the key of the issue that it made")
-        return Issue(key, f"{self._calls.url}/browse/{key}")
+    async def _site(self) -> str:
+        """Where people read issues."""
+        return self._calls.url
 
     async def find(self, new: NewIssue) -> Issue | None:
         marker = _quoted(new.marker)
@@ -119,8 +120,8 @@ class Jira(ABC):
             labels = fields.get("labels")
             words = f"{text(fields, 'summary')} {undocumented(fields.get('description'))}"
             # What the index takes for alike is not the same.
-            if (isinstance(labels, list) and new.marker in labels) or new.marker in words:
-                return self._made(text(one, "key"))
+            if (isinstance(labels, list) and new.marker in labels) or has_marker(words, new.marker):
+                return _made(await self._site(), text(one, "key"))
         return None
 
     async def transition(self, issue: Issue, name: str) -> bool:
@@ -214,6 +215,12 @@ class Jira(ABC):
         raise NotFound(f"Jira shows us no service desk of the project {project_key}")
 
 
+def _made(site: str, key: str) -> Issue:
+    if not _KEY.fullmatch(key):
+        raise Uncertain("Jira answered without the key of the issue that it made")
+    return Issue(key, f"{site}/browse/{key}")
+
+
 def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
     """With a user: its name and token, else the token alone (a personal access token of Data Center).
 
@@ -223,8 +230,9 @@ def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
     token = settings.token.reveal()
     pair = b64encode(f"{settings.user}:{token}".encode()).decode()
     given = f"Basic {pair}" if settings.user else f"Bearer {token}"
-    # Without the second, what is experimental in the service desk's part does not answer.
-    return {"Authorization": Secret(given), "X-ExperimentalApi": "opt-in"}
+    # Without it, what is experimental in the service desk's part does not answer. The documents differ in the word.
+    opted = "opt-in" if settings.kind is TrackerKind.JIRA_CLOUD else "true"
+    return {"Authorization": Secret(given), "X-ExperimentalApi": opted}
 
 
 def said_of(content: Any) -> list[str]:

@@ -11,12 +11,13 @@ from postern.domain.issue import Asset, Assets
 from postern.domain.lists import Page
 from postern.errors import Invalid
 from postern.integrations.trackers.aql import named, search
-from postern.integrations.trackers.calls import Calls, rows, text
+from postern.integrations.trackers.calls import Calls, checked_base, rows, text
 from postern.integrations.trackers.jira import SEARCHED, Jira
 from postern.integrations.trackers.jira_fields import Dialect
 from postern.integrations.trackers.texts import document
 
 ATLASSIAN = "https://api.atlassian.com"
+_GATE = "/ex/jira/"  # in the addresses for tokens with scopes, which are not those that people know
 _PAGES = 5
 _MOST = 10  # objects of one name that are told
 
@@ -31,6 +32,14 @@ class JiraCloud(Jira):
         ours = (urlsplit(calls.url).hostname or "").endswith(".atlassian.net")
         self._atlassian = ATLASSIAN if ours else calls.url
         self._workspace = ""
+        self._home = "" if _GATE in calls.url else calls.url
+
+    async def _site(self) -> str:
+        """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-server-info/"""
+        if not self._home:
+            content = (await self._calls.ask("GET", f"{self.api}/serverInfo")).content
+            self._home = checked_base(text(content, "baseUrl"))
+        return self._home
 
     async def _fields(self, path: str, start: int) -> tuple[Sequence[Mapping[str, Any]], bool]:
         page = (await self._calls.ask("GET", path, query={"startAt": start, "maxResults": SEARCHED})).content

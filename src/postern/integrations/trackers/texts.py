@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -44,8 +45,18 @@ def cut(text: str, most: int = MAX_TEXT) -> str:
 
 
 def marked(text: str, marker: str) -> str:
-    """With the marker behind it, whatever had to be cut."""
-    return f"{cut(text.rstrip(), MAX_TEXT - len(marker) - 2)}\n\n{marker}"
+    """With the marker at its end, once, whatever had to be cut."""
+    return f"{cut(unmarked(text, marker), MAX_TEXT - len(marker) - 2)}\n\n{marker}"
+
+
+def unmarked(text: str, marker: str) -> str:
+    """Without the marker at its end."""
+    return text.rstrip().removesuffix(marker).rstrip()
+
+
+def has_marker(text: str, marker: str) -> bool:
+    """The whole of it, and not a part of a longer one."""
+    return re.search(rf"(?<![\w-]){re.escape(marker)}(?![\w-])", text) is not None
 
 
 def wiki(text: str) -> str:
@@ -87,14 +98,3 @@ def undocumented(content: Any) -> str:
             if isinstance(inner, list):
                 waiting.extend(reversed(inner))
     return " ".join(found)
-
-
-def fenced(text: str) -> str:
-    """In Markdown, as plain text: in a fence that is longer than any in it."""
-    longest = max((len(run) for run in _runs(text)), default=0)
-    fence = "`" * max(3, longest + 1)
-    return f"{fence}text\n{text}\n{fence}"
-
-
-def _runs(text: str) -> list[str]:
-    return "".join(one if one == "`" else " " for one in text).split()

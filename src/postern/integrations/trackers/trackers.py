@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from postern.domain.issue import TrackerKind, TrackerSettings
-from postern.errors import Invalid
+from postern.domain.secret import Secret
+from postern.errors import Invalid, PosternError
 from postern.integrations.identity.addresses import Network
 from postern.integrations.identity.fetch import Resolve, resolve
-from postern.integrations.trackers import jira
-from postern.integrations.trackers.calls import DEADLINE, Calls
+from postern.integrations.trackers import github, gitlab, jira
+from postern.integrations.trackers.calls import DEADLINE, Calls, Reply, checked_base
+from postern.integrations.trackers.github import GitHub
+from postern.integrations.trackers.gitlab import GitLab
 from postern.integrations.trackers.jira_cloud import JiraCloud
 from postern.integrations.trackers.jira_data_center import JiraDataCenter
 
-AnyTracker = JiraCloud | JiraDataCenter
+AnyTracker = JiraCloud | JiraDataCenter | GitHub | GitLab
 
 
 def tracker_of(
@@ -26,18 +32,43 @@ def tracker_of(
     """`allowed` are private networks in which trackers may be, loopback too; `deadline` is in seconds, of a request.
     Whoever asks for one closes it. Raises Invalid for an address, credentials or an authority that cannot be."""
     _check(settings)
+    vendor = _VENDORS[settings.kind]
+    site, api = settings.url, settings.url
+    if settings.kind is TrackerKind.GITHUB:
+        site, api = github.addresses_of(checked_base(settings.url))
+    elif settings.kind is TrackerKind.GITLAB:
+        site = checked_base(settings.url)
+        api = f"{site}/api/v4"
     calls = Calls(
-        settings.url,
-        jira.headers_of(settings),
-        jira.said_of,
+        api,
+        vendor.headers_of(settings),
+        vendor.said_of,
         secret=settings.token,
-        verdict=jira.verdict_of,
+        verdict=vendor.verdict_of,
         authority=settings.authority,
         allowed=allowed,
         resolver=resolver,
         deadline=deadline,
     )
-    return JiraCloud(calls) if settings.kind is TrackerKind.JIRA_CLOUD else JiraDataCenter(calls)
+    return vendor.make(calls, site)
+
+
+@dataclass(frozen=True, slots=True)
+class _Vendor:
+    make: Callable[[Calls, str], AnyTracker]
+    headers_of: Callable[[TrackerSettings], dict[str, str | Secret]]
+    said_of: Callable[[Any], list[str]]
+    verdict_of: Callable[[Reply, str], PosternError | None] = lambda _reply, _said: None
+
+
+_VENDORS = {
+    TrackerKind.JIRA_CLOUD: _Vendor(lambda calls, _: JiraCloud(calls), jira.headers_of, jira.said_of, jira.verdict_of),
+    TrackerKind.JIRA_DATA_CENTER: _Vendor(
+        lambda calls, _: JiraDataCenter(calls), jira.headers_of, jira.said_of, jira.verdict_of
+    ),
+    TrackerKind.GITHUB: _Vendor(GitHub, github.headers_of, github.said_of, github.verdict_of),
+    TrackerKind.GITLAB: _Vendor(GitLab, gitlab.headers_of, gitlab.said_of),
+}
 
 
 def _check(settings: TrackerSettings) -> None:

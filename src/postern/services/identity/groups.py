@@ -59,8 +59,8 @@ class Groups:
 
     async def remove(self, principal: Principal, key: str) -> None:
         """With all memberships, and what access rules gave them. Raises Denied, NotFound, Invalid for a group that
-        gives a role, and Conflict, naming the review rule or the connection, where less would be asked for without it:
-        its members must agree, or are asked for a review."""
+        gives a role, and Conflict, naming the rule or the connection, where less would be asked for without it, or
+        more given: its members must agree, or are asked for a review, or nobody else is in a runbook rule."""
         require_admin(principal, "delete groups")
         group = await self._changeable(principal, key)
         members = await self._store.members(group)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
@@ -24,6 +25,7 @@ _SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "aut
 _SECRET_NAMES = frozenset({"code", "code_verifier", "device_code", "user_code", "ticket", "assertion", "headers"})
 _BULKY = frozenset({"script"})  # kept with its session
 _REDACTED = "[REDACTED]"
+_IN_URL = re.compile(r"(https?://)[^/\s@]{1,4000}@", re.IGNORECASE)  # who logs in there, and mostly by what
 _MAX_TEXT, _MAX_ITEMS, _MAX_DEPTH = 1_000, 100, 8
 
 
@@ -202,7 +204,7 @@ def _clean(value: Any, depth: int) -> Any:
     if isinstance(value, list | tuple):
         return [_clean(one, depth + 1) for one in value[:_MAX_ITEMS]]
     if isinstance(value, str):
-        text = _storable(value)
+        text = _storable(_IN_URL.sub(rf"\1{_REDACTED}@", value))
         return text if len(text) <= _MAX_TEXT else text[:_MAX_TEXT] + "…"
     if value is None or isinstance(value, bool | int | float):
         return value

@@ -45,6 +45,7 @@ from postern.store.ports.reviews import (
 )
 from postern.store.ports.runbooks import (
     NamedRunbookRule,
+    Outline,
     RepositoryStore,
     RunbookRuleStore,
     ScheduleStore,
@@ -146,6 +147,7 @@ __all__ = [
     "NamedRunbookRule",
     "NewVoucher",
     "OrganisationStore",
+    "Outline",
     "Piece",
     "PrincipalFilter",
     "PrincipalStore",
@@ -259,6 +261,12 @@ class Stores(Protocol):
     def review_rules(self) -> ReviewRuleStore: ...
     @property
     def reviews(self) -> ReviewStore: ...
+    @property
+    def runbook_repositories(self) -> RepositoryStore: ...
+    @property
+    def runbook_snapshots(self) -> SnapshotStore: ...
+    @property
+    def runbook_rules(self) -> RunbookRuleStore: ...
     @property
     def schema(self) -> SchemaStore: ...
     @property

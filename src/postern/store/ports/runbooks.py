@@ -18,8 +18,11 @@ class RepositoryStore(Protocol):
     async def all(self, org_id: UUID) -> list[Repository]:
         """By name."""
 
-    async def everywhere(self) -> list[Repository]:
-        """Of all organisations."""
+    async def get(self, org_id: UUID, repository_id: UUID) -> Repository | None: ...
+
+    async def due(self, before: datetime, most: int, *, failing: bool) -> list[Repository]:
+        """Of all organisations: those that were not tried since, by the settings that they have now; first those that
+        were tried longest ago. `failing`: only those whose last attempt failed; else only the others."""
 
     async def add(self, repository: Repository, most: int) -> None:
         """Raises Conflict when there is one of that name, TooMany when the organisation has `most` already."""
@@ -30,22 +33,40 @@ class RepositoryStore(Protocol):
     async def replace(self, org_id: UUID, repositories: Sequence[Repository]) -> None:
         """Those and no others, in one transaction; what was read of those that stay stays. Raises Conflict."""
 
-    async def remove(self, org_id: UUID, repository_id: UUID) -> None:
-        """With what was read of it."""
+    async def remove(self, org_id: UUID, repository_id: UUID) -> bool:
+        """With what was read of it. False when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A configured repository, and what is known of it by the settings that it has now, which `settings_at` names:
+    when it was tried last and why that failed, and what was read when; None where it was not yet."""
+
+    id: UUID
+    name: str
+    git_url: str
+    hook_ttl: int
+    settings_at: datetime
+    commit: str | None = None
+    fetched_at: datetime | None = None
+    tried_at: datetime | None = None
+    error: str = ""
 
 
 class SnapshotStore(Protocol):
     """What was read of a repository: sealed, one for each."""
 
-    async def outlines(self, org_id: UUID) -> dict[UUID, Fetched]:
-        """By repository, without their snapshots. One cheap statement."""
+    async def outlines(self, org_id: UUID) -> list[Outline]:
+        """Of every configured repository, by name. One cheap statement."""
 
-    async def get(self, org_id: UUID, repository_id: UUID) -> Fetched | None: ...
+    async def get(self, org_id: UUID, repository_id: UUID) -> Fetched | None:
+        """What was read by the settings that it has now. Raises Malformed when it cannot be unpacked."""
 
     async def put(
         self, org_id: UUID, repository_id: UUID, snapshot: Snapshot, settings_at: datetime, at: datetime
     ) -> bool:
-        """False when the repository is gone, or its settings are others by now."""
+        """`at`: when reading it began; what was read later than that stays. False when the repository is gone, or its
+        settings are others by now. Raises Invalid when it is too large to be kept."""
 
     async def failed(self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime) -> None:
         """What was read before stays, unless it was read by other settings."""

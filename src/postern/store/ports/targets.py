@@ -279,6 +279,10 @@ class ConnectionStore(Protocol):
     async def ids_of(self, org_id: UUID, names_or_ids: Sequence[str]) -> Mapping[str, UUID]:
         """The connections that are called so; what is not there is left out. A name wins over an identifier."""
 
+    async def for_runbooks(self, org_id: UUID, reach: Reach | None, name_or_id: str | None) -> Mapping[UUID, str]:
+        """The names of connections within reach that take runbooks, in order; only the one that is called so, when
+        `name_or_id` is given. One cheap statement."""
+
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
         """By key and value, of the connections within reach."""
 

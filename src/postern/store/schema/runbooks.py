@@ -44,6 +44,7 @@ runbook_snapshots = Table(
     Column("org_id", Uuid, primary_key=True),
     Column("repository_id", Uuid, primary_key=True),
     Column("content", LargeBinary),  # sealed, packed; NULL until it was read once
+    Column("commit_id", String(64)),
     Column("fetched_at", Utc),
     Column("tried_at", Utc, nullable=False),
     Column("settings_at", Utc, nullable=False),
@@ -61,6 +62,7 @@ runbook_rules = Table(
     Column("name", String(128), nullable=False),
     Column("description", Text, nullable=False),
     Column("runbooks", JSON, nullable=False),  # RunbookPatterns
+    Column("everywhere", Boolean, nullable=False),  # else only on what it lists, also when nothing is left of that
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
     UniqueConstraint("org_id", "name"),

@@ -37,6 +37,8 @@ from postern.store.sql.retentions import SqlRetentions
 from postern.store.sql.review_reports import SqlReviewReports
 from postern.store.sql.review_rules import SqlReviewRules
 from postern.store.sql.reviews import SqlReviews
+from postern.store.sql.runbook_repositories import SqlRepositories, SqlSnapshots
+from postern.store.sql.runbook_rules import SqlRunbookRules
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
@@ -86,6 +88,9 @@ class SqlStores:
         self.review_reports = SqlReviewReports(database)
         self.review_rules = SqlReviewRules(database)
         self.reviews = SqlReviews(database, encryption)
+        self.runbook_repositories = SqlRepositories(database, encryption)
+        self.runbook_snapshots = SqlSnapshots(database, encryption)
+        self.runbook_rules = SqlRunbookRules(database)
         self.schema = SqlSchema(database)
         self.second_factors = SqlSecondFactors(database, encryption)
         self.segments = SqlSegments(database)

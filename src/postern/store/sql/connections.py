@@ -10,7 +10,7 @@ from sqlalchemy import bindparam, case, delete, func, insert, or_, select, true,
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.access import Reach
-from postern.domain.connection import Connection
+from postern.domain.connection import Connection, Toggle
 from postern.domain.lists import Listed, Page
 from postern.domain.resource import TagUse
 from postern.domain.session import SessionStatus
@@ -83,6 +83,20 @@ class SqlConnections:
         by_id: dict[UUID | None, UUID] = {row.id: row.id for row in rows}
         found = {given: by_name.get(given) or by_id.get(as_uuid(given)) for given in names_or_ids}
         return {given: key for given, key in found.items() if key is not None}
+
+    async def for_runbooks(self, org_id: UUID, reach: Reach | None, name_or_id: str | None) -> Mapping[UUID, str]:
+        wanted = (
+            select(connections.c.id, connections.c.name)
+            .where(connections.c.org_id == org_id, connections.c.access_mode_runbooks == Toggle.ENABLED, *within(reach))
+            .order_by(connections.c.name)
+        )
+        if name_or_id is not None:
+            key = as_uuid(name_or_id)
+            named = connections.c.name == name_or_id
+            meant = named if key is None else or_(named, connections.c.id == key)
+            wanted = wanted.where(meant).order_by(None).order_by(case((named, 0), else_=1)).limit(1)
+        async with self._database.statement() as connection:
+            return {row.id: row.name for row in (await connection.execute(wanted)).all()}
 
     async def tags(self, org_id: UUID, reach: Reach | None, page: Page) -> Listed[TagUse]:
         tag = each_tag(self._database.is_sqlite)

@@ -20,6 +20,7 @@ from postern.store.sql.connection_groups import remove_from_connections, rename_
 from postern.store.sql.principals import ACCOUNT
 from postern.store.sql.review_rules import remove_from_review_rules, rename_in_review_rules
 from postern.store.sql.rows import as_uuid, count_of, principal_of
+from postern.store.sql.runbook_rules import remove_from_runbook_rules, rename_in_runbook_rules
 from postern.store.threaded import Executor
 
 
@@ -75,6 +76,7 @@ class SqlGroups:
                 await transaction.execute(update(user_groups).where(*_of(group)).values(name=name))
                 await rename_in_rules(transaction, group, name)
                 await rename_in_review_rules(transaction, group, name)
+                await rename_in_runbook_rules(transaction, group, name)
                 await rename_in_connections(transaction, group, name)
         except IntegrityError:
             raise _taken(name) from None
@@ -84,6 +86,7 @@ class SqlGroups:
         async with self._database.transaction() as transaction:
             await transaction.execute(mine)
             await remove_from_review_rules(transaction, group)
+            await remove_from_runbook_rules(transaction, group)
             await remove_from_connections(transaction, group)
             await transaction.execute(delete(user_groups).where(*_of(group)))
             await remove_from_rules(transaction, group)

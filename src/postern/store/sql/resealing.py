@@ -18,6 +18,8 @@ from postern.store.schema import (
     ledger_keys,
     logins,
     org_settings,
+    runbook_repositories,
+    runbook_snapshots,
     second_factors,
     session_issues,
     session_starts,
@@ -73,6 +75,8 @@ PLACES = (
     _Place(session_starts, "content", lambda row: f"session_starts/{row.session_id}", server=True),
     _Place(session_issues, "new", lambda row: f"session_issues/{row.session_id}"),
     _Place(ledger_keys, "private", lambda row: f"ledger_keys/{row.id}"),
+    _Place(runbook_repositories, "secrets", lambda row: f"runbook_repositories/{row.org_id}/{row.id}"),
+    _Place(runbook_snapshots, "content", lambda row: f"runbook_snapshots/{row.org_id}/{row.repository_id}"),
     _Place(token_keys, "private", lambda row: f"token_keys/{row.id}", server=True),
 )
 

@@ -14,6 +14,10 @@ GROUPS = {
     "groups": Lazy(f"{_AT}.groups:groups", "List and manage groups."),
     "access-rules": Lazy(f"{_AT}.access_rules:access_rules", "Choose which groups see and use which connections."),
     "reviewrules": Lazy(f"{_AT}.review_rules:review_rules", "Choose who must agree before somebody is let in."),
+    "runbookrules": Lazy(f"{_AT}.runbook_rules:runbook_rules", "Choose who may run which runbooks where."),
+    "runbookrepos": Lazy(
+        f"{_AT}.runbook_repositories:runbook_repositories", "Choose which repositories runbooks are read from."
+    ),
     "resources": Lazy(f"{_AT}.resources:resources", "List what connections belong to, and delete what is empty."),
     "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
     "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),
@@ -40,6 +44,7 @@ def admin() -> None:
     postern admin agents create edge
     postern admin access-rules create shop --group dba --connection shop
     postern admin reviewrules create shop-in-pairs --connection shop --reviewers leads
+    postern admin runbookrules create deploys --runbook github.com/acme/ops//deploy/ --group dev
     postern admin apikeys create nightly --service-account reports
     postern admin auth set-oidc https://id.example.com --client-id postern --client-secret-stdin
     postern admin retention show

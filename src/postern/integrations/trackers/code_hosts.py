@@ -1,0 +1,80 @@
+"""What GitHub and GitLab have in common: Markdown, few fields, and no asset management.
+
+A value whose field the host does not have stands in the text, by its name. All that people wrote stands in a fence, so
+that nobody is mentioned, nothing is closed by a word, and no quick action of GitLab is run
+(https://docs.gitlab.com/user/project/quick_actions/).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from postern.domain.issue import Assets, NewIssue
+from postern.domain.lists import Page
+from postern.errors import Invalid
+from postern.integrations.trackers.calls import Calls
+from postern.integrations.trackers.texts import MAX_TEXT, cut, line, plain, unmarked
+
+Shape = Callable[[str, str], Any]
+_AT = re.compile(r"(?<!\w)@")
+
+
+class CodeHost:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+    async def objects(self, object_type: str, query: str, page: Page) -> Assets:
+        raise _no_objects()
+
+    async def close(self) -> None:
+        await self._calls.close()
+
+
+def contents_of(new: NewIssue, shapes: Mapping[str, Shape]) -> tuple[str, str, dict[str, Any]]:
+    """(title, text, fields that the host has). `shapes` are made of a text and the field's name. Raises Invalid."""
+    if new.objects:
+        raise _no_objects()
+    fields: dict[str, Any] = {}
+    lines = []
+    for name, given in new.fields.items():
+        said = plain(given)
+        if name in shapes:
+            fields[name] = given if said is None else shapes[name](said, name)
+        else:
+            lines.append(f"{line(name)}: {given if said is None else said}")
+    words = "\n".join([unmarked(new.text, new.marker), *([""] if lines else []), *lines])
+    title = _AT.sub("@\u200b", line(new.summary, 240))
+    return title, f"{fenced(cut(words, MAX_TEXT))}\n\n{new.marker}", fields
+
+
+def fenced(words: str) -> str:
+    """As plain text: in a fence that is longer than any in it."""
+    longest = max((len(run) for run in re.findall("`+", words)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{words}\n{fence}"
+
+
+def several(said: str, _name: str) -> list[str]:
+    """Names with commas between."""
+    return [part.strip() for part in said.split(",") if part.strip()]
+
+
+def number(said: str, name: str) -> int:
+    if not (said.isascii() and said.isdigit() and len(said) < 19):
+        raise Invalid(f"{name}: must be a number", field=name)
+    return int(said)
+
+
+def wanted_state(name: str, states: Mapping[str, frozenset[str]]) -> str:
+    """The state that is meant by it. Raises Invalid."""
+    for state, names in states.items():
+        if name.strip().lower() in names:
+            return state
+    known = "; ".join(", ".join(sorted(names)) for names in states.values())
+    raise Invalid(f"there is no transition {name}; there are: {known}")
+
+
+def _no_objects() -> Invalid:
+    return Invalid("this tracker has no asset management; take cmdb_types out of the template")

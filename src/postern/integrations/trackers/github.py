@@ -1,0 +1,153 @@
+"""GitHub, and GitHub Enterprise: https://docs.github.com/en/rest/issues/issues.
+
+A project's key is OWNER/REPOSITORY; a template's `request_type_id` is an issue type of the organisation, or `issue` for
+none. There is no label for each issue: labels are the repository's, and would be as many as its issues.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
+from postern.domain.secret import Secret
+from postern.errors import Invalid, PosternError, Unavailable
+from postern.integrations.trackers.calls import MAX_PAUSE, Calls, Reply, cleaned, pause_of, rows, text
+from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
+from postern.integrations.trackers.texts import has_marker
+
+SITE = "https://github.com"
+_NEWEST = 100  # issues of a repository that are looked through, since the search knows of them later
+_REPOSITORY = re.compile(r"(?!\.\.?/)[\w.-]+/(?!\.\.?$)[\w.-]+", re.ASCII)
+_SHAPES: Mapping[str, Shape] = {"labels": several, "assignees": several, "milestone": number}
+_STATES = {
+    "completed": frozenset({"done", "close", "closed", "completed"}),
+    "not_planned": frozenset({"not planned", "not_planned"}),
+    "open": frozenset({"open", "reopen", "reopened"}),
+}
+
+
+class GitHub(CodeHost):
+    """`lag`: the list of the newest issues does not wait for the search's index, but may be read from a copy."""
+
+    lag = 10.0
+
+    def __init__(self, calls: Calls, site: str) -> None:
+        super().__init__(calls)
+        self._site = site
+
+    async def check(self, project_key: str = "") -> str:
+        me = (await self._calls.ask("GET", "/user")).content
+        words = f"GitHub knows us as {cleaned(text(me, 'login'), 200)}"
+        if not project_key:
+            return words
+        repository = (await self._calls.ask("GET", f"/repos/{_checked(project_key)}")).content
+        if isinstance(repository, dict) and repository.get("has_issues") is False:
+            raise Invalid(f"issues are switched off in {project_key}")
+        return f"{words}, and shows us the repository {project_key}"
+
+    async def create(self, new: NewIssue) -> Issue:
+        title, words, fields = contents_of(new, _SHAPES)
+        kind = new.request_type_id.strip()
+        typed = {"type": kind} if kind and kind.lower() != "issue" else {}
+        body = {**fields, **typed, "title": title, "body": words}
+        answer = await self._calls.ask("POST", f"/repos/{_checked(new.project_key)}/issues", body=body, makes=True)
+        return self._made(new.project_key, answer.content)
+
+    async def find(self, new: NewIssue) -> Issue | None:
+        repository = _checked(new.project_key)
+        newest: dict[str, str | int] = {"sort": "created", "direction": "desc"}
+        newest |= {"state": "all", "per_page": _NEWEST}
+        page = (await self._calls.ask("GET", f"/repos/{repository}/issues", query=newest)).content
+        found = _marked(rows(page), new.marker)
+        if not found and len(rows(page)) == _NEWEST:
+            # https://docs.github.com/en/rest/search/search#search-issues-and-pull-requests
+            wanted: dict[str, str | int] = {
+                "q": f'"{new.marker}" repo:{repository} in:body is:issue',
+                "per_page": _NEWEST,
+            }
+            content = (await self._calls.ask("GET", "/search/issues", query=wanted)).content
+            found = _marked(rows(content, "items"), new.marker)
+        oldest = min(found, key=_number, default=None)
+        return None if oldest is None else self._made(repository, oldest)
+
+    async def transition(self, issue: Issue, name: str) -> bool:
+        wanted = wanted_state(name, _STATES)
+        repository, _, at = issue.key.rpartition("#")
+        path = f"/repos/{_checked(repository)}/issues/{number(at, 'issue')}"
+        is_closed = (await self._calls.ask("GET", path)).text("state") == "closed"
+        if is_closed == (wanted != "open"):
+            return False
+        body = {"state": "open"} if wanted == "open" else {"state": "closed", "state_reason": wanted}
+        await self._calls.ask("PATCH", path, body=body)
+        return True
+
+    def _made(self, repository: str, content: Any) -> Issue:
+        at = _number(content)
+        if not at:
+            raise Uncertain("GitHub answered without the number of the issue that it made")
+        return Issue(f"{repository}#{at}", f"{self._site}/{repository}/issues/{at}")
+
+
+def addresses_of(url: str) -> tuple[str, str]:
+    """(where people read, where programs ask), of an address of either kind.
+
+    https://docs.github.com/en/enterprise-cloud@latest/admin/data-residency and
+    https://docs.github.com/en/enterprise-server@latest/rest/enterprise-admin
+    """
+    site = url.rstrip("/")
+    host = (urlsplit(site).hostname or "").lower()
+    if host in ("github.com", "www.github.com", "api.github.com"):
+        return SITE, "https://api.github.com"
+    if host.endswith(".ghe.com"):
+        name = host.removeprefix("api.")
+        return f"https://{name}", f"https://api.{name}"
+    site = site.removesuffix("/api/v3")
+    return site, f"{site}/api/v3"
+
+
+def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
+    """https://docs.github.com/en/rest/authentication/authenticating-to-the-rest-api"""
+    return {
+        "Authorization": Secret(f"Bearer {settings.token.reveal()}"),
+        "Accept": "application/vnd.github+json",
+        "X-GitHub-Api-Version": "2022-11-28",
+    }
+
+
+def said_of(content: Any) -> list[str]:
+    errors = rows(content, "errors")
+    whys = [text(one, "message") or f"{text(one, 'field')}: {text(one, 'code')}" for one in errors]
+    return [text(content, "message"), *whys]
+
+
+def verdict_of(reply: Reply, said: str) -> PosternError | None:
+    """A limit may be told by 403 too: https://docs.github.com/en/rest/using-the-rest-api/rate-limits-for-the-rest-api"""
+    pause = pause_of(reply)
+    used_up = reply.headers.get("X-RateLimit-Remaining") == "0"
+    if reply.status not in (403, 429) or not (pause is not None or used_up or "rate limit" in said.lower()):
+        return None
+    reset = reply.headers.get("X-RateLimit-Reset", "")
+    if pause is None and used_up and reset.isascii() and reset.isdigit():
+        left = int(reset[:12]) - int(datetime.now(UTC).timestamp())
+        pause = min(max(left, 1), MAX_PAUSE)
+    return Unavailable(f"GitHub asks for a pause: {said}", retry_after=60 if pause is None else pause)
+
+
+def _checked(repository: str) -> str:
+    if not _REPOSITORY.fullmatch(repository):
+        raise Invalid("project_key: must be OWNER/REPOSITORY", field="project_key")
+    return repository
+
+
+def _marked(found: list[Mapping[str, Any]], marker: str) -> list[Mapping[str, Any]]:
+    """Pull requests are among issues there."""
+    return [one for one in found if "pull_request" not in one and has_marker(text(one, "body"), marker)]
+
+
+def _number(content: Any) -> int:
+    found = content.get("number") if isinstance(content, dict) else None
+    return found if isinstance(found, int) else 0

@@ -1,0 +1,133 @@
+"""GitLab: https://docs.gitlab.com/api/issues/.
+
+A project's key is its path, GROUP/PROJECT with as many groups as there are, or its number; a template's
+`request_type_id` is an issue type: issue, incident, task or test_case.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
+from postern.domain.secret import Secret
+from postern.errors import Invalid
+from postern.integrations.trackers.calls import Calls, cleaned, rows, text
+from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
+from postern.integrations.trackers.texts import has_marker, moment
+
+_TYPES = ("issue", "incident", "task", "test_case")
+_PAGE = 100
+_STATES = {
+    "close": frozenset({"done", "close", "closed"}),
+    "reopen": frozenset({"open", "opened", "reopen", "reopened"}),
+}
+
+
+class GitLab(CodeHost):
+    """`lag`: issues are searched in the database, or in a copy of it that follows at once."""
+
+    lag = 10.0
+
+    def __init__(self, calls: Calls, site: str) -> None:
+        super().__init__(calls)
+        self._site = site
+
+    async def check(self, project_key: str = "") -> str:
+        me = (await self._calls.ask("GET", "/user")).content
+        words = f"GitLab knows us as {cleaned(text(me, 'username'), 200)}"
+        if not project_key:
+            return words
+        project = (await self._calls.ask("GET", f"/projects/{quote(project_key, safe='')}")).content
+        if text(project, "issues_access_level") == "disabled":
+            raise Invalid(f"issues are switched off in {project_key}")
+        return f"{words}, and shows us the project {cleaned(text(project, 'path_with_namespace'), 200)}"
+
+    async def create(self, new: NewIssue) -> Issue:
+        kind = new.request_type_id.strip().lower()
+        if kind not in _TYPES:
+            raise Invalid(f"request_type_id: must be one of {', '.join(_TYPES)}", field="request_type_id")
+        title, words, fields = contents_of(new, _SHAPES)
+        body = {**fields, "issue_type": kind, "title": title, "description": words}
+        answer = await self._calls.ask("POST", _issues(new.project_key), body=body, makes=True)
+        return self._made(new.project_key, answer.content)
+
+    async def find(self, new: NewIssue) -> Issue | None:
+        query: dict[str, str | int] = {"search": new.marker, "in": "description", "per_page": _PAGE}
+        query |= {"scope": "all", "state": "all"}
+        content = (await self._calls.ask("GET", _issues(new.project_key), query=query)).content
+        found = [one for one in rows(content) if has_marker(text(one, "description"), new.marker)]
+        oldest = min(found, key=_number, default=None)
+        return None if oldest is None else self._made(new.project_key, oldest)
+
+    async def transition(self, issue: Issue, name: str) -> bool:
+        event = wanted_state(name, _STATES)
+        project, _, at = issue.key.rpartition("#")
+        path = f"{_issues(project)}/{number(at, 'issue')}"
+        is_closed = (await self._calls.ask("GET", path)).text("state") == "closed"
+        if is_closed == (event == "close"):
+            return False
+        await self._calls.ask("PUT", path, body={"state_event": event})
+        return True
+
+    def _made(self, project: str, content: Any) -> Issue:
+        at = _number(content)
+        if not at:
+            raise Uncertain("GitLab answered without the number of the issue that it made")
+        # A number in place of a path leads nobody to it.
+        shown = text(content, "web_url")
+        url = shown if shown.startswith(f"{self._site}/") else f"{self._site}/{project}/-/issues/{at}"
+        return Issue(f"{project}#{at}", url)
+
+
+def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
+    """https://docs.gitlab.com/api/rest/authentication/"""
+    return {"PRIVATE-TOKEN": settings.token}
+
+
+def said_of(content: Any) -> list[str]:
+    """`message` is a text, or has texts by field (https://docs.gitlab.com/api/rest/troubleshooting/)."""
+    found = [text(content, name) for name in ("message", "error", "error_description")]
+    message = content.get("message") if isinstance(content, dict) else None
+    if isinstance(message, dict):
+        for name, why in message.items():
+            found.append(f"{name}: {', '.join(str(one) for one in why) if isinstance(why, list) else why}")
+    return found
+
+
+def _issues(project: str) -> str:
+    return f"/projects/{quote(project, safe='')}/issues"
+
+
+def _number(content: Any) -> int:
+    found = content.get("iid") if isinstance(content, dict) else None
+    return found if isinstance(found, int) else 0
+
+
+def _labels(said: str, name: str) -> str:
+    return ",".join(several(said, name))
+
+
+def _people(said: str, name: str) -> list[int]:
+    return [number(one, name) for one in several(said, name)]
+
+
+def _day(said: str, name: str) -> str:
+    return moment(said, name).date().isoformat()
+
+
+def _truth(said: str, name: str) -> bool:
+    if said.lower() not in ("true", "false"):
+        raise Invalid(f"{name}: must be true or false", field=name)
+    return said.lower() == "true"
+
+
+_SHAPES: Mapping[str, Shape] = {
+    "labels": _labels,
+    "assignee_ids": _people,
+    "milestone_id": number,
+    "weight": number,
+    "due_date": _day,
+    "confidential": _truth,
+}

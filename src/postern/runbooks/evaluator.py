@@ -1,0 +1,300 @@
+"""A template filled in. It knows nodes, values and the functions of a table, and nothing of Python: there is no way
+from a value to an attribute, a format or code. Every part counts, so that it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from postern.runbooks.faults import Fault
+from postern.runbooks.formatting import kind_of, shown
+from postern.runbooks.functions import FUNCTIONS, is_true, text_of
+from postern.runbooks.inputs import compiled, problem
+from postern.runbooks.places import Places
+from postern.runbooks.quoting import Target, quoted
+from postern.runbooks.signatures import literal_text
+from postern.runbooks.tree import (
+    Action,
+    Block,
+    Call,
+    Dot,
+    Expression,
+    Field,
+    Include,
+    Jump,
+    Literal,
+    Node,
+    Pipeline,
+    Text,
+    Tree,
+    Variable,
+)
+from postern.runbooks.values import Inputs, Quoted, Value, bare, parts_of, quoted_text
+
+MAX_OUTPUT = 1_000_000  # bytes of the script
+MAX_STEPS = 200_000  # nodes that are evaluated
+MAX_WORK = 10_000_000  # characters that functions read and write
+MAX_DEPTH = 60  # blocks and templates within each other
+MAX_ENVIRONMENT = 100_000  # bytes of one variable: what Linux takes, with room for its name
+
+_INPUTS = Inputs()
+_CHECKS = frozenset({"type", "options", "minlength", "maxlength"})
+_REMARKS = frozenset({"description", "placeholder", "order"})
+_QUOTES = {"squote": "'", "dquote": '"'}
+
+
+@dataclass(slots=True)
+class Machine:
+    """One rendering. `given` has every parameter, as it was given or empty; `defaults` those that have one; `own` the
+    defaults of some places, by the offset there. `is_shown`: it is for a reader and never runs; the values were good,
+    and some have others in their place now, so that nothing is checked. Raises Fault."""
+
+    tree: Tree
+    given: Mapping[str, str]
+    defaults: Mapping[str, str]
+    own: Mapping[int, str]
+    target: Target
+    is_shown: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    steps: int = 0
+    work: int = 0
+    depth: int = 0
+    variables: list[tuple[str, Value]] = field(default_factory=lambda: [("", _INPUTS)])
+    out: list[str] = field(default_factory=list)
+    places: Places = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.places = Places(self.target)
+
+    def run(self) -> str:
+        self._walk(self.tree.body, _INPUTS)
+        return "".join(self.out)
+
+    # Blocks
+
+    def _walk(self, nodes: tuple[Node, ...], dot: Value) -> str:
+        """The jump that it ended with: "break", "continue" or nothing."""
+        if not nodes:
+            return ""
+        known = len(self.variables)
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Fault(f"more than {MAX_DEPTH} blocks and templates run within each other", nodes[0].at)
+        for node in nodes:
+            self._step(node.at)
+            jump = self._run(node, dot)
+            if jump:
+                break
+        else:
+            jump = ""
+        self.depth -= 1
+        del self.variables[known:]
+        return jump
+
+    def _run(self, node: Node, dot: Value) -> str:
+        if isinstance(node, Text):
+            self._emit_raw(node.text)
+        elif isinstance(node, Action):
+            value = self._pipeline(node.pipeline, dot)
+            if not node.pipeline.names:
+                self._emit(value, node.pipeline)
+        elif isinstance(node, Jump):
+            return node.keyword
+        elif isinstance(node, Include):
+            self._include(node, dot)
+        elif node.keyword == "range":
+            return self._range(node, dot)
+        else:
+            return self._if_or_with(node, dot)
+        return ""
+
+    def _if_or_with(self, node: Block, dot: Value) -> str:
+        known = len(self.variables)
+        value = self._pipeline(node.pipeline, dot)
+        if is_true(value):
+            jump = self._walk(node.body, value if node.keyword == "with" else dot)
+        else:
+            jump = self._walk(node.otherwise, dot)
+        del self.variables[known:]
+        return jump
+
+    def _range(self, node: Block, dot: Value) -> str:
+        known = len(self.variables)
+        names = node.pipeline.names
+        over = self._value(node.pipeline.value, dot)
+        if isinstance(over, int) and not isinstance(over, bool):
+            items: Sequence[Value] = range(max(over, 0))
+        elif isinstance(over, list):
+            items = over
+        else:
+            raise Fault(f"range goes over a number or the pieces of split, and not over {kind_of(over)}", node.at)
+        jump = ""
+        for number, item in enumerate(items):
+            self._step(node.at)
+            given: tuple[Value, ...] = (number, item) if len(names) == 2 else (item,)
+            for name, value in zip(names, given, strict=False):
+                self._set(name, value, node.pipeline)
+            jump = self._walk(node.body, item)
+            if not node.pipeline.assigns:
+                del self.variables[known:]
+            if jump == "break":
+                break
+        else:
+            if not items:
+                return self._walk(node.otherwise, dot)
+        return ""
+
+    def _include(self, node: Include, dot: Value) -> None:
+        given = None if node.pipeline is None else self._pipeline(node.pipeline, dot)
+        outer, self.variables = self.variables, [("", given)]
+        self._walk(self.tree.templates[node.name], given)
+        self.variables = outer
+
+    def _pipeline(self, pipeline: Pipeline, dot: Value) -> Value:
+        value = self._value(pipeline.value, dot)
+        for name in pipeline.names:
+            self._set(name, value, pipeline)
+        return value
+
+    def _set(self, name: str, value: Value, pipeline: Pipeline) -> None:
+        if not pipeline.assigns:
+            self.variables.append((name, value))
+            return
+        self.variables[self._place_of(name, pipeline.at)] = (name, value)
+
+    def _place_of(self, name: str, at: int) -> int:
+        for number in range(len(self.variables) - 1, -1, -1):
+            if self.variables[number][0] == name:
+                return number
+        raise Fault(f"there is no variable ${name} here", at)
+
+    # Expressions
+
+    def _value(self, node: Expression, dot: Value) -> Value:
+        self._step(node.at)
+        if isinstance(node, Literal):
+            return node.value
+        if isinstance(node, Dot):
+            return dot
+        if isinstance(node, Variable):
+            return self.variables[self._place_of(node.name, node.at)][1]
+        if isinstance(node, Field):
+            return self._input(node, self._value(node.base, dot))
+        try:
+            return self._call(node, dot)
+        except Fault as fault:
+            fault.at = node.at if fault.at is None else fault.at
+            fault.parameters = fault.parameters or tuple(dict.fromkeys(mentioned(node)))
+            raise
+
+    def _input(self, node: Field, base: Value) -> str:
+        if not isinstance(base, Inputs):
+            raise Fault(f"{kind_of(base)} has no fields; inputs are $.{node.name} here", node.at)
+        return self.given[node.name] or self.own.get(node.at, self.defaults.get(node.name, ""))
+
+    def _call(self, node: Call, dot: Value) -> Value:
+        if node.name in ("and", "or"):
+            value: Value = None
+            for one in node.args:
+                value = self._value(one, dot)
+                if is_true(value) == (node.name == "or"):
+                    break
+            return value
+        values = [self._value(one, dot) for one in node.args]
+        if node.name == "index" and isinstance(values[0], Inputs) and isinstance(values[1], str):
+            return self.given[values[1]] or self.defaults.get(values[1], "")
+        self._charge(values, node.at)
+        try:
+            result = FUNCTIONS[node.name](values) if node.name in FUNCTIONS else self._apply(node, values)
+        except Fault:
+            if not self.is_shown:
+                raise
+            result = values[-1]
+        self._charge([result], node.at)
+        return result
+
+    def _apply(self, node: Call, values: list[Value]) -> Value:
+        """Functions that know the rendering, or the parameter that they are about."""
+        name, value = node.name, values[-1]
+        if name == "required":
+            if not is_true(value):
+                raise Fault(text_of(values[0], name))
+        elif name == "default":
+            return value if is_true(value) else values[0] if isinstance(values[0], str) else shown(values[0])
+        elif name == "pattern":
+            if not compiled(text_of(values[0], name), node.at).search(bare(text_of(value, name)).encode()):
+                raise Fault(f"must match the pattern {values[0]}")
+        elif name in _CHECKS:
+            if node.subject is None:
+                self._check(node, text_of(value, name))
+        elif name == "asenv":
+            return self._export(text_of(values[0], name), text_of(value, name))
+        elif name in ("squote", "dquote", "quotechar"):
+            quote = _QUOTES.get(name) or text_of(values[0], name)
+            text = value if isinstance(value, str) else shown(value)
+            return quoted_text(quoted(self.target, quote, text), text, quote)
+        return value
+
+    def _check(self, node: Call, text: str) -> None:
+        words = tuple(literal_text(one) for one in node.args[:-1])
+        kind = words[0] if node.name == "type" else "textarea"
+        least = int(words[0]) if node.name == "minlength" else None
+        most = int(words[0]) if node.name == "maxlength" else None
+        wrong = problem(bare(text), kind, words if node.name == "options" else (), least, most)
+        if wrong:
+            raise Fault(wrong)
+
+    def _export(self, name: str, value: str) -> str:
+        if len(value.encode()) > MAX_ENVIRONMENT:
+            raise Fault(f"an environment variable takes at most {MAX_ENVIRONMENT:,} bytes")
+        self.environment[name] = value
+        return ""
+
+    # Output and budgets
+
+    def _emit(self, value: Value, pipeline: Pipeline) -> None:
+        try:
+            for part in parts_of(shown(value)):
+                if isinstance(part, Quoted):
+                    whole = str(part)
+                    self._grow(whole if self.is_shown else self.places.quoted(part.quote, part.value, whole))
+                else:
+                    self._emit_raw(part)
+        except Fault as fault:
+            fault.at = pipeline.at if fault.at is None else fault.at
+            fault.parameters = fault.parameters or tuple(dict.fromkeys(mentioned(pipeline.value)))
+            raise
+
+    def _emit_raw(self, text: str) -> None:
+        self.places.text(text)
+        self._grow(text)
+
+    def _grow(self, text: str) -> None:
+        self.size += len(text) if text.isascii() else len(text.encode())
+        if self.size > MAX_OUTPUT:
+            raise Fault(f"the script becomes longer than {MAX_OUTPUT:,} bytes")
+        self.out.append(text)
+
+    def _step(self, at: int) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise Fault(f"the runbook takes more than {MAX_STEPS:,} steps", at)
+
+    def _charge(self, values: list[Value], at: int) -> None:
+        for value in values:
+            length = len(value) if isinstance(value, str) else sum(map(len, value)) if isinstance(value, list) else 0
+            if length > MAX_OUTPUT:
+                raise Fault(f"a text becomes longer than {MAX_OUTPUT:,} characters", at)
+            self.work += length
+        if self.work > MAX_WORK:
+            raise Fault(f"functions read and write more than {MAX_WORK:,} characters", at)
+
+
+def mentioned(node: Expression) -> list[str]:
+    """The inputs that an expression names, for messages."""
+    if isinstance(node, Field):
+        return [node.name]
+    if isinstance(node, Call):
+        return [name for one in node.args for name in mentioned(one)]
+    return []

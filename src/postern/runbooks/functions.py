@@ -1,0 +1,167 @@
+"""The functions that turn values into values, as Go's templates have them, and those of runbooks.
+
+A text is compared with a text and a number with a number: "10" is less than "9", and `eq .count 3` is an error, since
+inputs are texts. `len` and `slice` count bytes of UTF-8, as Go does.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote_plus
+
+from postern.runbooks.faults import Fault
+from postern.runbooks.formatting import kind_of, printed, printed_as, printed_line
+from postern.runbooks.values import Inputs, Value, is_made
+
+MAX_PIECES = 10_000
+_BLANKS = " \t\r\n"
+_HTML = str.maketrans({'"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;", "\0": "\ufffd"})
+_JS = str.maketrans(
+    {"\\": "\\\\", "'": "\\'", '"': '\\"', "<": "\\u003C", ">": "\\u003E", "&": "\\u0026", "=": "\\u003D"}
+)
+
+
+def is_true(value: Value) -> bool:
+    """Whether `if` takes it: not for an empty text, 0, false, nil and no pieces."""
+    return isinstance(value, Inputs) or bool(value)
+
+
+def text_of(value: Value, name: str) -> str:
+    if isinstance(value, str):
+        return value
+    raise Fault(f"{name} takes a text, and not {kind_of(value)}")
+
+
+def _kind(value: Value) -> type:
+    kinds: tuple[type, ...] = (bool, int, float, str)
+    found = next((kind for kind in kinds if isinstance(value, kind)), None)
+    if found is None:
+        raise Fault(f"{kind_of(value)} cannot be compared")
+    return found
+
+
+def _alike(first: Value, second: Value) -> None:
+    kinds = {_kind(first), _kind(second)}
+    if len(kinds) > 1:
+        hint = "; inputs are texts, and numbers to compare them with stand in quotes" if str in kinds else ""
+        raise Fault(f"{kind_of(first)} cannot be compared with {kind_of(second)}{hint}")
+
+
+def _eq(values: Sequence[Value]) -> Value:
+    for other in values[1:]:
+        _alike(values[0], other)
+        if values[0] == other:
+            return True
+    return False
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Sequence[Value]], Value]:
+    def function(values: Sequence[Value]) -> Value:
+        _alike(values[0], values[1])
+        if isinstance(values[0], bool):
+            raise Fault("true and false have no order")
+        return compare(values[0], values[1])
+
+    return function
+
+
+def _len(values: Sequence[Value]) -> Value:
+    (value,) = values
+    if isinstance(value, str):
+        return len(value.encode())
+    if isinstance(value, list):
+        return len(value)
+    raise Fault(f"len takes a text or pieces, and not {kind_of(value)}")
+
+
+def _index(values: Sequence[Value]) -> Value:
+    held, at = values
+    if not isinstance(at, int) or isinstance(at, bool):
+        raise Fault(f"index takes a number, and not {kind_of(at)}")
+    items: list[str] | bytes
+    if isinstance(held, list):
+        items = held
+    elif isinstance(held, str) and not is_made(held):
+        items = held.encode()
+    else:
+        raise Fault(f"index goes into pieces or a text, and not into {'what is quoted' if held else kind_of(held)}")
+    if not 0 <= at < len(items):
+        raise Fault(f"index {at} is out of range: there are {len(items)}")
+    return items[at]
+
+
+def _slice(values: Sequence[Value]) -> Value:
+    held, *bounds = values
+    if isinstance(held, str) and is_made(held):
+        raise Fault("what is quoted cannot be cut; cut it first, and quote it then")
+    if not isinstance(held, str | list):
+        raise Fault(f"slice takes a text or pieces, and not {kind_of(held)}")
+    numbers = [one for one in bounds if isinstance(one, int) and not isinstance(one, bool)]
+    if len(numbers) < len(bounds):
+        raise Fault("slice takes numbers behind what it cuts")
+    items = held.encode() if isinstance(held, str) else held
+    first, last = [*numbers, 0, 0][:1][0], numbers[1] if len(numbers) > 1 else len(items)
+    if not 0 <= first <= last <= len(items):
+        raise Fault(f"slice {first} to {last} is out of range: there are {len(items)}")
+    cut = items[first:last]
+    if isinstance(cut, list):
+        return cut
+    try:
+        return cut.decode()
+    except UnicodeDecodeError:
+        raise Fault("slice counts bytes, and would cut through a character") from None
+
+
+def _split(values: Sequence[Value]) -> Value:
+    separator, text = text_of(values[0], "split"), text_of(values[1], "split")
+    if is_made(text):
+        raise Fault("what is quoted cannot be split; split it first, and quote the pieces")
+    if text.count(separator) > MAX_PIECES:
+        raise Fault(f"split makes at most {MAX_PIECES:,} pieces")
+    return [piece for piece in (one.strip(_BLANKS) for one in text.split(separator)) if piece]
+
+
+def _encodeb64(values: Sequence[Value]) -> Value:
+    return base64.b64encode(text_of(values[0], "encodeb64").encode()).decode()
+
+
+def _decodeb64(values: Sequence[Value]) -> Value:
+    text = text_of(values[0], "decodeb64").translate(dict.fromkeys(map(ord, "\r\n")))
+    try:
+        return base64.b64decode(text.encode("ascii", "replace"), validate=True).decode()
+    except (binascii.Error, ValueError):
+        raise Fault("decodeb64 takes base64 of a text in UTF-8") from None
+
+
+def _js(values: Sequence[Value]) -> Value:
+    escaped = printed(values).translate(_JS)
+    return "".join(
+        char if char.isprintable() else f"\\u{ord(char):04X}" if ord(char) < 0x10000 else char for char in escaped
+    )
+
+
+FUNCTIONS: Mapping[str, Callable[[Sequence[Value]], Value]] = {
+    "eq": _eq,
+    "ne": lambda values: not _eq(values),
+    "lt": _ordered(operator.lt),
+    "le": _ordered(operator.le),
+    "gt": _ordered(operator.gt),
+    "ge": _ordered(operator.ge),
+    "not": lambda values: not is_true(values[0]),
+    "len": _len,
+    "index": _index,
+    "slice": _slice,
+    "split": _split,
+    "print": printed,
+    "println": printed_line,
+    "printf": lambda values: printed_as(text_of(values[0], "printf"), values[1:]),
+    "html": lambda values: printed(values).translate(_HTML),
+    "js": _js,
+    "urlquery": lambda values: quote_plus(printed(values), safe=""),
+    "encodeb64": _encodeb64,
+    "decodeb64": _decodeb64,
+}

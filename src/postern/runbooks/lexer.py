@@ -1,0 +1,153 @@
+"""A template in pieces: text between actions, and the tokens of each action."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from postern.runbooks.faults import Fault
+
+MAX_NUMBER = 64  # characters
+_BLANK = " \t\r\n"
+_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
+_CLOSE = re.compile(r"[ \t\r\n]+-\}\}|[ \t\r\n]*\}\}")
+_TOKEN = re.compile(
+    r"""
+    (?P<space>[ \t\r\n]+)
+    | (?P<string>"(?:[^"\\\n]|\\[^\n])*")
+    | (?P<raw>`[^`]*`)
+    | (?P<char>'(?:[^'\\\n]|\\[^\n])+')
+    | (?P<number>[+-]?(?:[0-9]|\.[0-9])(?:[0-9A-Za-z_.]|(?<=[eEpP])[+-])*)
+    | (?P<field>\.(?![0-9])\w+)
+    | (?P<variable>\$\w*)
+    | (?P<word>[^\W0-9]\w*)
+    | (?P<declare>:=)
+    | (?P<sign>[.|()=,])
+    """,
+    re.VERBOSE,
+)
+_ESCAPE = re.compile(r"\\(?:([abfnrtv\\'\"])|x([0-9A-Fa-f]{2})|([0-7]{3})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.?))")
+_SHORT = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`kind` is a group of the expression above, or "text", "open", "close", "end". `value` of strings is unescaped.
+    `spaced`: whether white space stands in front of it."""
+
+    kind: str
+    value: str
+    at: int
+    spaced: bool = False
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """All of a template; each action between "open" and "close". Raises Fault."""
+    at, trim = 0, False
+    while True:
+        opened = text.find("{{", at)
+        plain = text[at:] if opened < 0 else text[at:opened]
+        shown = plain.lstrip(_BLANK) if trim else plain
+        if opened < 0:
+            yield Token("text", shown, len(text) - len(shown))
+            yield Token("end", "", len(text))
+            return
+        inside = opened + 2
+        if text.startswith("-", inside) and text[inside + 1 : inside + 2] in tuple(_BLANK):
+            inside += 2
+            yield Token("text", shown.rstrip(_BLANK), opened - len(shown))
+        else:
+            yield Token("text", shown, opened - len(shown))
+        comment = text.find("/*", inside)
+        if comment >= 0 and not text[inside:comment].strip(_BLANK):
+            at, trim = _after_comment(text, comment)
+            continue
+        yield Token("open", "{{", opened)
+        for token in _action(text, inside, opened):
+            yield token
+        at, trim = token.at + len(token.value), "-" in token.value
+
+
+def _after_comment(text: str, at: int) -> tuple[int, bool]:
+    comment = _COMMENT.match(text, at)
+    if comment is None:
+        raise Fault("a comment is not closed: it ends with */", at)
+    close = _CLOSE.match(text, comment.end())
+    if close is None:
+        raise Fault("a comment fills its action: after */ only }} may follow", at)
+    return close.end(), "-" in close[0]
+
+
+def _action(text: str, at: int, opened: int) -> Iterator[Token]:
+    spaced = True
+    while True:
+        close = _CLOSE.match(text, at)
+        if close is not None:
+            yield Token("close", close[0], at, True)
+            return
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise Fault(_unreadable(text, at), at if at < len(text) else opened)
+        kind, value = str(found.lastgroup), found[0]
+        at = found.end()
+        if kind == "space":
+            spaced = True
+            continue
+        start = found.start()
+        if kind in ("string", "char"):
+            value = unescaped(value[1:-1], start, value[0])
+        elif kind == "raw":
+            kind, value = "string", value[1:-1].replace("\r", "")
+        elif kind == "number" and len(value) > MAX_NUMBER:
+            raise Fault(f"a number has at most {MAX_NUMBER} characters", start)
+        yield Token(kind, value, start, spaced)
+        spaced = False
+
+
+def _unreadable(text: str, at: int) -> str:
+    sign = text[at : at + 1]
+    if not sign:
+        return "the action is not closed: }} is missing"
+    if sign in "\"'`":
+        return f"the quote {sign} is not closed"
+    if sign == "-":
+        return "- means nothing here; names have letters, digits and underscores"
+    return f"{sign!r} means nothing in an action"
+
+
+def unescaped(body: str, at: int, quote: str) -> str:
+    """The text that a literal of Go stands for."""
+    if "\\" not in body:
+        return body
+    out = bytearray()
+    done = 0
+    for found in _ESCAPE.finditer(body):
+        out += body[done : found.start()].encode()
+        done = found.end()
+        short, hexadecimal, octal, four, eight, unknown = found.groups()
+        if unknown is not None or (short in ("'", '"') and short != quote):
+            raise Fault(f"{found[0]} is no escape; a backslash is written \\\\, or the text in `backquotes`", at)
+        if short is not None:
+            out += _SHORT.get(short, short).encode()
+        elif four is not None or eight is not None:
+            out += _character(int(four or eight, 16), found[0], at)
+        else:
+            out.append(_byte(int(hexadecimal, 16) if hexadecimal else int(octal, 8), found[0], at))
+    out += body[done:].encode()
+    try:
+        return out.decode()
+    except UnicodeDecodeError:
+        raise Fault("the escapes of this text do not make UTF-8", at) from None
+
+
+def _character(code: int, written: str, at: int) -> bytes:
+    if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+        raise Fault(f"{written} is no character", at)
+    return chr(code).encode()
+
+
+def _byte(code: int, written: str, at: int) -> int:
+    if code > 0xFF:
+        raise Fault(f"{written} is no byte", at)
+    return code

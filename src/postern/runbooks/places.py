@@ -1,0 +1,69 @@
+"""Where in a script a quoted value is about to stand, and whether its quotes mean there what they should.
+
+A quoted value is one only where the language reads code. Within quotes that the text itself has opened, in a shell's
+here-document, in arithmetic or behind a prefix such as `$`, `E` or `f`, the same characters are read differently, and
+somebody's value would become code. So the script is read as it grows, as the lexer of its language would, and what
+cannot hold is refused. What is inserted raw is read as well: it is in the script.
+
+In a comment a quoted value may stand while it cannot end it. Within a shell's quotes and here-documents it may stand
+while it is made of letters, digits and a few signs that mean nothing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from postern.runbooks.faults import Fault
+from postern.runbooks.quoting import Target, is_plain, quoted
+from postern.runbooks.scanners import Program, Scanner, Sql, State, Unknown
+from postern.runbooks.shell import Shell
+
+
+class Places:
+    """Reads a script while it is written."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._scanner = scanner_of(target)
+        self._unread: list[str] = []
+
+    def text(self, text: str) -> None:
+        self._unread.append(text)
+
+    def quoted(self, quote: str, value: str, text: str) -> str:
+        """The value between quotes, as it can stand here; `text` is how it would stand where quotes are read as such.
+        Raises Fault where it could be read as anything else."""
+        scanner = self._scanner
+        scanner.read("".join(self._unread))
+        self._unread.clear()
+        if scanner.is_lost or scanner.state is State.QUOTED:
+            self._insist_on_plain(value)
+        elif scanner.state is State.COMMENT:
+            if re.search(r"[\n\r\u2028\u2029]|\*/|/\*", text):
+                raise Fault("this stands in a comment, which a value of several lines, or with */ in it, would end")
+        else:
+            prefix = scanner.prefix(quote)
+            text = quoted(self._target, quote, value, prefix) if prefix else text
+        if isinstance(scanner, Sql) and scanner.is_within_tags and "$" in value:
+            raise Fault("this stands within dollar quotes, which a value with a dollar sign could end")
+        scanner.read(text)
+        return text
+
+    def _insist_on_plain(self, value: str) -> None:
+        if self._target is not Target.SHELL or self._scanner.skips:
+            raise Fault(
+                "this stands within quotes of the text: the function writes them, so leave them out of the text"
+            )
+        if not is_plain(self._target, value):
+            raise Fault(
+                "this stands within quotes, a here-document, an expansion or arithmetic of the text, where quoting "
+                "does not hold: only letters, digits and _./:@,+%- may. Leave the quotes of the text out, or take asenv"
+            )
+
+
+def scanner_of(target: Target) -> Scanner:
+    if target is Target.SHELL:
+        return Shell()
+    if target.is_sql:
+        return Sql(target)
+    return Unknown() if target is Target.OTHER else Program(target)

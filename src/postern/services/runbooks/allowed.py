@@ -1,0 +1,80 @@
+"""Who may run which runbook where, as an organisation's runbook rules say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from postern.domain.connection import Connection
+from postern.domain.principal import Principal
+from postern.domain.runbook import RunbookRule, is_allowed
+from postern.errors import Denied
+from postern.services.kept_rules import KeptRules
+from postern.store.ports import Clock, RunbookRuleStore, Signals
+
+_NOWHERE: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """What one principal may run, as the rules were at one moment: with `everything`, all of it everywhere."""
+
+    everything: bool = False
+    # Repository → what the path of a file begins with → where; None for every connection.
+    _patterns: dict[str, dict[str, frozenset[UUID] | None]] = field(default_factory=dict)
+    _lengths: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of those beginnings
+
+    @classmethod
+    def by(cls, rules: Iterable[RunbookRule], groups: frozenset[str]) -> Allowed:
+        patterns: dict[str, dict[str, frozenset[UUID] | None]] = {}
+        for rule in rules:
+            if rule.nowhere or (rule.groups and not rule.groups & groups):
+                continue
+            for one in rule.runbooks:
+                where = patterns.setdefault(one.repository, {})
+                where[one.name] = _both(where.get(one.name, _NOWHERE), rule.connection_ids or None)
+        lengths = {repository: tuple(sorted({len(name) for name in where})) for repository, where in patterns.items()}
+        return cls(False, patterns, lengths)
+
+    def where(self, repository: str, file: str) -> frozenset[UUID] | None:
+        """The connections on which this runbook may run, as far as rules are asked; None for every connection. Costs
+        the same however many rules there are."""
+        if self.everything:
+            return None
+        patterns = self._patterns.get(repository, {})
+        found: frozenset[UUID] | None = _NOWHERE
+        for length in self._lengths.get(repository, ()):
+            if length > len(file) or found is None:
+                break
+            found = _both(found, patterns.get(file[:length], _NOWHERE))
+        return found
+
+
+class RunbookRights:
+    """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
+    then nothing runs."""
+
+    def __init__(self, store: RunbookRuleStore, signals: Signals, now: Clock) -> None:
+        self._rules = KeptRules(store, signals, now)
+
+    async def of(self, principal: Principal) -> Allowed:
+        """For a list of runbooks. While there is no rule everybody may run everything; administrators always may."""
+        rules = () if principal.is_admin else await self._rules.of(principal.org_id)
+        return Allowed.by(rules, principal.groups) if rules else Allowed(everything=True)
+
+    async def allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
+        rules = await self._rules.of(principal.org_id)
+        return is_allowed(rules, repository, file, connection_id, principal.groups, is_admin=principal.is_admin)
+
+    async def require(self, principal: Principal, repository: str, file: str, connection: Connection) -> None:
+        """Raises Denied."""
+        if not await self.allowed(principal, repository, file, connection.id):
+            raise Denied(
+                f"no runbook rule lets you run {file!r} of {repository!r} on {connection.name!r}; ask an administrator "
+                "for one, or choose another connection"
+            )
+
+
+def _both(one: frozenset[UUID] | None, other: frozenset[UUID] | None) -> frozenset[UUID] | None:
+    return None if one is None or other is None else one | other

@@ -1,0 +1,35 @@
+"""The services of runbooks, built together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from postern.services.access_control import AccessControl
+from postern.services.runbooks.fetching import Fetcher
+from postern.services.runbooks.library import Library
+from postern.services.runbooks.listing import Listing, Rights
+from postern.services.runbooks.reading import Reading
+from postern.services.runbooks.repositories import Repositories
+from postern.store.ports import Clock, Stores
+
+
+@dataclass(frozen=True)
+class RunbookServices:
+    runbook_library: Library
+    runbook_listing: Listing
+    runbook_reading: Reading
+    runbook_repositories: Repositories
+
+
+def build_runbooks(
+    stores: Stores, control: AccessControl, rights: Rights, fetcher: Fetcher, now: Clock
+) -> RunbookServices:
+    """`fetcher` reads and writes repositories."""
+    reading = Reading(stores.runbook_repositories, stores.runbook_snapshots, stores.leases, fetcher, now)
+    library = Library(stores.runbook_snapshots, reading, now)
+    return RunbookServices(
+        runbook_library=library,
+        runbook_listing=Listing(library, stores.connections, control, rights),
+        runbook_reading=reading,
+        runbook_repositories=Repositories(stores.runbook_repositories, library, fetcher, now),
+    )

@@ -1,0 +1,204 @@
+"""The library: the runbooks of an organisation's repositories, kept in this process as long as they are the newest.
+
+One cheap statement tells what is the newest, and holds for a moment. What another commit brings is opened and parsed
+in a thread, once, however many ask for it; until then the commit before it is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from postern.domain.runbook import repository_name
+from postern.errors import Invalid, NotFound, PosternError, Unavailable
+from postern.services.runbooks.parsed import Books, Runbook, books_of
+from postern.services.runbooks.reading import Reading
+from postern.store.ports import Clock, Outline, SnapshotStore
+
+log = logging.getLogger(__name__)
+
+HOLDS = timedelta(seconds=1)
+FIRST_WAIT = 5.0  # seconds that one waits for a repository that was never read, from when reading it began
+MAX_KEPT = 128_000_000  # characters of all repositories
+
+NO_REPOSITORY = "no repository with runbooks is configured; an administrator adds one: postern admin runbookrepos add"
+
+
+@dataclass(frozen=True, slots=True)
+class Shelf:
+    """A repository and what is shown of it: `books` are None until they were read once, `fetched_at` says how old they
+    are. `error`: why the last attempt to read it failed."""
+
+    outline: Outline
+    books: Books | None
+    error: str = ""
+
+    @property
+    def fetched_at(self) -> datetime | None:
+        return self.outline.fetched_at
+
+
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """Texts by their file names; `ttl` in seconds, and 0 where they are switched off."""
+
+    ttl: int
+    texts: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    outlines: Sequence[Outline]
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    settings_at: datetime
+    books: Books
+
+
+class Library:
+    def __init__(self, snapshots: SnapshotStore, reading: Reading, now: Clock) -> None:
+        self._snapshots = snapshots
+        self._reading = reading
+        self._now = now
+        self._kept: dict[UUID, _Kept] = {}
+        self._held: OrderedDict[tuple[UUID, UUID], _Held] = OrderedDict()
+        self._loading: dict[tuple[UUID, UUID, datetime, str], asyncio.Task[Books | None]] = {}
+
+    async def shelves(self, org_id: UUID) -> list[Shelf]:
+        """By the repositories' names. A repository that was never read is read now, and waited for within bounds.
+        Raises Unavailable when the store does not answer."""
+        outlines = await self._outlines(org_id)
+        attempts = [self._reading.begin(org_id, one.id, one.settings_at) for one in outlines if one.tried_at is None]
+        if attempts:
+            passed = asyncio.get_running_loop().time() - min(attempt.began for attempt in attempts)
+            done, _ = await asyncio.wait({one.task for one in attempts}, timeout=max(FIRST_WAIT - passed, 0))
+            if done:
+                self.forget(org_id)
+                outlines = await self._outlines(org_id)
+        return list(await asyncio.gather(*(self._shelf(org_id, one) for one in outlines)))
+
+    async def find(self, org_id: UUID, repository: str, file: str) -> Runbook:
+        """`repository`: a name, an address or an identifier; empty for the only one. `file` with or without a slash
+        before it. Raises NotFound, Invalid when it does not say which repository, Unavailable when that was never
+        read."""
+        shelf = self._named(await self.shelves(org_id), repository)
+        if shelf.books is None:
+            raise Unavailable(f"{shelf.outline.name} could not be read: {shelf.error}")
+        found = shelf.books.runbooks.get(file.removeprefix("/"))
+        if found is None:
+            raise NotFound(f"there is no runbook {file!r} in {shelf.outline.name}")
+        return found
+
+    async def repository(self, org_id: UUID, repository: str) -> str:
+        """The name of the one that is meant. Raises NotFound, Invalid as `find`."""
+        return self._named(await self.shelves(org_id), repository).outline.name
+
+    async def hooks(self, org_id: UUID, repository: str) -> Hooks:
+        """Raises as `find`; nothing is switched on in a repository that was never read."""
+        shelf = self._named(await self.shelves(org_id), repository)
+        if shelf.books is None:
+            return Hooks(0, {})
+        return Hooks(shelf.outline.hook_ttl, shelf.books.hooks)
+
+    async def refresh(self, org_id: UUID, repository_id: UUID) -> Shelf:
+        """Reads it now, and answers what is shown of it from now on. Raises NotFound, Unavailable when the store does
+        not answer."""
+        await self._reading.again(org_id, repository_id, (await self._outline(org_id, repository_id)).settings_at)
+        outline = await self._outline(org_id, repository_id)
+        return await self._shelf(org_id, outline, wait=True)
+
+    def forget(self, org_id: UUID) -> None:
+        """What is the newest is asked again."""
+        self._kept.pop(org_id, None)
+
+    async def outlines(self, org_id: UUID) -> Sequence[Outline]:
+        """As they are now, by name."""
+        self.forget(org_id)
+        return await self._outlines(org_id)
+
+    async def _outline(self, org_id: UUID, repository_id: UUID) -> Outline:
+        for one in await self.outlines(org_id):
+            if one.id == repository_id:
+                return one
+        raise NotFound(f"there is no repository {repository_id}")
+
+    async def _outlines(self, org_id: UUID) -> Sequence[Outline]:
+        now = self._now()
+        kept = self._kept.get(org_id)
+        if kept is None or kept.until <= now:
+            kept = self._kept[org_id] = _Kept(await self._snapshots.outlines(org_id), now + HOLDS)
+        return kept.outlines
+
+    def _named(self, shelves: Sequence[Shelf], repository: str) -> Shelf:
+        if not shelves:
+            raise NotFound(NO_REPOSITORY)
+        if not repository and len(shelves) > 1:
+            names = ", ".join(shelf.outline.name for shelf in shelves)
+            raise Invalid(f"repository: say which one: {names}", field="repository")
+        wanted = (repository, _name_of(repository))
+        for shelf in shelves:
+            outline = shelf.outline
+            if not repository or outline.name in wanted or str(outline.id) == repository.lower():
+                return shelf
+        raise NotFound(f"there is no repository {repository!r}")
+
+    async def _shelf(self, org_id: UUID, outline: Outline, *, wait: bool = False) -> Shelf:
+        if outline.tried_at is None:
+            return Shelf(outline, None, "it is being read for the first time; ask again in a moment")
+        if outline.commit is None:
+            return Shelf(outline, None, outline.error)
+        held = self._held.get((org_id, outline.id))
+        same = held is not None and held.settings_at == outline.settings_at
+        if held is not None and same:
+            self._held.move_to_end((org_id, outline.id))
+            if held.books.commit == outline.commit:
+                return Shelf(outline, held.books, outline.error)
+        task = self._load(org_id, outline)
+        if held is not None and same and not wait:
+            return Shelf(replace(outline, commit=held.books.commit), held.books, outline.error)
+        try:
+            return Shelf(outline, await asyncio.shield(task), outline.error)
+        except Unavailable:
+            raise
+        except PosternError as error:
+            return Shelf(outline, None, error.message)
+
+    def _load(self, org_id: UUID, outline: Outline) -> asyncio.Task[Books | None]:
+        assert outline.commit is not None
+        key = (org_id, outline.id, outline.settings_at, outline.commit)
+        task = self._loading.get(key)
+        if task is None:
+            task = self._loading[key] = asyncio.create_task(self._loaded(org_id, outline))
+            task.add_done_callback(lambda ended: self._ended(key, ended))
+        return task
+
+    def _ended(self, key: tuple[UUID, UUID, datetime, str], task: asyncio.Task[Books | None]) -> None:
+        self._loading.pop(key, None)
+        if not task.cancelled() and task.exception() is not None:
+            log.warning("what was read of the repository %s cannot be shown: %s", key[1], task.exception())
+
+    async def _loaded(self, org_id: UUID, outline: Outline) -> Books | None:
+        fetched = await self._snapshots.get(org_id, outline.id)
+        if fetched is None or fetched.snapshot is None:
+            return None
+        books = await asyncio.to_thread(books_of, outline.name, fetched.snapshot)
+        self._held[org_id, outline.id] = _Held(fetched.settings_at, books)
+        self._held.move_to_end((org_id, outline.id))
+        while len(self._held) > 1 and sum(held.books.size for held in self._held.values()) > MAX_KEPT:
+            self._held.popitem(last=False)
+        return books
+
+
+def _name_of(repository: str) -> str:
+    try:
+        return repository_name(repository)
+    except ValueError:  # no address at all
+        return repository

@@ -1,0 +1,105 @@
+"""The runbooks of one commit as they are kept in memory: each with what its template asks for, and its entry in lists
+made once."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from postern.domain.runbook import Parameter, RunbookFile, Snapshot
+from postern.runbooks.template import TemplateError, parse
+
+log = logging.getLogger(__name__)
+
+_WHERE_SET = ("default", "placeholder", "pattern", "minlength", "maxlength", "order", "asenv")
+
+
+@dataclass(frozen=True, slots=True)
+class Runbook:
+    """One file. `error` says why it cannot run. `listed` is its entry in lists as JSON, without the connections and
+    the brace that closes it."""
+
+    repository: str
+    path: str
+    commit: str
+    text: str | None
+    parameters: tuple[Parameter, ...]
+    error: str
+    listed: str
+
+    @property
+    def name(self) -> str:
+        """As the API calls it."""
+        return f"/{self.path}"
+
+
+@dataclass(frozen=True, slots=True)
+class Books:
+    """`runbooks` by their paths, in order; `listed` as in Runbook; `size` in characters."""
+
+    commit: str
+    author: str
+    message: str
+    runbooks: Mapping[str, Runbook]
+    hooks: Mapping[str, str]
+    listed: str
+    size: int
+
+
+def books_of(repository: str, snapshot: Snapshot) -> Books:
+    """Takes long: to be called in a thread."""
+    runbooks = [_runbook_of(repository, snapshot.commit, file) for file in snapshot.files]
+    told = {
+        "repository": repository,
+        "commit": snapshot.commit,
+        "commit_author": snapshot.author,
+        "commit_message": snapshot.message,
+    }
+    texts = (*(one.text or "" for one in runbooks), *(one.listed for one in runbooks), *snapshot.hooks.values())
+    return Books(
+        commit=snapshot.commit,
+        author=snapshot.author,
+        message=snapshot.message,
+        runbooks={one.path: one for one in sorted(runbooks, key=lambda one: one.path)},
+        hooks=snapshot.hooks,
+        listed=_open(told),
+        size=sum(map(len, texts)),
+    )
+
+
+def metadata_of(parameters: tuple[Parameter, ...]) -> dict[str, dict[str, Any]]:
+    """As spec 2.3 has it, and what else there is where it is set."""
+    return {one.name: _attributes_of(one) for one in parameters}
+
+
+def _attributes_of(parameter: Parameter) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "description": parameter.description,
+        "required": parameter.required,
+        "type": parameter.type,
+    }
+    if parameter.options or parameter.type == "select":
+        shown["options"] = list(parameter.options)
+    return shown | {name: value for name in _WHERE_SET if (value := getattr(parameter, name)) not in (None, "")}
+
+
+def _runbook_of(repository: str, commit: str, file: RunbookFile) -> Runbook:
+    parameters: tuple[Parameter, ...] = ()
+    error = file.error
+    if file.text is not None and not error:
+        try:
+            parameters = parse(file.text).parameters
+        except TemplateError as problem:
+            error = problem.message
+        except Exception:  # what one file does to the parser must not hide the others
+            log.exception("the runbook %s of %s cannot be parsed", file.path, repository)
+            error = "something went wrong in the gateway while it was read; its log says more"
+    listed = _open({"name": f"/{file.path}", "metadata": metadata_of(parameters), "error": error or None})
+    return Runbook(repository, file.path, commit, file.text, parameters, error, listed)
+
+
+def _open(told: Mapping[str, Any]) -> str:
+    return json.dumps(told, separators=(",", ":"))[:-1]

@@ -1,0 +1,175 @@
+"""What the language means, beyond the files of the conformance set."""
+
+from __future__ import annotations
+
+import pytest
+
+from postern.errors import Invalid
+from postern.runbooks.template import RenderError, Target, TemplateError, parse, target_of
+
+
+def rendered(text: str, target: Target = Target.POSTGRES, **values: str) -> str:
+    return parse(text).render(values, target).text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a  {{- .x -}}  b", "a1b"),
+        ("a{{/* nobody sees {{ this }} */}}b", "ab"),
+        ("a {{- /* nor this */ -}} b", "ab"),
+        ('{{ "{{" }}', "{{"),
+        ("{{ -3 }}{{ `raw\\n` }}{{ 'a' }}", "-3raw\\n97"),
+        (r'{{ "tab\tquote\"\\ \x41\101é\U0001F600" }}', 'tab\tquote"\\ AAé😀'),
+        ("{{ 0x1F }} {{ 1_000 }} {{ 0b11 }} {{ 0o17 }} {{ 017 }}", "31 1000 3 15 15"),
+        ("{{ 1.50 }} {{ .5 }} {{ 1e3 }}", "1.5 0.5 1000"),
+        ("{{ true }} {{ 1e21 }} {{ 0.00001 }} {{ 1e-5 }} {{ 123456789.0 }}", "true 1e+21 1e-05 1e-05 1.23456789e+08"),
+        ("{{ $y := .x }}{{ $y = print $y 2 }}{{ $y }}", "12"),
+        ("{{ if .x }}yes{{ else }}no{{ end }}", "yes"),
+        ('{{ if eq .x "2" "1" }}in{{ end }}', "in"),
+        ('{{ if eq .x "2" }}a{{ else if eq .x "1" }}b{{ else }}c{{ end }}', "b"),
+        ("{{ with .x }}<{{ . }}{{ $.x }}>{{ end }}", "<11>"),
+        ("{{ with .e }}{{ . }}{{ else with .x }}[{{ . }}]{{ end }}", "[1]"),
+        ("{{ range $i := 3 }}{{ $i }}{{ end }}", "012"),
+        ('{{ range $i, $v := split "," "a, b,,c" }}{{ $i }}{{ $v }};{{ end }}', "0a;1b;2c;"),
+        ('{{ range split "," .e }}x{{ else }}none{{ end }}', "none"),
+        ('{{ range split "," "a,b,c" }}{{ if eq . "b" }}{{ continue }}{{ end }}{{ . }}{{ end }}', "ac"),
+        ('{{ range split "," "a,b,c" }}{{ if eq . "b" }}{{ break }}{{ end }}{{ . }}{{ end }}', "a"),
+        ('{{ define "t" }}<{{ . }}>{{ end }}{{ template "t" .x }}', "<1>"),
+        ('{{ block "t" . }}<{{ .x }}>{{ end }}', "<1>"),
+        ('{{ and .x "z" }}{{ or .e "z" }}{{ not .x }}', "zzfalse"),
+        ('{{ or .x (index "" 5) }}', "1"),
+        ('{{ lt "10" "9" }}{{ ge 2 2 }}{{ ne "a" "b" }}', "truetruetrue"),
+        ('{{ len "é" }} {{ index "abc" 1 }} {{ slice "abcdef" 1 3 }} {{ slice "abc" 1 }}', "2 98 bc bc"),
+        ('{{ index . "x" }}', "1"),
+        ('{{ print 1 2 "a" 3 }}|{{ println "a" 1 }}', "1 2a3|a 1\n"),
+        ('{{ printf "%s %q %5s|%-5s|%05d %x %v %t %.2f %c %U %%" "a" "b\\"" "c" "d" 42 255 true false 1.5 65 233 }}',
+         'a "b\\""     c|d    |00042 ff true false 1.50 A U+00E9 %'),
+        ('{{ "<a href=\'x\'>" | html }} {{ "it\'s" | js }} {{ "a b&c" | urlquery }}',
+         "&lt;a href=&#39;x&#39;&gt; it\\'s a+b%26c"),
+        ("{{ .x | encodeb64 }} {{ .x | encodeb64 | decodeb64 }}", "MQ== 1"),
+        ('{{ (print .x "2") | printf "%s-%s" "a" }}', "a-12"),
+    ],
+)  # fmt: skip
+def test_go_templates_mean_what_they_mean_in_go(text: str, expected: str) -> None:
+    template = parse(text)
+    values = {one.name: {"x": "1", "e": ""}[one.name] for one in template.parameters}
+    assert template.render(values, Target.POSTGRES).text == expected
+
+
+def test_what_a_runbook_asks_for_is_read_from_its_tree() -> None:
+    text = """{{ .status | required "pick a | one" | type "select" | options "in review" "a\\"b" "c|d" | order 2 }}
+    {{ .n | type "number" | default 5 | description "how many | at most" | placeholder "5" | order 1 }}
+    {{ if eq .env "prod" }}
+      {{ .ticket | required "which" | pattern `^[A-Z]+-[0-9]+$` | minlength 3 | maxlength "9" }}
+    {{ end }}
+    {{ range .ids | type "textarea" | split "," }}{{ $.note | squote }}{{ end }}
+    {{ .password | type "password" | asenv "PGPASSWORD" }}"""
+    parameters = {one.name: one for one in parse(text).parameters}
+    assert list(parameters) == ["n", "status", "env", "ticket", "ids", "note", "password"]
+    assert parameters["status"].options == ("in review", 'a"b', "c|d")
+    assert (parameters["status"].type, parameters["status"].required) == ("select", True)
+    assert (parameters["n"].default, parameters["n"].description) == ("5", "how many | at most")
+    ticket = parameters["ticket"]
+    assert (ticket.required, ticket.pattern, ticket.minlength, ticket.maxlength) == (False, "^[A-Z]+-[0-9]+$", 3, 9)
+    assert (parameters["password"].is_secret, parameters["password"].asenv) == (True, "PGPASSWORD")
+
+
+def test_all_that_is_missing_is_named_at_once_and_all_that_is_wrong() -> None:
+    template = parse(
+        '{{ .a | required "who" }}{{ .b | required "" }}{{ .c }}{{ .d | type "date" }}{{ .e | type "email" }}'
+    )
+    with pytest.raises(RenderError, match=r"inputs are missing \[a, b\].*a: who") as missing:
+        template.render({}, Target.SHELL)
+    assert missing.value.parameters == ("a", "b")
+    with pytest.raises(RenderError, match=r"input d must be a date.*; input e must be an e-mail") as wrong:
+        template.render({"a": "1", "b": "1", "d": "2026-02-30", "e": "x"}, Target.SHELL)
+    assert wrong.value.parameters == ("d", "e")
+    with pytest.raises(RenderError, match=r"no inputs \[f\]; it has \[a, b, c, d, e\]"):
+        template.render({"f": ""}, Target.SHELL)
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "reason"),
+    [
+        ("a\n{{ .x | requird }}", 2, 9, "no function 'requird'"),
+        ("{{ .x", 1, 1, "not closed"),
+        ("{{ if .x }}", 1, 4, "end }} is missing"),
+        ("{{ end }}", 1, 4, "belongs to no block"),
+        ("{{ .my-name }}", 1, 7, "letters, digits and underscores"),
+        ('{{ .x | pattern "(" }}', 1, 9, "does not compile"),
+        ('{{ .x | type "numbr" }}', 1, 9, "no type"),
+        ("{{ .x | pattern .y }}", 1, 17, "what stands in the runbook"),
+        ("{{ printf .x }}", 1, 11, "what stands in the runbook"),
+        ("{{ .x.y }}", 1, 6, "no fields"),
+        ('{{ range split "," .x }}{{ .y }}{{ end }}', 1, 28, r"is \$\.y"),
+        ('{{ template "t" }}', 1, 4, "no template"),
+        ("{{ $x }}", 1, 4, r"no variable \$x"),
+        ("{{ break }}", 1, 4, "within range"),
+        ("{{ call .x }}", 1, 4, "no function"),
+        ("{{ .__class__.__init__ }}", 1, 14, "no fields"),
+        ('{{ .x | asenv "POSTERN_X" }}', 1, 9, "gateway's own"),
+        ('{{ .x | asenv "A" }}{{ .y | asenv "A" }}', 1, 29, "two parameters"),
+        ("{{ }}", 1, 3, "not empty"),
+    ],
+)
+def test_what_is_no_template_says_where_and_why(text: str, line: int, column: int, reason: str) -> None:
+    with pytest.raises(TemplateError, match=reason) as caught:
+        parse(text)
+    assert (caught.value.line, caught.value.column) == (line, column)
+    assert isinstance(caught.value, Invalid)
+
+
+def test_what_reads_the_script_is_told_by_the_program_then_the_subtype_then_the_name() -> None:
+    assert target_of("postgres", (), "a.runbook.sh") is Target.POSTGRES
+    assert target_of("mysql") is Target.MYSQL
+    assert target_of("mssql") is Target.TSQL
+    assert target_of("custom", ("/usr/bin/bash", "-e")) is Target.SHELL
+    assert target_of("custom", ("bash", "-euo", "pipefail", "-s")) is Target.SHELL
+    assert target_of("custom", ("bash", "-c", "psql"), "a.runbook.sql") is Target.SQL
+    assert target_of("custom", ("bash", "-euc", "psql")) is Target.OTHER
+    assert target_of("custom", ("python3", "tool.py")) is Target.OTHER
+    assert target_of("custom", ("mongosh", "--quiet", "db")) is Target.JAVASCRIPT
+    assert target_of("custom", ("python3",)) is Target.PYTHON
+    assert target_of("custom", (), "a.runbook.py") is Target.PYTHON
+    assert target_of("custom", (), "a.runbook.txt") is Target.OTHER
+
+
+def test_who_reads_a_runbook_before_it_runs_sees_no_secret() -> None:
+    template = parse(
+        """{{ .p | type "password" | pattern "^[a-z]+$" | asenv "P" }}psql <<E
+{{ .p | squote }} {{ .f | type "file" | decodeb64 }} {{ .n }}
+E"""
+    )
+    given = {"p": "secret", "f": "YQ==", "n": "1"}
+    shown = template.render(given, Target.SHELL, masked=True)
+    assert shown.text == "psql <<E\n'***' *** 1\nE"
+    assert shown.environment == {"P": "***"}
+    assert template.render(given, Target.SHELL).text == "psql <<E\n'secret' a 1\nE"
+    with pytest.raises(RenderError, match="input p: must match the pattern"):
+        template.render({**given, "p": "S"}, Target.SHELL, masked=True)
+    assert "secret" not in repr(template.render(given, Target.SHELL))
+
+
+def test_inputs_that_may_be_left_out_are_empty_and_defaults_hold_everywhere() -> None:
+    assert rendered("[{{ .x }}]") == "[]"
+    assert rendered('{{ .x | default "a" }}{{ .x }}{{ if eq .x "a" }}!{{ end }}') == "aa!"
+    assert rendered('{{ .x | default "a" }}{{ .x | default "b" }}{{ .x }}') == "abb"
+    assert rendered('{{ .x | required "m" | default "a" }}') == "a"
+    assert rendered("{{ .x | default .y }}", y="z") == "z"
+    assert rendered("{{ if .on }}{{ .x | required `m` }}{{ end }}.") == "."
+    with pytest.raises(RenderError, match="column 21: input x: m"):
+        rendered("{{ if .on }}{{ .x | required `m` }}{{ end }}", on="1")
+
+
+def test_values_are_texts_and_compared_as_such() -> None:
+    with pytest.raises(RenderError, match="stand in quotes"):
+        rendered("{{ if eq .n 3 }}{{ end }}", n="3")
+    assert rendered('{{ if lt .n "9" }}less{{ end }}', n="10") == "less"
+
+
+def test_parameters_that_get_into_a_script_as_they_are_given_are_named() -> None:
+    text = """{{ .a }} {{ .b | squote }} {{ .c | type "number" }} {{ .d | options "x" "y" }} {{ .e | asenv "E" }}
+    {{ $v := .f }}{{ if .g }}{{ $v = .h }}{{ end }}{{ $v }}{{ range split "," .i }}{{ . }}{{ end }}
+    {{ with .j }}{{ . | dquote }}{{ end }}{{ define "t" }}{{ . }}{{ end }}{{ template "t" .k }}{{ .l | encodeb64 }}"""
+    assert parse(text).unquoted == ("a", "f", "h", "i", "k")

@@ -1,0 +1,312 @@
+"""The library: what is read when, what is shown meanwhile, and what one repository that is wrong leaves of the others.
+
+Repositories are read by a fetcher of the tests; the store is a real one."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Awaitable
+from datetime import timedelta
+from typing import TypeVar
+from uuid import UUID, uuid4
+
+import pytest
+from tests.support.promises import PATIENT
+from tests.support.runbooks import NAME, URL, snapshot_of
+from tests.support.world import World
+
+from postern.domain.organisation import Organisation
+from postern.domain.runbook import OPEN_HOOK, Repository, RunbookFile, repository_name
+from postern.errors import Invalid, NotFound, Unavailable
+from postern.services.runbooks import library as module
+from postern.services.runbooks import parsed
+from postern.services.runbooks.library import Library, Shelf
+from postern.services.runbooks.reading import Reading
+
+OTHER = "https://git.example.com/other"
+HELLO = {"hello.runbook.sh": 'echo {{ .name | required "say who" }}'}
+
+
+T = TypeVar("T")
+
+
+async def within(awaited: Awaitable[T]) -> T:
+    """Gives up where the test would hang."""
+    async with asyncio.timeout(PATIENT):
+        return await awaited
+
+
+class Shelves:
+    """The library of one process, and the upkeep of another one."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.reading = self.new_reading()
+        self.library = Library(world.stores.runbook_snapshots, self.reading, world.clock)
+
+    def new_reading(self) -> Reading:
+        stores = self.world.stores
+        return Reading(
+            stores.runbook_repositories, stores.runbook_snapshots, stores.leases, self.world.fetcher, self.world.clock
+        )
+
+    async def add(self, url: str = URL, org_id: UUID | None = None) -> Repository:
+        at = self.world.clock()
+        made = Repository(
+            org_id or self.world.org_id, url, repository_name(url), hook_ttl=60, created_at=at, updated_at=at
+        )
+        await self.world.stores.runbook_repositories.add(made, 50)
+        self.library.forget(made.org_id)
+        return made
+
+    async def shown(self) -> dict[str, tuple[list[str], str]]:
+        """By repository: the runbooks' paths, and what is wrong."""
+        found = await self.library.shelves(self.world.org_id)
+        return {shelf.outline.name: (paths_of(shelf), shelf.error) for shelf in found}
+
+
+def paths_of(shelf: Shelf) -> list[str]:
+    return list(shelf.books.runbooks) if shelf.books else []
+
+
+@pytest.fixture
+def shelves(world: World) -> Shelves:
+    return Shelves(world)
+
+
+async def test_a_repository_is_read_when_somebody_asks_for_it_first(shelves: Shelves) -> None:
+    await shelves.add()
+    hooks = {OPEN_HOOK: "print(1)"}
+    made = shelves.world.fetcher.put(HELLO | {"a/b.runbook.sql": "select 1"}, hooks=hooks)
+    found = await asyncio.gather(*(shelves.library.shelves(shelves.world.org_id) for _ in range(5)))
+    assert len(shelves.world.fetcher.asked) == 1
+    (shelf,) = found[0]
+    assert shelf.books is not None
+    assert (paths_of(shelf), shelf.books.commit, shelf.error) == (["a/b.runbook.sql", *HELLO], made.commit, "")
+    assert shelf.fetched_at == shelves.world.clock()
+    runbook = await shelves.library.find(shelves.world.org_id, "", "/hello.runbook.sh")
+    assert (runbook.repository, runbook.name, runbook.commit) == (NAME, "/hello.runbook.sh", made.commit)
+    assert (runbook.text, [one.name for one in runbook.parameters]) == (HELLO["hello.runbook.sh"], ["name"])
+    told = await shelves.library.hooks(shelves.world.org_id, NAME)
+    assert (told.ttl, told.texts) == (60, hooks)
+    assert len(shelves.world.fetcher.asked) == 1
+
+
+async def test_who_asks_costs_nothing_while_it_holds_and_one_statement_after_that(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is opened nor parsed again while the commit is the same, also when it was read again."""
+    repository = await shelves.add()
+    shelves.world.fetcher.put(HELLO)
+    await shelves.shown()
+    asked: list[UUID] = []
+    outlines = shelves.world.stores.runbook_snapshots.outlines
+
+    async def counted(org_id: UUID) -> object:
+        asked.append(org_id)
+        return await outlines(org_id)
+
+    monkeypatch.setattr(shelves.world.stores.runbook_snapshots, "outlines", counted)
+    monkeypatch.setattr(parsed, "parse", None)
+    before = await shelves.library.shelves(shelves.world.org_id)
+    assert asked == []
+    shelves.world.clock.forward(seconds=2)
+    assert repository.updated_at is not None
+    await shelves.new_reading().begin(repository.org_id, repository.id, repository.updated_at).task
+    for _ in range(3):
+        (after,) = await shelves.library.shelves(shelves.world.org_id)
+    assert len(asked) == 1
+    assert after.books is before[0].books
+    assert after.fetched_at == shelves.world.clock()
+
+
+async def test_one_that_hangs_and_one_that_fails_leave_the_others_alone(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.2)
+    for url in (URL, OTHER, "https://git.example.com/hangs"):
+        await shelves.add(url)
+    fetcher = shelves.world.fetcher
+    fetcher.put(HELLO)
+    fetcher.put({}, "https://git.example.com/hangs")
+    release = fetcher.held["https://git.example.com/hangs"] = asyncio.Event()
+    shown = await within(shelves.shown())
+    assert shown[NAME] == ([*HELLO], "")
+    assert shown["git.example.com/other"] == ([], "nothing answers there")
+    assert "for the first time" in shown["git.example.com/hangs"][1]
+    with pytest.raises(Unavailable, match="nothing answers there"):
+        await shelves.library.find(shelves.world.org_id, OTHER, "x")
+    asked = len(fetcher.asked)
+    assert await within(shelves.shown()) == shown  # nobody waits for it again, nor asks again
+    assert len(fetcher.asked) == asked
+    release.set()
+    await shelves.reading.stop()
+
+
+async def test_an_attempt_that_fails_keeps_what_was_read_before(shelves: Shelves) -> None:
+    repository = await shelves.add()
+    made = shelves.world.fetcher.put(HELLO)
+    await shelves.shown()
+    read_at = shelves.world.clock()
+    shelves.world.fetcher.remotes[URL] = Unavailable("it is away")
+    shelves.world.clock.forward(minutes=10)
+    shelf = await shelves.library.refresh(shelves.world.org_id, repository.id)
+    assert shelf.books is not None
+    assert (shelf.books.commit, shelf.error, shelf.fetched_at) == (made.commit, "it is away", read_at)
+    assert shelf.outline.tried_at == shelves.world.clock()
+
+
+async def test_another_commit_is_shown_once_it_is_parsed_and_at_once_to_who_had_it_read(shelves: Shelves) -> None:
+    repository = await shelves.add()
+    shelves.world.fetcher.put(HELLO)
+    await shelves.shown()
+    shelves.world.fetcher.put({"new.runbook.sh": "echo"})
+    shelf = await shelves.library.refresh(shelves.world.org_id, repository.id)
+    assert paths_of(shelf) == ["new.runbook.sh"]
+    assert (await shelves.shown())[NAME][0] == ["new.runbook.sh"]
+    shelves.world.fetcher.put({"newest.runbook.sh": "echo"})
+    assert repository.updated_at is not None
+    shelves.world.clock.forward(seconds=5)
+    await shelves.new_reading().begin(repository.org_id, repository.id, repository.updated_at).task
+
+    assert (await shelves.shown())[NAME][0] == ["new.runbook.sh"]
+    await within(asyncio.gather(*shelves.library._loading.values()))
+    assert (await shelves.shown())[NAME][0] == ["newest.runbook.sh"]
+
+
+async def test_what_was_read_by_other_settings_is_not_shown(shelves: Shelves) -> None:
+    repository = await shelves.add()
+    shelves.world.fetcher.put(HELLO)
+    await shelves.shown()
+    shelves.world.fetcher.remotes[URL] = Unavailable("no such branch")
+    fields = {"branch": "other", "updated_at": shelves.world.clock() + timedelta(seconds=1)}
+    await shelves.world.stores.runbook_repositories.update(module.replace(repository, **fields))
+    shelves.library.forget(repository.org_id)
+    assert await shelves.shown() == {NAME: ([], "no such branch")}
+
+
+async def test_a_file_that_is_wrong_says_so_and_the_others_are_there(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await shelves.add()
+    parse = parsed.parse
+
+    def broken(text: str) -> object:
+        if "bug" in text:
+            raise ZeroDivisionError
+        return parse(text)
+
+    monkeypatch.setattr(parsed, "parse", broken)
+    made = shelves.world.fetcher.put(HELLO | {"bad.runbook.sh": "{{ end }}", "bug.runbook.sh": "bug"})
+    large = RunbookFile("large.runbook.sh", None, "it has more than 1 MB")
+    shelves.world.fetcher.remotes[URL] = module.replace(made, files=(*made.files, large))
+    (shelf,) = await shelves.library.shelves(shelves.world.org_id)
+    assert shelf.books is not None
+    errors = {path: one.error for path, one in shelf.books.runbooks.items()}
+    assert errors.pop("bad.runbook.sh").startswith("line 1")
+    assert "something went wrong" in errors.pop("bug.runbook.sh")
+    assert errors == {"hello.runbook.sh": "", "large.runbook.sh": "it has more than 1 MB"}
+
+
+async def test_a_runbook_is_found_by_any_name_of_its_repository(shelves: Shelves) -> None:
+    find = functools.partial(shelves.library.find, shelves.world.org_id)
+    with pytest.raises(NotFound, match="configured"):
+        await find("", "x")
+    repository = await shelves.add()
+    shelves.world.fetcher.put(HELLO)
+    for name in ("", NAME, URL, str(repository.id), "git@git.example.com:ops/books"):
+        assert (await find(name, "hello.runbook.sh")).repository == NAME
+        assert await shelves.library.repository(shelves.world.org_id, name) == NAME
+    for name, file in ((NAME, "../hello.runbook.sh"), (NAME, "//hello.runbook.sh"), ("http://[", "x"), ("no", "x")):
+        with pytest.raises(NotFound):
+            await find(name, file)
+    shelves.world.fetcher.put({}, OTHER)
+    await shelves.add(OTHER)
+    with pytest.raises(Invalid, match="say which one"):
+        await find("", "hello.runbook.sh")
+
+
+async def test_organisations_do_not_see_each_others(shelves: Shelves) -> None:
+    other = Organisation(uuid4(), "other", shelves.world.clock())
+    await shelves.world.stores.organisations.add(other)
+    await shelves.add(org_id=other.id)
+    shelves.world.fetcher.put(HELLO)
+    assert await shelves.shown() == {}
+    assert [paths_of(one) for one in await shelves.library.shelves(other.id)] == [[*HELLO]]
+
+
+async def test_memory_is_bounded(shelves: Shelves, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KEPT", 1)
+    for url in (URL, OTHER):
+        await shelves.add(url)
+        shelves.world.fetcher.put(HELLO, url)
+    for _ in range(2):
+        assert {paths[0] for paths, _ in (await shelves.shown()).values()} == set(HELLO)
+    assert len(shelves.library._held) == 1
+
+
+async def test_upkeep_reads_what_is_due_and_one_process_does(shelves: Shelves) -> None:
+    every = timedelta(minutes=5)
+    fetcher = shelves.world.fetcher
+    for number in range(6):
+        await shelves.add(f"{OTHER}{number}")
+        fetcher.put(HELLO, f"{OTHER}{number}")
+    await shelves.add()  # which nothing answers for
+    second = shelves.new_reading()
+    assert await shelves.reading.once(every, failing=False)
+    assert not await second.once(every, failing=False)
+    assert len(fetcher.asked) == 7
+    assert not await shelves.reading.once(every, failing=False)
+    shelves.world.clock.forward(minutes=6)
+    assert await shelves.reading.once(every, failing=False)
+    assert len(fetcher.asked) == 13
+    assert await second.once(every, failing=True)
+    assert [one.git_url for one in fetcher.asked[13:]] == [URL]
+    await shelves.reading.stop()
+    shelves.world.clock.forward(minutes=6)
+    assert await second.once(every, failing=False)
+
+
+async def test_one_organisation_does_not_take_all_turns(shelves: Shelves) -> None:
+    fetcher = shelves.world.fetcher
+    other = Organisation(uuid4(), "other", shelves.world.clock())
+    await shelves.world.stores.organisations.add(other)
+    for number in range(5):
+        await shelves.add(f"{OTHER}{number}")
+        fetcher.held[f"{OTHER}{number}"] = asyncio.Event()
+    await shelves.add(org_id=other.id)
+    fetcher.put(HELLO)
+    hanging = asyncio.create_task(shelves.library.shelves(shelves.world.org_id))
+    await fetcher.is_asked(2)
+    (shelf,) = await within(shelves.library.shelves(other.id))
+    assert paths_of(shelf) == [*HELLO]
+    hanging.cancel()
+    await within(shelves.reading.stop())
+    assert fetcher.at_once == 0  # what was under way was ended
+
+
+async def test_a_fetcher_that_does_not_end_by_itself_is_ended(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("postern.services.runbooks.reading.LONGEST", 0.1)
+    await shelves.add()
+    shelves.world.fetcher.held[URL] = asyncio.Event()
+    assert await within(shelves.shown()) == {NAME: ([], "it did not answer within 0.1 seconds")}
+
+
+async def test_having_it_read_reads_what_is_there_now(shelves: Shelves) -> None:
+    """Not what an attempt that began before may have seen."""
+    repository = await shelves.add()
+    fetcher = shelves.world.fetcher
+    release = fetcher.held[URL] = asyncio.Event()
+    assert repository.updated_at is not None
+    early = shelves.reading.begin(repository.org_id, repository.id, repository.updated_at)
+    await fetcher.is_asked(1)
+    later = asyncio.create_task(shelves.library.refresh(shelves.world.org_id, repository.id))
+    await asyncio.sleep(0.05)
+    fetcher.remotes[URL] = snapshot_of(HELLO)
+    release.set()
+    await within(early.task)
+    assert paths_of(await within(later)) == [*HELLO]
+    assert len(fetcher.asked) == 2

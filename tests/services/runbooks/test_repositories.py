@@ -1,0 +1,284 @@
+"""Configured repositories: what is taken, what becomes of credentials, and what is told of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.support.runbooks import NAME, URL
+from tests.support.world import World
+
+from postern.domain.principal import Principal
+from postern.domain.runbook import MAX_FILE, repository_id
+from postern.domain.secret import Secret
+from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany
+from postern.services.runbooks.repositories import (
+    MAX_REPOSITORIES,
+    MAX_TTL,
+    FileFields,
+    Repositories,
+    RepositoryFields,
+)
+from postern.services.server.audit import redact
+from postern.services.server.trail import Trail, follow
+
+OTHER = "https://git.example.com/other"
+GIVEN = RepositoryFields(URL, git_password=Secret("token"))
+FILE = FileFields("ops/new.runbook.sh", "echo")
+
+
+@pytest.fixture
+def repositories(world: World) -> Repositories:
+    return world.services().runbook_repositories
+
+
+@pytest.fixture
+async def admin(world: World) -> Principal:
+    return await world.add_user("root", "admin")
+
+
+async def password_of(world: World, url: str = URL) -> str:
+    found = await world.stores.runbook_repositories.get(world.org_id, repository_id(url))
+    assert found is not None
+    return found.git_password.reveal()
+
+
+async def test_a_stored_secret_stays_with_its_address_until_it_is_replaced_or_cleared(
+    world: World, repositories: Repositories, admin: Principal
+) -> None:
+    made = await repositories.add(admin, GIVEN)
+    left_out = replace(GIVEN, git_password=None)
+    await repositories.update(admin, made.repository.id, left_out)
+    assert await password_of(world) == "token"
+    await repositories.replace(admin, [left_out])
+    assert await password_of(world) == "token"
+    await repositories.update(admin, made.repository.id, replace(GIVEN, git_password=Secret("other")))
+    assert await password_of(world) == "other"
+    await repositories.update(admin, made.repository.id, replace(GIVEN, git_password=Secret("")))
+    assert await password_of(world) == ""
+
+
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        "https://evil.example.com/ops/books.git",
+        "http://git.example.com/ops/books.git",
+        "https://git.example.com:8443/ops/books.git",
+        "https://git.example.com/ops/books",
+        "ssh://git@git.example.com/ops/books.git",
+    ],
+)
+async def test_a_stored_secret_goes_nowhere_else(
+    world: World, repositories: Repositories, admin: Principal, elsewhere: str
+) -> None:
+    made = await repositories.add(admin, GIVEN)
+    with pytest.raises(Malformed, match="other address"):
+        await repositories.update(admin, made.repository.id, RepositoryFields(elsewhere))
+    await repositories.replace(admin, [RepositoryFields(elsewhere)])
+    assert await password_of(world, elsewhere) == ""
+
+
+async def test_what_does_not_change_is_not_read_again(
+    world: World, repositories: Repositories, admin: Principal
+) -> None:
+    world.fetcher.put({"a.runbook.sh": "echo"})
+    made = await repositories.add(admin, GIVEN)
+    read = await repositories.refresh(admin, made.repository.id)
+    assert (read.outline.commit, read.outline.error) != (None, "")
+    world.clock.forward(seconds=5)
+    (same,) = await repositories.replace(admin, [replace(GIVEN, git_password=None)])
+    assert same.outline == read.outline
+    changed = await repositories.update(admin, made.repository.id, replace(GIVEN, branch="next"))
+    assert (changed.outline.commit, changed.repository.branch) == (None, "next")
+    assert (changed.repository.created_at, changed.repository.updated_at) == (
+        made.repository.created_at,
+        world.clock(),
+    )
+    again = await repositories.update(admin, made.repository.id, replace(GIVEN, branch="third"))
+    assert again.repository.updated_at != changed.repository.updated_at  # within one tick of the clock
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"git_url": "no address"}, "git_url"),
+        ({"git_url": ""}, "git_url"),
+        ({"git_url": "https://git.example.com"}, "git_url"),
+        ({"git_url": "https://[::1/x"}, "git_url"),
+        ({"git_url": "https://git.example.com/" + "x" * 3000}, "git_url"),
+        ({"git_url": "https://git.example.com/" + "x" * 600}, "git_url"),
+        ({"git_url": "https://git.example.com/a\u202eb"}, "git_url"),
+        ({"branch": "a\nb"}, "branch"),
+        ({"branch": "x" * 300}, "branch"),
+        ({"git_password": Secret("x" * 20_000)}, "git_password"),
+        ({"hook_ttl": -1}, "git_hook_ttl"),
+        ({"hook_ttl": MAX_TTL + 1}, "git_hook_ttl"),
+    ],
+)
+async def test_what_cannot_be_is_refused_by_its_field(
+    world: World, repositories: Repositories, admin: Principal, fields: dict[str, Any], field: str
+) -> None:
+    given = replace(RepositoryFields(URL), **fields)
+    with pytest.raises(Invalid) as single:
+        await repositories.add(admin, given)
+    assert single.value.field == field
+    with pytest.raises(Invalid) as among:
+        await repositories.replace(admin, [RepositoryFields(OTHER), given])
+    assert among.value.field == f"repositories[1].{field}"
+    assert await world.stores.runbook_repositories.all(world.org_id) == []
+
+
+async def test_what_the_fetcher_refuses_is_refused(world: World, repositories: Repositories, admin: Principal) -> None:
+    world.fetcher.refused[URL] = Invalid("ssh_key: is no private key", field="ssh_key")
+    with pytest.raises(Invalid, match=r"repositories\[0\]\.ssh_key: is no private key"):
+        await repositories.replace(admin, [GIVEN])
+    with pytest.raises(Invalid, match="ssh_key: is no private key"):
+        await repositories.add(admin, GIVEN)
+
+
+async def test_the_same_twice_is_refused(repositories: Repositories, admin: Principal) -> None:
+    same = "ssh://git@git.example.com/ops/books"
+    with pytest.raises(Malformed, match=f"{NAME} is there more than once"):
+        await repositories.replace(admin, [GIVEN, RepositoryFields(same)])
+    await repositories.add(admin, GIVEN)
+    for url in (URL, same):
+        with pytest.raises(Conflict):
+            await repositories.add(admin, RepositoryFields(url))
+
+
+async def test_there_may_be_only_so_many(repositories: Repositories, admin: Principal) -> None:
+    many = [RepositoryFields(f"{OTHER}{number}") for number in range(MAX_REPOSITORIES + 1)]
+    with pytest.raises(Invalid, match=f"{MAX_REPOSITORIES} at most"):
+        await repositories.replace(admin, many)
+    await repositories.replace(admin, many[1:])
+    with pytest.raises(TooMany):
+        await repositories.add(admin, many[0])
+
+
+async def test_one_that_is_removed_is_gone_with_what_was_read(
+    world: World, repositories: Repositories, admin: Principal
+) -> None:
+    world.fetcher.put({"a.runbook.sh": "echo"})
+    made = await repositories.add(admin, GIVEN)
+    await repositories.refresh(admin, made.repository.id)
+    await repositories.remove(admin, made.repository.id)
+    for deed in (
+        repositories.all(admin),
+        repositories.remove(admin, made.repository.id),
+        repositories.refresh(admin, made.repository.id),
+        repositories.update(admin, made.repository.id, GIVEN),
+        repositories.write(admin, made.repository.id, FILE),
+    ):
+        with pytest.raises(NotFound):
+            await deed
+    again = await repositories.add(admin, GIVEN)
+    assert again.outline.commit is None
+
+
+async def test_a_runbook_is_written_by_who_asked_and_shown_at_once(
+    world: World, repositories: Repositories, admin: Principal
+) -> None:
+    services = world.services()
+    world.fetcher.put({})
+    odd = replace(admin, name="Ann <evil>\n")
+    made = await services.runbook_repositories.add(odd, GIVEN)
+    written = await services.runbook_repositories.write(odd, made.repository.id, FILE)
+    assert world.fetcher.written == [(FILE.path, f"Add {FILE.path}", f"Ann evil <{admin.email}>")]
+    found = await services.runbook_library.find(world.org_id, NAME, FILE.path)
+    assert (found.commit, found.text) == (written, "echo")
+    with pytest.raises(Conflict):
+        await services.runbook_repositories.write(odd, made.repository.id, FILE)
+    await services.runbook_repositories.write(odd, made.repository.id, replace(FILE, overwrite=True, message="why"))
+    assert world.fetcher.written[-1][1] == "why"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "/",
+        "../x.runbook.sh",
+        "a/../../x.runbook.sh",
+        "a//x.runbook.sh",
+        ".git/x.runbook.sh",
+        "a/.GIT/x.runbook.sh",
+        "a\\x.runbook.sh",
+        "c:/x.runbook.sh",
+        "x\n.runbook.sh",
+        " x.runbook.sh",
+        "x.runbook.sh/y",
+        "readme.md",
+        "x" * 1024 + ".runbook.sh",
+    ],
+)
+async def test_a_path_that_is_none_is_refused(
+    world: World, repositories: Repositories, admin: Principal, path: str
+) -> None:
+    world.fetcher.put({})
+    made = await repositories.add(admin, GIVEN)
+    with pytest.raises(Invalid) as refused:
+        await repositories.write(admin, made.repository.id, replace(FILE, path=path))
+    assert refused.value.field == "path"
+    assert world.fetcher.written == []
+
+
+@pytest.mark.parametrize("fields", [{"content": "\u00e9" * MAX_FILE}, {"message": "x" * 20_000}])
+async def test_a_file_is_bounded(
+    world: World, repositories: Repositories, admin: Principal, fields: dict[str, str]
+) -> None:
+    world.fetcher.put({})
+    made = await repositories.add(admin, GIVEN)
+    with pytest.raises(Invalid):
+        await repositories.write(admin, made.repository.id, replace(FILE, **fields))
+
+
+async def test_only_administrators_write_and_only_they_and_auditors_read(
+    world: World, repositories: Repositories, admin: Principal
+) -> None:
+    made = await repositories.add(admin, GIVEN)
+    ann, auditor = await world.add_user("ann"), await world.add_user("eve", "auditor")
+    for who in (ann, auditor):
+        for deed in (
+            repositories.replace(who, []),
+            repositories.add(who, RepositoryFields(OTHER)),
+            repositories.update(who, made.repository.id, GIVEN),
+            repositories.remove(who, made.repository.id),
+            repositories.refresh(who, made.repository.id),
+            repositories.write(who, made.repository.id, FILE),
+        ):
+            with pytest.raises(Denied):
+                await deed
+    with pytest.raises(Denied):
+        await repositories.all(ann)
+    assert [one.repository.id for one in await repositories.all(auditor)] == [made.repository.id]
+
+
+async def test_the_audit_log_hears_what_is_set_and_no_secret(
+    world: World, repositories: Repositories, admin: Principal
+) -> None:
+    secret = RepositoryFields(
+        URL, git_password=Secret("planted"), ssh_key=Secret("planted"), ssh_keypass=Secret("planted")
+    )
+
+    def shown(trail: Trail) -> str:
+        return repr(redact({"before": trail.before, "after": trail.after}))
+
+    with follow() as added:
+        made = await repositories.add(admin, secret)
+    with follow() as replaced:
+        await repositories.replace(admin, [replace(secret, branch="next")])
+    with follow() as removed:
+        await repositories.remove(admin, made.repository.id)
+    for trail in (added, replaced, removed):
+        assert "planted" not in shown(trail)
+        assert "'git_password', 'ssh_key', 'ssh_keypass'" in shown(trail)
+    assert "'branch': 'next'" in shown(replaced)
+
+
+def test_who_logs_in_by_an_address_is_not_in_the_audit_log() -> None:
+    body = {"git_url": "https://me:planted@git.example.com/x", "also": ["see HTTP://planted@host/y, and a@b"]}
+    assert redact(body) == {
+        "git_url": "https://[REDACTED]@git.example.com/x",
+        "also": ["see HTTP://[REDACTED]@host/y, and a@b"],
+    }
