@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from postern.domain.principal import Principal
 from postern.domain.review import MAX_REASON
 from postern.errors import Invalid, ProtocolViolation
-from postern.services.issues.opening import NO_FIELDS
 from postern.transport.mux import Message
 
 MOST_FIELDS = 200  # of an issue; what each may say its template knows
@@ -28,7 +27,7 @@ class Wanted:
     standing: Callable[[], Awaitable[Principal]]
     reason: str = ""
     duration: int | None = None
-    tracker_fields: Mapping[str, str] = NO_FIELDS
+    tracker_fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def asked_for(request: Message) -> tuple[str, int | None]:
