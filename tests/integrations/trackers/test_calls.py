@@ -255,6 +255,15 @@ async def test_too_many_requests(site: JiraServer, tracker: AnyTracker) -> None:
     assert caught.value.retry_after == 12
 
 
+async def test_somebody_else_is_at_it(site: JiraServer, tracker: AnyTracker) -> None:
+    """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/: 409 of a transition."""
+    made = await tracker.create(NEW)
+    site.faults.append(Fault("POST .*/transitions", status=409, content={"errorMessages": ["in progress"]}))
+    with pytest.raises(Unavailable, match="409: in progress"):
+        await tracker.transition(made, "done")
+    assert await tracker.transition(made, "done")
+
+
 async def test_forbidden(site: JiraServer, tracker: AnyTracker) -> None:
     site.faults.append(Fault("POST", status=403, content={"errorMessages": ["You do not have permission to create"]}))
     with pytest.raises(Denied, match="403: You do not have permission to create"):

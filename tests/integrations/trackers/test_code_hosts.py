@@ -167,6 +167,8 @@ async def test_gitlab_checks(gitlab: GitLabServer, lab: AnyTracker) -> None:
         await lab.check("acme/other")
     with pytest.raises(NotFound):
         await lab.check("../user")
+    with pytest.raises(Invalid, match="nothing that the tracker could have"):
+        await lab.find(new_issue("..", "issue"))
     gitlab.access = "disabled"
     with pytest.raises(Invalid, match="issues are switched off"):
         await lab.check(PROJECT)

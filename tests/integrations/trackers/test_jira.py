@@ -135,12 +135,12 @@ async def test_a_request_of_a_service_desk(site: JiraServer, tracker: AnyTracker
     assert made == Issue("OPS-1", f"{site.url}/browse/OPS-1")
     kept = site.issues["OPS-1"]
     assert kept.request_type == REQUEST_TYPE
-    # Texts of requests are in wiki markup everywhere; this form has no labels.
+    # Texts of requests are in wiki markup everywhere; this form hides its labels.
     assert kept.fields["description"] == f"\\!http://evil/x.png\\!\n\n{MARKER}"
     assert kept.fields[LINES] == r"\{quote\}"
     assert kept.fields["customfield_10004"] == "2026-01-31T09:30:00.000-0500"
-    wanted = {"id": f"{vendor.WORKSPACE}:88"} if site.cloud else {"key": "CMDB-88"}
-    assert kept.fields[OBJECT] == [wanted]
+    cloud = {"id": f"{vendor.WORKSPACE}:88", "workspaceId": vendor.WORKSPACE, "objectId": "88"}
+    assert kept.fields[OBJECT] == [cloud if site.cloud else {"key": "CMDB-88"}]
     assert "labels" not in kept.fields
 
 
@@ -196,6 +196,9 @@ async def test_types_and_projects_that_are_not_there(site: JiraServer, tracker: 
     # A key never leads to another path.
     with pytest.raises(NotFound):
         await tracker.create(new_issue("../myself", "1"))
+    for where in (("..", TASK), ("", TASK), (SOFTWARE, ".."), (DESK, ".")):
+        with pytest.raises(Invalid, match="nothing that the tracker could have"):
+            await tracker.create(new_issue(*where))
     assert not site.issues
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.support.trackers.jira_values import Refusal, Spec, checked
@@ -90,8 +90,8 @@ class JiraServer(Site):
             Spec("customfield_10009", "Owner", {"type": "user", "custom": f"{custom}userpicker"}),
             Spec("priority", "Priority", {"type": "priority", "system": "priority"}, options=("High", "Low")),
         ]
-        # Customers see no labels.
-        desk = [*base[:2], *own]
+        # Labels are filled in by the service desk itself.
+        desk = [*base[:2], replace(base[2], visible=False), *own]
         self.forms = {(SOFTWARE, TASK): base + own, (DESK, REQUEST_TYPE): desk, (DESK, BARE_TYPE): base[:1]}
         self.things = [
             Thing("88", "Server", "web-1"),

@@ -29,19 +29,21 @@ class Spec:
     schema: Mapping[str, Any]
     required: bool = False
     options: tuple[str, ...] = ()
+    visible: bool = True
 
     @property
     def has_lines(self) -> bool:
         return self.id == "description" or self.schema.get("custom", "").endswith(":textarea")
 
     def shown(self, schema: str) -> dict[str, Any]:
-        return {"fieldId": self.id, "name": self.name, "required": self.required, schema: dict(self.schema)}
+        shown = {"fieldId": self.id, "name": self.name, "required": self.required, schema: dict(self.schema)}
+        return shown if self.visible else {**shown, "visible": False}
 
 
 def checked(form: list[Spec], given: Mapping[str, Any], *, adf: bool, cloud: bool) -> None:
     """`adf`: texts of many lines are documents. Raises Refusal."""
     errors = {}
-    known = {one.id: one for one in form}
+    known = {one.id: one for one in form if one.visible}
     for name, value in given.items():
         if name not in known:
             errors[name] = f"Field '{name}' cannot be set. It is not on the appropriate screen, or unknown."
@@ -121,10 +123,12 @@ def _option(spec: Spec, value: Any, name: str) -> None:
 
 
 def _objects(value: Any, cloud: bool) -> None:
-    name = "id" if cloud else "key"
+    """https://support.atlassian.com/jira/kb/format-the-payload-to-update-assets-custom-fields-via-rest-api and
+    https://confluence.atlassian.com/assetapps/assets-with-jira-rest-api-1168847899.html"""
     for one in value:
-        _only(one, {name})
-        if not re.fullmatch(r"[\w-]+:\d+" if cloud else r"CMDB-\d+", one[name]):
+        _only(one, {"id", "workspaceId", "objectId"} if cloud else {"key"})
+        known = one["id"] == f"{one['workspaceId']}:{one['objectId']}" if cloud else one["key"].startswith("CMDB-")
+        if not known:
             raise Wrong("Assets object is not valid")
 
 

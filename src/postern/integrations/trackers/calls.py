@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -75,7 +75,7 @@ class Calls:
         self._allowed = allowed
         self._resolve = resolver
         self._deadline = deadline
-        self._client: httpx.AsyncClient | None = None
+        self._clients: dict[str, httpx.AsyncClient] = {}
 
     async def ask(
         self,
@@ -105,8 +105,8 @@ class Calls:
         return reply
 
     async def close(self) -> None:
-        if self._client is not None:
-            await self._client.aclose()
+        while self._clients:
+            await self._clients.popitem()[1].aclose()
 
     async def _addresses(self, url: httpx.URL) -> list[str]:
         """All of them checked. Raises Unavailable."""
@@ -132,7 +132,7 @@ class Calls:
         lost: type[Unavailable],
     ) -> Reply:
         """From the first address that lets us connect. The name is not asked again: it could answer something else."""
-        client = await self._ready()
+        client = await self._ready(url.host)
         problem: Exception | None = None
         for address in addresses:
             # The certificate must be for the name, also where the address is what is connected to.
@@ -159,18 +159,19 @@ class Calls:
         own = {name: one.reveal() if isinstance(one, Secret) else one for name, one in self._headers.items()}
         return {**fixed, **own, **more}
 
-    async def _ready(self) -> httpx.AsyncClient:
-        if self._client is None:
+    async def _ready(self, host: str) -> httpx.AsyncClient:
+        """One for each name: connections are kept by address, and two names may be at one."""
+        if host not in self._clients:
             # Loading all authorities takes longer than most requests.
             trusted = await asyncio.to_thread(trust, self._authority)
-            if self._client is None:
-                self._client = httpx.AsyncClient(
+            if host not in self._clients:
+                self._clients[host] = httpx.AsyncClient(
                     verify=trusted,
                     trust_env=False,
                     timeout=httpx.Timeout(self._deadline, connect=min(CONNECT, self._deadline / 2)),
                     limits=httpx.Limits(max_connections=8, max_keepalive_connections=2, keepalive_expiry=30),
                 )
-        return self._client
+        return self._clients[host]
 
     def _check(self, host: str, reply: Reply, lost: type[Unavailable]) -> None:
         if 200 <= reply.status < 300:
@@ -184,7 +185,7 @@ class Calls:
         if known is not None:
             raise known
         words = f"{host} answered {reply.status}{': ' + said if said else ''}"
-        if reply.status == 429 or reply.status in (408, 425):
+        if reply.status in _PASSING:
             raise Unavailable(words, retry_after=pause_of(reply))
         if reply.status >= 500:
             raise lost(words, retry_after=pause_of(reply))
@@ -195,6 +196,8 @@ class Calls:
         return cleaned(found.replace(self._secret.reveal(), "***") if self._secret else found)
 
 
+# Not done, and no fault of what was asked: too slow, somebody else at it, locked, too early, too much.
+_PASSING = frozenset({408, 409, 423, 425, 429})
 _PERMANENT: Mapping[int, type[PosternError]] = {401: Denied, 403: Denied, 404: NotFound, 410: NotFound}
 
 
@@ -230,6 +233,13 @@ def checked_base(url: str) -> str:
     if odd or parts.username or parts.password or parts.query or parts.fragment:
         raise Invalid("the address of the tracker must be plain, without user, query, fragment or blank", field="url")
     return url.rstrip("/")
+
+
+def segment(text: str, field: str) -> str:
+    """As one part of a path, whatever it is. Raises Invalid for what is none."""
+    if text in ("", ".", ".."):
+        raise Invalid(f"{field}: {text!r} is nothing that the tracker could have", field=field)
+    return quote(text, safe="")
 
 
 def pause_of(reply: Reply) -> int | None:

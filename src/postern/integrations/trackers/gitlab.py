@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Invalid
-from postern.integrations.trackers.calls import Calls, cleaned, rows, text
+from postern.integrations.trackers.calls import Calls, cleaned, rows, segment, text
 from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
 from postern.integrations.trackers.texts import has_marker, moment
 
@@ -39,7 +38,7 @@ class GitLab(CodeHost):
         words = f"GitLab knows us as {cleaned(text(me, 'username'), 200)}"
         if not project_key:
             return words
-        project = (await self._calls.ask("GET", f"/projects/{quote(project_key, safe='')}")).content
+        project = (await self._calls.ask("GET", f"/projects/{segment(project_key, 'project_key')}")).content
         if text(project, "issues_access_level") == "disabled":
             raise Invalid(f"issues are switched off in {project_key}")
         return f"{words}, and shows us the project {cleaned(text(project, 'path_with_namespace'), 200)}"
@@ -97,7 +96,7 @@ def said_of(content: Any) -> list[str]:
 
 
 def _issues(project: str) -> str:
-    return f"/projects/{quote(project, safe='')}/issues"
+    return f"/projects/{segment(project, 'project_key')}/issues"
 
 
 def _number(content: Any) -> int:

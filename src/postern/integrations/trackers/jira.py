@@ -15,13 +15,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
 
 from postern.domain.issue import Asset, Assets, Issue, NewIssue, TrackerKind, TrackerSettings, Uncertain
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError
-from postern.integrations.trackers.calls import Calls, Reply, cleaned, mapping, rows, text
+from postern.integrations.trackers.calls import Calls, Reply, cleaned, mapping, rows, segment, text
 from postern.integrations.trackers.jira_fields import WIKI, Dialect, Form, field_of, values_of
 from postern.integrations.trackers.texts import has_marker, undocumented
 
@@ -126,7 +125,7 @@ class Jira(ABC):
 
     async def transition(self, issue: Issue, name: str) -> bool:
         """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/ ("Get transitions")"""
-        path = f"{self.api}/issue/{quote(issue.key, safe='')}"
+        path = f"{self.api}/issue/{segment(issue.key, 'issue')}"
         wanted = name.strip().lower()
         status = mapping((await self._calls.ask("GET", path, query={"fields": "status"})).content, "fields").get(
             "status"
@@ -178,10 +177,11 @@ class Jira(ABC):
         return form
 
     async def _project(self, key: str) -> Any:
-        return (await self._calls.ask("GET", f"{self.api}/project/{quote(key, safe='')}")).content
+        return (await self._calls.ask("GET", f"{self.api}/project/{segment(key, 'project_key')}")).content
 
     async def _issue_form(self, project_key: str, type_id: str) -> Form:
-        path = f"{self.api}/issue/createmeta/{quote(project_key, safe='')}/issuetypes/{quote(type_id, safe='')}"
+        project, kind = segment(project_key, "project_key"), segment(type_id, "request_type_id")
+        path = f"{self.api}/issue/createmeta/{project}/issuetypes/{kind}"
         found: list[Mapping[str, Any]] = []
         for _ in range(_PAGES):
             page, last = await self._fields(path, len(found))
@@ -194,9 +194,11 @@ class Jira(ABC):
     async def _request_form(self, project_key: str, type_id: str) -> Form:
         """https://developer.atlassian.com/cloud/jira/service-desk/rest/api-group-servicedesk/ ("fields")"""
         desk = await self._desk(project_key)
-        path = f"{_DESK}/servicedesk/{quote(desk, safe='')}/requesttype/{quote(type_id, safe='')}/field"
+        kind = segment(type_id, "request_type_id")
+        path = f"{_DESK}/servicedesk/{segment(desk, 'desk')}/requesttype/{kind}/field"
         found = rows((await self._calls.ask("GET", path)).content, "requestTypeFields")
-        fields = [field_of(one, "jiraSchema") for one in found]
+        # What is hidden is filled in by the service desk itself; only its administrators are told of it.
+        fields = [field_of(one, "jiraSchema") for one in found if one.get("visible") is not False]
         return Form(desk, {one.id: one for one in fields})
 
     async def _desk(self, project_key: str) -> str:

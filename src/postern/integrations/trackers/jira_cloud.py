@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 from postern.domain.issue import Asset, Assets
 from postern.domain.lists import Page
 from postern.errors import Invalid
 from postern.integrations.trackers.aql import named, search
-from postern.integrations.trackers.calls import Calls, checked_base, rows, text
+from postern.integrations.trackers.calls import Calls, checked_base, rows, segment, text
 from postern.integrations.trackers.jira import SEARCHED, Jira
 from postern.integrations.trackers.jira_fields import Dialect
 from postern.integrations.trackers.texts import document
@@ -67,12 +67,14 @@ class JiraCloud(Jira):
         return (await self._assets(named(object_type, name), 0, _MOST)).items
 
     def _reference(self, asset: Asset) -> Any:
-        return {"id": asset.id}
+        """https://support.atlassian.com/jira/kb/format-the-payload-to-update-assets-custom-fields-via-rest-api"""
+        workspace, _, own = asset.id.partition(":")
+        return {"id": asset.id, "workspaceId": workspace, "objectId": own}
 
     async def _assets(self, aql: str, offset: int, limit: int) -> Assets:
         """https://developer.atlassian.com/cloud/assets/rest/api-group-object/ ("object/aql")"""
         workspace = await self._discovered()
-        path = f"/jsm/assets/workspace/{quote(workspace, safe='')}/v1/object/aql"
+        path = f"/jsm/assets/workspace/{segment(workspace, 'workspace')}/v1/object/aql"
         query: dict[str, str | int] = {"startAt": offset, "maxResults": limit, "includeAttributes": "false"}
         answer = await self._calls.ask("POST", path, query=query, body={"qlQuery": aql}, url=self._atlassian)
         content = answer.content if isinstance(answer.content, dict) else {}
