@@ -45,15 +45,8 @@ PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "disp
 
 REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_tags": {"stage": "prod"}}
 TRACKER = {"kind": "jira_cloud", "url": "https://acme.example.com", "user": "ann@example.com", "token": "x"}
-ISSUES = {
-    "project_key": "OPS",
-    "request_type_id": "10",
-    "cmdb_types": {
-        "items": [
-            {"tracker_field": "asset", "tracker_object_type": "Server"},
-        ]
-    },
-}
+ASSETS = {"items": [{"tracker_field": "asset", "tracker_object_type": "Server"}]}
+ISSUES = {"project_key": "OPS", "request_type_id": "10", "cmdb_types": ASSETS}
 RUNBOOK_RULE = {"runbooks": [{"repository": "git.example.com/acme/ops"}], "connections": [], "user_groups": []}
 SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["audit.entry"]}
 

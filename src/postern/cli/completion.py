@@ -34,6 +34,7 @@ _LISTS = {
     "groups": ("/users/groups", ("name",), False),
     "guardrail_ids": ("/guardrails", ("id",), False),
     "guardrails": ("/guardrails", ("name",), False),
+    "issue_templates": ("/integrations/tracker/issuetemplates", ("name",), False),
     "masking_rules": ("/datamasking-rules", ("name",), False),
     "machines": ("/machineidentities", ("name",), False),
     "review_rules": ("/access-requests/rules", ("name",), False),
@@ -69,6 +70,7 @@ features = _completion("features")
 groups = _completion("groups")
 guardrail_ids = _completion("guardrail_ids")
 guardrails = _completion("guardrails")
+issue_templates = _completion("issue_templates")
 masking_rules = _completion("masking_rules")
 machines = _completion("machines")
 review_rules = _completion("review_rules")

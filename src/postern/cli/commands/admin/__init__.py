@@ -18,6 +18,10 @@ GROUPS = {
     "runbookrepos": Lazy(
         f"{_AT}.runbook_repositories:runbook_repositories", "Choose which repositories runbooks are read from."
     ),
+    "tracker": Lazy(f"{_AT}.tracker:tracker", "Show and set the issue tracker in which sessions open issues."),
+    "issuetemplates": Lazy(
+        f"{_AT}.issue_templates:issue_templates", "Choose what stands in the issues that sessions open."
+    ),
     "resources": Lazy(f"{_AT}.resources:resources", "List what connections belong to, and delete what is empty."),
     "apikeys": Lazy(f"{_AT}.apikeys:apikeys", "Make and revoke API keys."),
     "serviceaccounts": Lazy(f"{_AT}.serviceaccounts:serviceaccounts", "List and manage service accounts."),

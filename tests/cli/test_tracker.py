@@ -1,0 +1,69 @@
+"""`postern admin tracker` and `issuetemplates` against the real API."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.served import Served
+
+SET = ("admin", "tracker", "set", "jira_cloud", "https://acme.example.com", "--user", "ann@example.com")
+TEMPLATE = {
+    "name": "changes",
+    "project_key": "OPS",
+    "request_type_id": "10",
+    "mapping_types": {"items": [{"tracker_field": "f1", "type": "preset", "value": "session.connection"}]},
+    "prompt_types": {"items": [{"tracker_field": "f2", "label": "Reason", "required": True}]},
+    "cmdb_types": {"items": [{"tracker_field": "f3", "tracker_object_type": "Server"}]},
+}
+
+
+@pytest.fixture
+def root(gate: Served) -> Served:
+    gate.log_in()
+    return gate
+
+
+def test_a_tracker_is_set_up_changed_and_removed(root: Served, tmp_path: Path) -> None:
+    assert root.cli("admin", "tracker", "show").exit_code == 5
+    assert "give KIND, URL and --token-stdin" in root.cli(*SET).stderr
+    made = root.ok(*SET, "--token-stdin", stdin="tok-secret\n")
+    assert made.stdout.startswith("Sessions open issues at https://acme.example.com.")
+    assert "tok-secret" not in made.output
+    assert root.cli("admin", "tracker", "set").exit_code == 2
+    root.ok("admin", "tracker", "set", "--when-down", "go_on", "--disabled")
+    shown = root.json("admin", "tracker", "show")
+    assert (shown["user"], shown["when_down"], shown["enabled"]) == ("ann@example.com", "go_on", False)
+    assert "tok-secret" not in root.ok("admin", "tracker", "show").output
+    refused = root.cli("admin", "tracker", "set", "jira_cloud", "https://other.example.com")
+    assert (refused.exit_code, "give it again" in refused.stderr) == (1, True)
+    pem = tmp_path / "ca.pem"
+    pem.write_text("another")
+    assert "give it again" in root.cli("admin", "tracker", "set", "--authority", str(pem)).stderr
+    for command in (("test", "OPS"), ("objects", "Server", "--query", "db")):
+        assert "no client for trackers" in root.cli("admin", "tracker", *command).stderr
+    assert root.cli("admin", "tracker", "remove", stdin="n\n").exit_code == 1
+    root.ok("admin", "tracker", "remove", "--yes")
+    assert root.cli("admin", "tracker", "show").exit_code == 5
+
+
+def test_templates_are_made_from_files(root: Served, tmp_path: Path) -> None:
+    file = tmp_path / "changes.json"
+    file.write_text(json.dumps(TEMPLATE))
+    assert root.ok("admin", "issuetemplates", "list").output.startswith("There are no issue templates yet")
+    made = root.json("admin", "issuetemplates", "create", str(file))
+    assert root.ok("admin", "issuetemplates", "list").stdout.split("\t")[:2] == ["changes", "OPS"]
+    shown = root.ok("admin", "issuetemplates", "show", made["id"]).stdout
+    assert "f1  preset  session.connection" in shown
+    assert "f2  asked (text, required)  Reason" in shown
+    assert "f3  asset  asked (Server)" in shown
+    file.write_text(json.dumps(root.json("admin", "issuetemplates", "show", "changes") | {"name": "renamed"}))
+    assert root.ok("admin", "issuetemplates", "update", "changes", str(file)).stdout == "Changed renamed.\n"
+    assert root.cli("admin", "issuetemplates", "show", "changes").exit_code == 5
+    wrong = TEMPLATE | {"mapping_types": {"items": [{"tracker_field": "f", "type": "preset", "value": "x"}]}}
+    refused = root.cli("admin", "issuetemplates", "create", "-", stdin=json.dumps(wrong))
+    assert "mapping_types.items[0].value: unknown preset 'x'; one of session.id" in refused.stderr
+    assert root.cli("admin", "issuetemplates", "delete", "renamed", stdin="n\n").exit_code == 1
+    root.ok("admin", "issuetemplates", "delete", "renamed", "--yes")
+    assert root.json("admin", "issuetemplates", "list")["total"] == 0
