@@ -44,6 +44,7 @@ SCIM_PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
 PATCH = {"schemas": [SCIM_PATCH], "Operations": [{"op": "replace", "path": "displayName", "value": "x"}]}
 
 REVIEW_RULE = {"access_type": "jit", "reviewers_groups": ["leads"], "connection_tags": {"stage": "prod"}}
+REPOSITORY, RUNBOOKS = "https://git.example.com/acme/ops", {"a.runbook.sh": "echo"}
 TRACKER = {"kind": "jira_cloud", "url": "https://acme.example.com", "user": "ann@example.com", "token": "x"}
 ASSETS = {"items": [{"tracker_field": "asset", "tracker_object_type": "Server"}]}
 ISSUES = {"project_key": "OPS", "request_type_id": "10", "cmdb_types": ASSETS}
@@ -54,8 +55,9 @@ SINK = {"kind": "webhook", "address": "https://siem.example.com/", "events": ["a
 _IDS = {
     "/audit": "entry",
     "/datamasking-rules": "masking_rule",
-    "/integrations": "issue_template",
     "/reviews": "review",
+    "/runbooks/configurations": "repository",
+    "/integrations": "issue_template",
 }
 # That need a session with a review, which ann's other one has not.
 _REVIEWED = ("/sessions/{session_id}/review", "/sessions/{session_id}/exec")
@@ -111,6 +113,10 @@ BODIES: Mapping[tuple[str, str], Any] = {
     ("POST", "/sessions"): {"connection": "shop", "script": "select 1"},
     ("PUT", "/reviews/{id}"): {"status": "REJECTED"},
     ("PUT", "/sessions/{session_id}/review"): {"status": "rejected"},
+    ("POST", "/runbooks/configurations"): {"git_url": "https://git.example.com/new"},
+    ("PUT", "/runbooks/configurations"): {"repositories": [{"git_url": "https://git.example.com/new"}]},
+    ("PUT", "/runbooks/configurations/{id}"): {"git_url": REPOSITORY, "git_branch": "next"},
+    ("POST", "/runbooks/configurations/{id}/files"): {"path": "new.runbook.sh", "content": "echo"},
     ("POST", "/integrations/tracker"): TRACKER,
     ("PUT", "/integrations/tracker"): TRACKER,
     ("POST", "/integrations/tracker/issuetemplates"): {**ISSUES, "name": "new"},
@@ -137,6 +143,7 @@ QUERIES = {
     ("GET", "/callback"): "?state=made-up&code=x",
     ("GET", "/login"): "?redirect=http://localhost:7480/",
     ("GET", "/login/device"): "?user_code=AAAA-BBBB",
+    ("GET", "/runbooks/file"): "?name=a.runbook.sh",
 }
 
 # fmt: off
@@ -256,6 +263,15 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/resources"):                                                  "200 200 200 200 200 200 200 200",
     ("DELETE", "/resources/{nameOrID}"):                                    "403 403 403 409 403 403 409 404",
     ("GET", "/resources/{nameOrID}"):                                       "200 200 200 200 200 200 200 404",
+    ("GET", "/runbooks"):                                                   "200 200 200 200 200 200 200 404",
+    ("GET", "/runbooks/file"):                                              "200 200 200 200 200 200 200 404",
+    ("GET", "/runbooks/configurations"):                                    "403 403 200 200 403 200 200 404",
+    ("POST", "/runbooks/configurations"):                                   "403 403 403 201 403 403 201 201",
+    ("PUT", "/runbooks/configurations"):                                    "403 403 403 200 403 403 200 200",
+    ("PUT", "/runbooks/configurations/{id}"):                               "403 403 403 200 403 403 200 404",
+    ("DELETE", "/runbooks/configurations/{id}"):                            "403 403 403 204 403 403 204 404",
+    ("POST", "/runbooks/configurations/{id}/refresh"):                      "403 403 403 200 403 403 200 404",
+    ("POST", "/runbooks/configurations/{id}/files"):                        "403 403 403 201 403 403 201 404",
     ("GET", "/runbooks/rules"):                                             "403 403 200 200 403 200 200 200",
     ("POST", "/runbooks/rules"):                                            "403 403 403 201 403 403 201 201",
     ("DELETE", "/runbooks/rules/{nameOrID}"):                               "403 403 403 204 403 403 204 404",
@@ -434,10 +450,14 @@ async def _things(api: Api) -> dict[str, str]:
         ("/access-rules", {"name": "for the crew", "groups": ["crew"], "connection_names": ["shop"]}),
         ("/access-requests/rules", {**REVIEW_RULE, "name": "pairs"}),
         ("/runbooks/rules", {**RUNBOOK_RULE, "name": "deploys"}),
+        ("/runbooks/configurations", {"git_url": REPOSITORY}),
         ("/orgs", {"name": "elsewhere", "admin_email": "chief@example.org"}),
     ):
         answer = await api.as_admin.post(path, json=body)
         assert answer.status_code == 201, answer.text
+    api.world.fetcher.put(RUNBOOKS, REPOSITORY)
+    repository = (await api.as_admin.get("/runbooks/configurations")).json()["repositories"][0]
+    assert (await api.as_ann.get("/runbooks")).json()["repositories"][0]["items"]
     assert (await api.as_admin.post("/integrations/tracker", json=TRACKER)).status_code == 201
     issues = await api.as_admin.post("/integrations/tracker/issuetemplates", json={**ISSUES, "name": "changes"})
     await api.make_connection("guarded", reviewers=["dba"])
@@ -462,6 +482,7 @@ async def _things(api: Api) -> dict[str, str]:
         "user": str(api.users["bob"].id),
         "issue_template": issues.json()["id"],
         "review": waiting["review"]["id"],
+        "repository": repository["id"],
         "reviewed_session": waiting["session_id"],
     }
 
@@ -564,6 +585,7 @@ async def call(template: Template, operation: tuple[str, str], caller: str, fold
     headers = {"Authorization": f"Bearer {template.tokens[caller]}"} if template.tokens.get(caller) else {}
     url = filled(path, template.known) + QUERIES.get(operation, "")
     async with opened(file) as (world, client):
+        world.fetcher.put(RUNBOOKS, REPOSITORY)
         world.recordings.stored[UUID(template.known["session_id"])] = []
         return await client.request(method, url, json=body, headers=headers)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
@@ -42,6 +43,7 @@ from postern.wiring import masters, paths, tls
 from postern.wiring.anchors import anchors
 from postern.wiring.auth import default_auth
 from postern.wiring.blobs import stored
+from postern.wiring.git import git_fetcher
 from postern.wiring.language import language_types
 from postern.wiring.masking import masks
 from postern.wiring.metrics import gathered
@@ -100,6 +102,7 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             recordings,
             now,
             able,
+            git_fetcher(settings, os.environ),
             machine=replace(
                 machine_of(settings),
                 provider=Providers(openid, saml),

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 from postern.domain.tracing import NO_TRACER, Tracer
+from postern.errors import Misconfigured
 from postern.integrations.identity.addresses import networks_of
 from postern.integrations.sinks.senders import Senders
 from postern.metrics.meters import Meters
@@ -32,9 +33,11 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
     sending = build_sending(settings, app, meters, tracer)
     delivering = build_delivering(settings, app, meters)
     made.follow_up.observer = reviews_told(meters)
+    if settings.runbook_interval < 1:
+        raise Misconfigured("POSTERN_RUNBOOK_INTERVAL must be 1 second or more", field="runbook_interval")
+    every = timedelta(seconds=settings.runbook_interval)
 
     def reading(*, failing: bool) -> Callable[[], Awaitable[bool]]:
-        every = timedelta(seconds=settings.runbook_interval)
         return functools.partial(made.runbook_reading.once, every, failing=failing)
 
     def told(name: str, seconds: float, failed: bool) -> None:

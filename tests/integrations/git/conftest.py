@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from tests.support import gits
 from tests.support.gits import Forge
-from tests.support.processes import descendants
+from tests.support.processes import descendants, words
 from tests.support.promises import PATIENT
 
 from postern.domain.runbook import Repository, repository_name
@@ -47,7 +47,11 @@ def fetcher(tmp_path: Path) -> Iterator[Callable[..., GitFetcher]]:
         environment = {**os.environ, "PYTHONPATH": str(_SOURCE), "TMPDIR": str(temporary)}
         return GitFetcher(policy or Policy(), environment, **given)  # type: ignore[arg-type]
 
-    before = set(descendants(os.getpid()))
     yield make
-    assert not set(descendants(os.getpid())) - before
+    assert not children()
     assert not list(temporary.iterdir())
+
+
+def children() -> set[int]:
+    """Those of ours that read or write repositories now."""
+    return {one for one in descendants(os.getpid()) if "postern.integrations.git.child" in words(one)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections.abc import Awaitable
+from dataclasses import replace
 from datetime import timedelta
 from typing import TypeVar
 from uuid import UUID, uuid4
@@ -19,6 +20,7 @@ from tests.support.world import World
 from postern.domain.organisation import Organisation
 from postern.domain.runbook import OPEN_HOOK, Repository, RunbookFile, repository_name
 from postern.errors import Invalid, NotFound, Unavailable
+from postern.runbooks.template import parse
 from postern.services.runbooks import library as module
 from postern.services.runbooks import parsed
 from postern.services.runbooks.library import Library, Shelf
@@ -180,8 +182,8 @@ async def test_what_was_read_by_other_settings_is_not_shown(shelves: Shelves) ->
     shelves.world.fetcher.put(HELLO)
     await shelves.shown()
     shelves.world.fetcher.remotes[URL] = Unavailable("no such branch")
-    fields = {"branch": "other", "updated_at": shelves.world.clock() + timedelta(seconds=1)}
-    await shelves.world.stores.runbook_repositories.update(module.replace(repository, **fields))
+    later = shelves.world.clock() + timedelta(seconds=1)
+    await shelves.world.stores.runbook_repositories.update(replace(repository, branch="other", updated_at=later))
     shelves.library.forget(repository.org_id)
     assert await shelves.shown() == {NAME: ([], "no such branch")}
 
@@ -190,7 +192,6 @@ async def test_a_file_that_is_wrong_says_so_and_the_others_are_there(
     shelves: Shelves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await shelves.add()
-    parse = parsed.parse
 
     def broken(text: str) -> object:
         if "bug" in text:
@@ -200,7 +201,7 @@ async def test_a_file_that_is_wrong_says_so_and_the_others_are_there(
     monkeypatch.setattr(parsed, "parse", broken)
     made = shelves.world.fetcher.put(HELLO | {"bad.runbook.sh": "{{ end }}", "bug.runbook.sh": "bug"})
     large = RunbookFile("large.runbook.sh", None, "it has more than 1 MB")
-    shelves.world.fetcher.remotes[URL] = module.replace(made, files=(*made.files, large))
+    shelves.world.fetcher.remotes[URL] = replace(made, files=(*made.files, large))
     (shelf,) = await shelves.library.shelves(shelves.world.org_id)
     assert shelf.books is not None
     errors = {path: one.error for path, one in shelf.books.runbooks.items()}

@@ -225,7 +225,7 @@ async def test_a_path_that_is_none_is_refused(
 
 @pytest.mark.parametrize("fields", [{"content": "\u00e9" * MAX_FILE}, {"message": "x" * 20_000}])
 async def test_a_file_is_bounded(
-    world: World, repositories: Repositories, admin: Principal, fields: dict[str, str]
+    world: World, repositories: Repositories, admin: Principal, fields: dict[str, Any]
 ) -> None:
     world.fetcher.put({})
     made = await repositories.add(admin, GIVEN)

@@ -16,7 +16,7 @@ from dulwich.objects import Blob, ObjectID
 from dulwich.pack import PackData, PackInflater
 
 from postern.domain.runbook import MAX_FILE
-from postern.errors import Invalid, Unavailable
+from postern.errors import Invalid, PosternError, Unavailable
 from postern.integrations.git.messages import Limits
 
 _HEADER, _CHECKSUM, _NAME = 12, 20, 20  # bytes
@@ -52,7 +52,16 @@ class Unpacked:
 
 def unpack(pack: bytes, limits: Limits) -> Unpacked:
     """Raises Invalid over a limit, Unavailable for what is no pack."""
-    _count(pack, limits)
+    try:
+        _count(pack, limits)
+        return _objects(pack)
+    except (PosternError, MemoryError):
+        raise
+    except Exception:  # of many kinds, here and in dulwich: bytes that end too early, or say what cannot be
+        raise _broken() from None
+
+
+def _objects(pack: bytes) -> Unpacked:
     kept: dict[ObjectID, Object] = {}
     large: set[ObjectID] = set()
     with PackData.from_file(BytesIO(pack), DEFAULT_OBJECT_FORMAT) as data:
@@ -68,7 +77,7 @@ def unpack(pack: bytes, limits: Limits) -> Unpacked:
 
 def _count(pack: bytes, limits: Limits) -> None:
     if pack[:4] != b"PACK" or len(pack) < _HEADER + _CHECKSUM:
-        raise broken()
+        raise _broken()
     objects = int.from_bytes(pack[8:12], "big")
     if objects > limits.objects:
         raise Invalid(f"the repository has {objects} objects; {limits.objects} are the most that are read")
@@ -81,7 +90,7 @@ def _count(pack: bytes, limits: Limits) -> None:
                 f"the repository unpacks to more than {limits.unpacked >> 20} MiB; keep runbooks in one of their own"
             )
     if at != len(pack) - _CHECKSUM:
-        raise broken()
+        raise _broken()
 
 
 def _entry(pack: bytes, at: int, most: int) -> tuple[int, int]:
@@ -93,10 +102,10 @@ def _entry(pack: bytes, at: int, most: int) -> tuple[int, int]:
         size |= (pack[at] & 127) << shift
         shift += 7
         if at - start > _LONGEST:
-            raise broken()
+            raise _broken()
     at += 1
     if kind not in _KINDS:
-        raise broken()
+        raise _broken()
     if kind == _NAMED_DELTA:
         at += _NAME
     elif kind == _OFFSET_DELTA:
@@ -104,7 +113,7 @@ def _entry(pack: bytes, at: int, most: int) -> tuple[int, int]:
         while pack[at] & 128:
             at += 1
             if at - start > _LONGEST:
-                raise broken()
+                raise _broken()
         at += 1
     if size > most:
         return at, size
@@ -122,13 +131,13 @@ def _inflated(pack: bytes, at: int, size: int) -> tuple[int, bytes]:
             at += len(given)
         found = stream.decompress(given, _CHUNK)
         if not given and not found:
-            raise broken()
+            raise _broken()
         first = first or found[: 2 * _LONGEST]
         length += len(found)
         if length > size:
-            raise broken()
+            raise _broken()
     if length != size:
-        raise broken()
+        raise _broken()
     return at - len(stream.unused_data), first
 
 
@@ -143,8 +152,8 @@ def _result(delta: bytes) -> int:
             if sizes == 2:
                 return size
             size = shift = 0
-    raise broken()
+    raise _broken()
 
 
-def broken() -> Unavailable:
+def _broken() -> Unavailable:
     return Unavailable("what the server sent is not a whole pack of git objects; ask again, and check the repository")

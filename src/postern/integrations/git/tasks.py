@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
-
 from dulwich.client import HTTPUnauthorized, SSHGitClient
-from dulwich.errors import (
-    ApplyDeltaError,
-    ChecksumMismatch,
-    GitProtocolError,
-    HangupException,
-    NotGitRepository,
-    ObjectFormatException,
-    SendPackError,
-)
-from dulwich.pack import UnresolvedDeltas
+from dulwich.errors import GitProtocolError, HangupException, NotGitRepository, SendPackError
+from dulwich.file import FileLocked
 
 from postern.domain.runbook import Repository
 from postern.errors import Invalid, PosternError, Unavailable
@@ -23,23 +13,9 @@ from postern.integrations.git.http import HttpClient
 from postern.integrations.git.local import Local
 from postern.integrations.git.meter import Meter
 from postern.integrations.git.places import Place, Way, place_of
-from postern.integrations.git.remotes import ByDulwich, Remote
+from postern.integrations.git.remotes import ByDulwich, Remote, moved
 
 OF_TOKENS = "oauth2"  # who has a token alone: what GitLab wants, and GitHub and Gitea do not look at
-# Of bytes that are no pack, no object or no packet: dulwich raises what it stumbles over.
-_GARBAGE = (
-    ApplyDeltaError,
-    AssertionError,
-    ChecksumMismatch,
-    EOFError,
-    IndexError,
-    KeyError,
-    ObjectFormatException,
-    TypeError,
-    UnresolvedDeltas,
-    ValueError,
-    zlib.error,
-)
 
 
 def do(request: messages.Request) -> bytes:
@@ -62,10 +38,12 @@ def do(request: messages.Request) -> bytes:
         raise
     except (GitProtocolError, HTTPUnauthorized, HangupException, NotGitRepository, SendPackError) as error:
         raise Unavailable(f"{place.authority} ended this: {str(error)[:300]!r}") from None
+    except FileLocked:
+        raise moved() from None
     except OSError as error:
         raise Unavailable(f"the repository cannot be read: {error.strerror or type(error).__name__}") from None
-    except _GARBAGE as error:
-        raise Unavailable(f"what the server sent cannot be read as git's ({type(error).__name__})") from None
+    except Exception as error:  # dulwich raises what it stumbles over in bytes that are no pack, object or packet
+        raise Unavailable(f"the repository cannot be read as one of git ({type(error).__name__})") from None
 
 
 def _remote(place: Place, repository: Repository, request: messages.Request) -> Remote:

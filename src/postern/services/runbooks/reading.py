@@ -18,7 +18,7 @@ from postern.store.ports import Clock, LeaseStore, RepositoryStore, SnapshotStor
 
 log = logging.getLogger(__name__)
 
-LONGEST = 60.0  # seconds of an attempt, should the fetcher not end it by itself
+LONGEST = 300.0  # seconds of an attempt, should the fetcher not end it by itself
 ROUND = 180.0  # seconds of a round of upkeep
 _AT_ONCE, _OF_ONE = 4, 2  # attempts: of all organisations, of one
 _MOST = 8  # repositories of a round

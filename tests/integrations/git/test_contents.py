@@ -1,0 +1,203 @@
+"""What may be in a commit: each thing that is no runbook is told in its place, and the others are there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+
+import pytest
+from tests.integrations.git.conftest import repository
+from tests.support.gits import Bare, tree
+
+from postern.domain.runbook import MAX_FILE, OPEN_HOOK, RunbookFile, Snapshot
+from postern.errors import Invalid, PosternError
+from postern.integrations.git.fetcher import GitFetcher
+from postern.integrations.git.messages import Limits, Policy
+
+GOOD = RunbookFile("good.runbook.sh", "echo good\n")
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Bare:
+    return Bare.made(tmp_path / "allowed" / "a.git")
+
+
+Read = Callable[..., Awaitable[Snapshot]]
+
+
+@pytest.fixture
+def read(fetcher: Callable[..., GitFetcher], bare: Bare) -> Read:
+    async def of(**limits: int) -> Snapshot:
+        policy = Policy(("file",), folders=(str(bare.path.parent),), limits=Limits(**limits))
+        return await fetcher(policy).fetch(repository(f"file://{bare.path}"))
+
+    return of
+
+
+def by_path(snapshot: Snapshot) -> Mapping[str, RunbookFile]:
+    assert len({one.path for one in snapshot.files}) == len(snapshot.files)
+    return {one.path: one for one in snapshot.files}
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "mode", "words"),
+    [
+        ("a.runbook.sh", b"\x7fELF\0\0", "100644", "binary"),
+        ("a.runbook.sh", "größe\n".encode("latin-1"), "100644", "not UTF-8 (line 1)"),
+        ("a.runbook.sh", b"fine\nfine\n\xff\xfe\n", "100644", "not UTF-8 (line 3)"),
+        ("a.runbook.sh", b"\xed\xa0\x80", "100644", "not UTF-8"),
+        ("a.runbook.sh", b"x" * (MAX_FILE + 1), "100644", "larger than a runbook may be"),
+        ("a.runbook.sh", b"/etc/passwd", "120000", "symbolic link"),
+        ("a.runbook.sh", b"../../../etc/passwd", "120000", "symbolic link"),
+    ],
+)
+async def test_file_that_is_no_text(bare: Bare, read: Read, name: str, content: bytes, mode: str, words: str) -> None:
+    bare.commit({name: content, GOOD.path: GOOD.text or ""}, modes={name: mode})
+    found = by_path(await read())
+    assert found[GOOD.path] == GOOD
+    assert found[name].text is None
+    assert words in found[name].error
+
+
+async def test_text_is_as_it_was_committed(bare: Bare, read: Read) -> None:
+    texts = {
+        "a.runbook.sh": "",
+        "b.runbook.sh": "a\r\nb\r",
+        "c.runbook.sh": "\ufeffx\x01\u2028\n",
+        "d.runbook.x": "é" * 9,
+    }
+    bare.commit(texts)
+    found = by_path(await read())
+    assert {path: one.text for path, one in found.items()} == texts
+
+
+async def test_largest_file_is_a_runbook(bare: Bare, read: Read) -> None:
+    bare.commit({"a.runbook.sh": "x" * MAX_FILE})
+    assert len(by_path(await read())["a.runbook.sh"].text or "") == MAX_FILE
+
+
+async def test_linked_folder_and_submodule_are_not_entered(bare: Bare, read: Read) -> None:
+    bare.commit(
+        {"etc": "/etc", "sub.runbook.d": "1" * 40, ".gitmodules": "x", GOOD.path: GOOD.text or ""},
+        modes={"etc": "120000", "sub.runbook.d": "160000"},
+    )
+    assert by_path(await read()) == {GOOD.path: GOOD}
+
+
+async def test_nasty_names(bare: Bare, read: Read) -> None:
+    blob = bare.raw("blob", b"echo\n")
+    below = bare.raw("tree", tree(("100644", b"x.runbook.sh", blob)))
+    names = [
+        b"a/b.runbook.sh",
+        b"a\\b.runbook.sh",
+        b"a\nb.runbook.sh",
+        b"\x1b[31m.runbook.sh",
+        b"\xff.runbook.sh",
+        "\u202e.runbook.sh".encode(),
+        b"x" * 1001 + b".runbook.sh",
+    ]
+    entries = [("100644", name, blob) for name in names]
+    folders = [("40000", name, below) for name in (b"..", b".", b".git", b"/", b"\xfe", b"ok")]
+    bare.commit_tree(bare.raw("tree", tree(*entries, *folders)))
+    found = by_path(await read())
+    assert [path for path, one in found.items() if one.text is not None] == ["ok/x.runbook.sh"]
+    assert all(one.error for path, one in found.items() if path != "ok/x.runbook.sh")
+    assert len(found) == len(names) + 4 + 1
+    for path in found:
+        assert path.isprintable()
+        assert not path.startswith("/")
+        assert not {"..", ".", ""} & set(path.split("/"))
+
+
+async def test_path_that_is_there_twice(bare: Bare, read: Read) -> None:
+    one, two = bare.raw("blob", b"one"), bare.raw("blob", b"two")
+    bare.commit_tree(bare.raw("tree", tree(("100644", b"a.runbook.sh", one), ("100644", b"a.runbook.sh", two))))
+    found = by_path(await read())
+    assert (found["a.runbook.sh"].text, found["a.runbook.sh"].error) == (None, "the commit has two files of this path")
+
+
+async def test_ten_thousand_runbooks_and_no_more(bare: Bare, read: Read) -> None:
+    files = {f"{number % 100}/{number}.runbook.sh": f"echo {number}\n" for number in range(10_000)}
+    bare.commit(files)
+    found = by_path(await read())
+    assert {path: one.text for path, one in found.items()} == files
+    bare.commit({**files, "one-more.runbook.sh": "x"})
+    with pytest.raises(Invalid, match="more than 10000 runbooks"):
+        await read()
+
+
+@pytest.mark.parametrize(
+    ("files", "limits", "words"),
+    [
+        ({f"{number}.runbook.sh": "x" * 600_000 for number in range(2)}, {"texts": 1 << 20}, "larger than 1 MiB"),
+        ({"/".join("abcdefgh") + "/x.runbook.sh": "x"}, {"depth": 6}, "more than 6 deep"),
+        ({f"{number}": "x" for number in range(20)}, {"entries": 19}, "more than 19 files and folders"),
+    ],
+)
+async def test_limits(bare: Bare, read: Read, files: dict[str, str], limits: dict[str, int], words: str) -> None:
+    bare.commit(files)
+    with pytest.raises(Invalid, match=words):
+        await read(**limits)
+
+
+async def test_folders_that_multiply(bare: Bare, read: Read) -> None:
+    below = bare.raw("blob", b"x")
+    made = bare.raw("tree", tree(*(("100644", b"%02d.runbook.sh" % number, below) for number in range(10))))
+    for _ in range(12):  # ten times as many paths each time
+        made = bare.raw("tree", tree(*(("40000", b"%02d" % number, made) for number in range(10))))
+    bare.commit_tree(made)
+    with pytest.raises(Invalid, match="more than"):
+        await read()
+
+
+async def test_large_file_that_is_no_runbook_takes_no_memory(bare: Bare, read: Read) -> None:
+    bare.commit({"dump.sql": b"\0" * (200 << 20), GOOD.path: GOOD.text or ""})
+    assert by_path(await read(memory=128 << 20)) == {GOOD.path: GOOD}
+
+
+async def test_more_memory_than_there_may_be_is_told(bare: Bare, read: Read) -> None:
+    bare.commit({"huge.runbook.sh": b"x" * (200 << 20)})
+    with pytest.raises(PosternError, match=r"more memory than|more of this machine than"):
+        await read(memory=128 << 20)
+
+
+async def test_hooks_come_from_their_folders_alone(bare: Bare, read: Read) -> None:
+    bare.commit(
+        {
+            f"postern-hooks/{OPEN_HOOK}": "ours",
+            f"hoop-hooks/{OPEN_HOOK}": "theirs",
+            "hoop-hooks/session-close.runbook.py": b"\xff",
+            f"other/hoop-hooks/{OPEN_HOOK}": "no hook",
+            "hoop-hooks/other.runbook.py": "no hook",
+        }
+    )
+    found: Snapshot = await read()
+    assert found.hooks == {OPEN_HOOK: "ours"}
+    files = by_path(found)
+    assert sorted(files) == [
+        "hoop-hooks/other.runbook.py",
+        "hoop-hooks/session-close.runbook.py",
+        f"other/hoop-hooks/{OPEN_HOOK}",
+    ]
+    assert "UTF-8" in files["hoop-hooks/session-close.runbook.py"].error
+
+
+async def test_author_and_message_are_readable_whatever_they_are(bare: Bare, read: Read) -> None:
+    folder = bare.raw("tree", b"")
+    commit = bare.raw(
+        "commit",
+        b"tree %s\nauthor J\xf6rg\x1b[31m <j@example.com> 0 +0000\ncommitter x <x@y> 0 +0000\n" % folder.encode()
+        + b"encoding latin-1\n\nGr\xf6\xdfe\x00\x07\n\nbody"
+        + b"y" * 20_000,
+    )
+    (bare.path / "refs/heads/main").write_text(f"{commit}\n")
+    found: Snapshot = await read()
+    assert found.author == "Jörg[31m <j@example.com>"
+    assert found.message.startswith("Größe\n\nbody")
+    assert len(found.message) == 10_000
+
+
+async def test_branch_that_leads_to_no_commit(bare: Bare, read: Read) -> None:
+    (bare.path / "refs/heads/main").write_text(f"{bare.raw('blob', b'x')}\n")
+    with pytest.raises(Invalid, match="does not lead to a commit"):
+        await read()
