@@ -48,6 +48,7 @@ from postern.api.routes import (
     reviews,
     runbook_repositories,
     runbook_rules,
+    runbook_runs,
     runbooks,
     saml,
     scripts,
@@ -100,6 +101,7 @@ _PARTS = (
     *(chats.router, review_page.router),
     *(tracker.router, session_issues.router, issue_templates.router),
     *(runbooks.router, runbook_repositories.router),
+    *(runbooks.router, runbook_runs.router, runbook_repositories.router),
 )
 
 EXEC_WAIT = 50.0
