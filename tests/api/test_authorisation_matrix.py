@@ -18,10 +18,12 @@ from uuid import UUID
 import httpx
 import pytest
 from tests.api.conftest import INFO, PASSWORD, Api, make_api
+from tests.support.issues import wanted
 from tests.support.world import CLIENT, World
 
 from postern.api.app import routed, serve
 from postern.domain.agent import AgentKey
+from postern.domain.issue import IssueState
 from postern.domain.login import LoginMethod
 from postern.domain.principal import PrincipalStatus
 from postern.domain.secret import Secret
@@ -223,6 +225,9 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("POST", "/integrations/tracker"):                                      "403 403 403 409 403 403 409 201",
     ("PUT", "/integrations/tracker"):                                       "403 403 403 200 403 403 200 404",
     ("GET", "/integrations/tracker/assets/objects"):                        "422 422 422 422 422 422 422 404",
+    ("GET", "/integrations/tracker/issues"):                                "403 403 200 200 403 200 200 200",
+    ("POST", "/integrations/tracker/issues/retry"):                         "403 403 403 202 403 403 202 202",
+    ("POST", "/integrations/tracker/issues/{session_id}/retry"):            "403 403 403 202 403 403 202 404",
     ("GET", "/integrations/tracker/issuetemplates"):                        "200 200 200 200 200 200 200 200",
     ("POST", "/integrations/tracker/issuetemplates"):                       "403 403 403 200 403 403 200 200",
     ("DELETE", "/integrations/tracker/issuetemplates/{id}"):                "403 403 403 204 403 403 204 404",
@@ -473,6 +478,8 @@ async def _things(api: Api) -> dict[str, str]:
     issues = await api.as_admin.post("/integrations/tracker/issuetemplates", json={**ISSUES, "name": "changes"})
     await api.make_connection("guarded", reviewers=["dba"])
     waiting = (await api.as_ann.post("/sessions", json={"connection": "guarded", "script": "select 1"})).json()
+    given_up = wanted(api.world, UUID(session["session_id"]), state=IssueState.GIVEN_UP, next_at=None)
+    await api.world.stores.session_issues.add(given_up)
     enrol = {"kind": "totp", "name": "phone", "current_password": PASSWORD}
     factor = (await api.as_ann.post("/users/self/second-factors", json=enrol)).json()
     login = (await api.as_ann.get("/logins")).json()["data"][0]

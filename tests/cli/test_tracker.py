@@ -6,7 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.support.issues import wanted
 from tests.support.served import Served
+
+from postern.domain.issue import IssueState
 
 SET = ("admin", "tracker", "set", "jira_cloud", "https://acme.example.com", "--user", "ann@example.com")
 TEMPLATE = {
@@ -75,3 +78,18 @@ def test_templates_are_made_from_files(root: Served, tmp_path: Path) -> None:
     assert root.cli("admin", "issuetemplates", "delete", "renamed", stdin="n\n").exit_code == 1
     root.ok("admin", "issuetemplates", "delete", "renamed", "--yes")
     assert root.json("admin", "issuetemplates", "list")["total"] == 0
+
+
+def test_issues_that_were_given_up_are_listed_and_tried_again(root: Served) -> None:
+    issues = root.world.stores.session_issues
+    one, other = (wanted(root.world, state=IssueState.GIVEN_UP, next_at=None, error="no such project") for _ in "12")
+    root.run(issues.add(one))
+    root.run(issues.add(other))
+    shown = root.ok("admin", "tracker", "issues", "--state", "given_up").stdout
+    assert str(one.session_id) in shown
+    assert "no such project" in shown
+    assert "There is nothing." in root.ok("admin", "tracker", "issues", "--state", "made").output
+    assert root.ok("admin", "tracker", "retry", str(one.session_id)).stdout == "1 are tried again.\n"
+    assert root.cli("admin", "tracker", "retry", str(one.session_id)).exit_code == 5
+    assert root.json("admin", "tracker", "retry") == {"waiting": 1}
+    assert root.json("admin", "tracker", "issues", "--state", "wanted")["total"] == 2

@@ -74,6 +74,15 @@ def tags(data: bytes) -> bytes:
     return found
 
 
+async def test_nobody_is_asked_for_a_client_whose_issue_could_not_be_opened() -> None:
+    place = Place()
+    place.issue_lacks = "the issue of this session needs Summary (summary)"
+    client = enter(place, somebody())
+    assert place.issue_lacks.encode() in await client.ended()
+    assert not place.table.kept
+    assert not place.opened
+
+
 @pytest.mark.parametrize("size", SIZES)
 async def test_a_client_is_told_at_once_and_let_in_by_itself(size: int) -> None:
     place = Place()

@@ -10,7 +10,7 @@ from postern.cli.forward import Reached
 from postern.domain.review import MAX_REASON
 from postern.domain.secret import Secret
 from postern.errors import Invalid, ProtocolViolation
-from postern.gateway.wanted import asked_for
+from postern.gateway.wanted import MOST_FIELDS, asked_for, fields_of
 
 
 @pytest.mark.parametrize(("reason", "duration"), [("", None), ("ticket 4711", 1800), ("x" * MAX_REASON, 1)])
@@ -36,3 +36,21 @@ def test_attack_what_is_no_reason_and_no_duration(said: dict[str, Any]) -> None:
 def test_attack_a_reason_without_end() -> None:
     with pytest.raises(Invalid, match="at most"):
         asked_for({"reason": "x" * (MAX_REASON + 1)})
+
+
+def test_what_the_issue_of_a_session_is_to_say_is_understood() -> None:
+    fields = {"summary": "restore the orders", "customfield_10001": ""}
+    wish = Reached("wss://localhost", Secret("t"), "shop", "", tracker_fields=fields).wish()
+    assert fields_of(wish) == fields
+    assert fields_of(Reached("wss://localhost", Secret("t"), "shop", "").wish()) == {}
+
+
+@pytest.mark.parametrize("said", ["summary", ["summary"], {"summary": 1}, {"summary": None}, None])
+def test_attack_what_is_no_field_of_an_issue(said: object) -> None:
+    with pytest.raises(ProtocolViolation):
+        fields_of({"tracker_fields": said})
+
+
+def test_attack_fields_without_end() -> None:
+    with pytest.raises(Invalid, match="at most"):
+        fields_of({"tracker_fields": {str(number): "x" for number in range(MOST_FIELDS + 1)}})

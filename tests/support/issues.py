@@ -43,8 +43,8 @@ def wanted(world: World, session_id: UUID | None = None, **fields: Any) -> Sessi
     return SessionIssue(**(values | fields))
 
 
-async def opened(world: World, session_id: UUID, **fields: Any) -> Session:
-    """A session that runs."""
+def session_of(world: World, session_id: UUID, **fields: Any) -> Session:
+    """One that runs, on a connection `shop`."""
     values: dict[str, Any] = {
         "id": session_id,
         "org_id": world.org_id,
@@ -61,7 +61,12 @@ async def opened(world: World, session_id: UUID, **fields: Any) -> Session:
         "start_date": world.clock(),
         "worker": "w0",
     }
-    session = Session(**(values | fields))
+    return Session(**(values | fields))
+
+
+async def opened(world: World, session_id: UUID, **fields: Any) -> Session:
+    """It is in the store."""
+    session = session_of(world, session_id, **fields)
     await world.stores.sessions.add(session, principal_id=UUID(int=1), source="192.0.2.1")
     return session
 

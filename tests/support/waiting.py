@@ -27,7 +27,7 @@ from postern.domain.review import (
 )
 from postern.domain.session import Verb
 from postern.domain.tracing import NO_TRACER
-from postern.errors import NotFound, PosternError
+from postern.errors import Invalid, NotFound, PosternError
 from postern.gateway.command import CommandGate
 from postern.gateway.engine import Engine
 from postern.gateway.held_logins import HeldLogins
@@ -193,6 +193,7 @@ class Place:
             ),
         )
         self.opened: list[Permit] = []
+        self.issue_lacks = ""  # what the session's issue would need and is not told
         self.turned_away: list[PosternError] = []
         self.ended: PosternError | None = None  # of what clients are logged in with
         self.sessions: list[Mapping[str, str]] = []
@@ -211,6 +212,7 @@ class Place:
                 tracer=NO_TRACER,
                 links=SimpleNamespace(changes=0),
                 open=self._open,
+                check_issue=self._check_issue,
                 run=self._run,
                 turned_away=self.turned_away.append,
             ),
@@ -225,6 +227,10 @@ class Place:
     def _to_wait(self, wish: Wish, *, metadata: Mapping[str, str]) -> object:
         self.sessions.append(metadata)
         return object()
+
+    async def _check_issue(self, *_: object) -> None:
+        if self.issue_lacks:
+            raise Invalid(self.issue_lacks)
 
     async def _open(self, permit: Permit, *_: object, **__: object) -> tuple[object, SimpleNamespace]:
         self.opened.append(permit)

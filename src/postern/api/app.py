@@ -59,6 +59,7 @@ from postern.api.routes import (
     server_logs,
     service_accounts,
     session_files,
+    session_issues,
     session_stream,
     sessions,
     sinks,
@@ -100,7 +101,7 @@ _PARTS = (
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
     *(runbooks.router, runbook_runs.router, runbook_schedules.router, runbook_repositories.router),
-    *(tracker.router, issue_templates.router),
+    *(tracker.router, session_issues.router, issue_templates.router),
 )
 
 EXEC_WAIT = 50.0

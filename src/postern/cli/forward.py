@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 from postern.domain.secret import Secret
@@ -21,7 +21,8 @@ LOOPBACK = "127.0.0.1"
 @dataclass(frozen=True, slots=True)
 class Reached:
     """What is reached, and as whom. `authority` is PEM text; empty for the system's CAs. `reason` and `duration`, in
-    seconds, are for those who have to agree, if anybody does."""
+    seconds, are for those who have to agree, if anybody does; `tracker_fields` are for the issue that a session opens,
+    if it opens one."""
 
     url: str
     token: Secret
@@ -29,6 +30,7 @@ class Reached:
     authority: str
     reason: str = ""
     duration: int | None = None
+    tracker_fields: Mapping[str, str] = field(default_factory=dict)
 
     def wish(self) -> dict[str, Any]:
         """What a stream to it is opened with."""
@@ -37,6 +39,8 @@ class Reached:
             wanted["reason"] = self.reason
         if self.duration is not None:
             wanted["duration"] = self.duration
+        if self.tracker_fields:
+            wanted["tracker_fields"] = dict(self.tracker_fields)
         return wanted
 
 

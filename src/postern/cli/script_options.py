@@ -45,6 +45,25 @@ def options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def issue_fields(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`fields`, for `fields_of`."""
+    return click.option(
+        "--issue-field",
+        "fields",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="Of the issue that a session of this connection opens, by the tracker's name of the field.",
+    )(command)
+
+
+def fields_of(given: Sequence[str]) -> dict[str, str]:
+    """Raises UsageError."""
+    for text in given:
+        if "=" not in text:
+            raise click.UsageError(f"--issue-field {text}: give a field as NAME=VALUE")
+    return dict(text.split("=", 1) for text in given)
+
+
 def patience_of(seconds: float | None, *, at_once: bool, form: str | None, as_json: bool) -> Patience:
     """Raises UsageError for options that do not go together."""
     if seconds is not None and at_once:

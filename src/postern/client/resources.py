@@ -276,14 +276,17 @@ class Sessions:
         environment: Mapping[str, str] | None = None,
         *,
         reason: str = "",
+        tracker_fields: Mapping[str, str] | None = None,
         wait: int | None = None,
     ) -> ExecResult:
         """Answers when the script has ended, or after `wait` seconds, at most and by default 50, with output_status
         `running`; at once with `waiting` where it needs a review, whose readers are told the `reason`. `arguments` and
-        `environment` are for commands."""
+        `environment` are for commands, `tracker_fields` for the issue that it opens."""
         body: dict[str, Any] = {"connection": connection, "script": script}
         if reason:
             body["reason"] = reason
+        if tracker_fields:
+            body["tracker_fields"] = dict(tracker_fields)
         if arguments:
             body["client_args"] = [*arguments]
         if environment:

@@ -70,13 +70,16 @@ class CommandGate:
         try:
             permit = await decided(admit(wanted.principal))
         except ReviewRequired as required:
+            await self._engine.check_issue(required.wish.connection, wanted.tracker_fields)
             asked = Asked(metadata, wanted.reason, wanted.duration)
             client = _Client(stream, is_terminal=start.terminal is not None)
             permit = await self._held.wait(required, client, asked, again, _check)
             stream.write(m.waits(False))
         _check(permit.connection)
         stream.on_known()
-        session, target = await self._engine.open(permit, start, metadata, since=wanted.since)
+        session, target = await self._engine.open(
+            permit, start, metadata, since=wanted.since, tracker_fields=wanted.tracker_fields
+        )
         return self._engine.run(session, stream, target, since=wanted.since)
 
 

@@ -3,7 +3,8 @@
     bearer xagt-…        an agent: the gateway opens streams on it, it opens none
     any other bearer     somebody's command line: OPEN {"connect": connection, "token": …} for each local connection,
                          and with "terminal" for each run of a command (gateway/command.py); with "reason" and
-                         "duration", in seconds, for those who have to agree (gateway/held_logins.py)
+                         "duration", in seconds, for those who have to agree (gateway/held_logins.py), and with
+                         "tracker_fields", texts by name, for the issue that the session opens
 
 Each stream of a command line is authenticated and admitted anew: what its owner may do can change while it is open.
 """
@@ -25,7 +26,7 @@ from postern.gateway.command import start_of
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.tunnels import Tunnels
-from postern.gateway.wanted import Wanted, asked_for
+from postern.gateway.wanted import Wanted, asked_for, fields_of
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.identity.authentication import Authentication
@@ -151,10 +152,11 @@ class TunnelDoor:
     async def _connect(self, incoming: Incoming, token: Secret, address: str) -> None:
         connection, bearer = _wish(incoming.request, token)
         start, (reason, duration) = start_of(incoming.request), asked_for(incoming.request)
+        fields = fields_of(incoming.request)
         since = self._links.changes
         caller = await self._authentication.caller(bearer, address=address)
         standing = partial(self._authentication.standing, caller, address=address)
-        wanted = Wanted(caller.principal, caller.means, connection, since, standing, reason, duration)
+        wanted = Wanted(caller.principal, caller.means, connection, since, standing, reason, duration, fields)
         client = StreamHandshake()
         incoming.accept({}, client)
 

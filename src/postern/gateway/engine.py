@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Protocol
 from uuid import UUID, uuid4
 
+from postern.domain.connection import Connection
 from postern.domain.masking import InfoType
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason, Session, Verb
@@ -32,6 +33,7 @@ from postern.relay.driver import Driver, clock_since
 from postern.relay.handshake import StreamHandshake
 from postern.relay.link import Link, Park
 from postern.relay.target import Dialer, Start, Target
+from postern.services.issues.opening import NO_FIELDS
 from postern.services.sessions import Sessions
 
 log = logging.getLogger(__name__)
@@ -152,25 +154,49 @@ class Engine:
         metadata: Mapping[str, str],
         *,
         since: int,
+        tracker_fields: Mapping[str, str] = NO_FIELDS,
     ) -> tuple[Opened, Target]:
         """A session and its target: the row is written while the target is dialled. The session that waited for the
         review which gave the permit goes on, in one of those whom it lets in; the others begin new ones.
 
-        `since` as for `run`, which must follow without a wait in between. Raises what dialling raises, EndedEarly
-        and Unavailable; a session whose target could not be had is closed as failed.
+        Where the connection's sessions open an issue, nothing is dialled before that is there, or noted.
+
+        `since` as for `run`, which must follow without a wait in between. Raises what dialling raises, EndedEarly,
+        Unavailable and what `Issues.open` does; a session whose target could not be had is closed as failed.
         """
         sessions = self._sessions
         if permit.session_id is not None:
             with self.links.opening(permit.session_id) as opening:
                 found = await sessions.resume(permit, worker=self._worker, metadata=metadata)
                 if found is not None:
+                    await self._open_issue(permit, found, tracker_fields)
                     return await self._reach(opening, _there(found), permit, start, since)
         session_id = uuid4()
         row = asyncio.ensure_future(
-            sessions.open(permit, session_id=session_id, worker=self._worker, metadata=metadata)
+            sessions.open(
+                permit,
+                session_id=session_id,
+                worker=self._worker,
+                metadata=metadata,
+                tracker_fields=tracker_fields,
+            )
         )
+        if permit.connection.issue_template_id is not None or tracker_fields:
+            await row
         with self.links.opening(session_id) as opening:
             return await self._reach(opening, row, permit, start, since)
+
+    async def check_issue(self, connection: Connection, tracker_fields: Mapping[str, str]) -> None:
+        """That a session of this connection could open its issue, before its client waits for anybody."""
+        await self._sessions.check_issue(connection, tracker_fields)
+
+    async def _open_issue(self, permit: Permit, session: Session, tracker_fields: Mapping[str, str]) -> None:
+        """Of one that waited for its review, whose row is there."""
+        try:
+            await self._sessions.open_issue(permit, session, tracker_fields)
+        except BaseException as error:
+            await asyncio.shield(self.never_ran(session.id, _reason(error)))
+            raise
 
     async def _reach(
         self, opening: Opening, row: asyncio.Future[Session], permit: Permit, start: Start, since: int

@@ -27,6 +27,7 @@ from postern.protocols.postgres.messages import PROTOCOL_3_2
 from postern.relay.handshake import StreamHandshake
 from postern.relay.target import Start
 from postern.services.access import REFUSED_LOGIN, Access
+from postern.services.issues.opening import NO_FIELDS
 from postern.services.reviews.asking import ReviewRequired
 from postern.store.ports import Signals, Topic
 
@@ -93,7 +94,7 @@ class PostgresGate:
                 async def again() -> Permit:
                     return await admit(await wanted.standing())
 
-                client = _Client(stream, startup, startup.user, wanted.since, wanted.reason, wanted.duration)
+                client = _Client(stream, startup, startup.user, wanted.since, wanted)
                 return await self._let_in(client, admit(wanted.principal), again)
         except PosternError as error:
             self._engine.turned_away(error)
@@ -116,6 +117,7 @@ class PostgresGate:
         try:
             permit = await decided(admission)
         except ReviewRequired as required:
+            await self._engine.check_issue(required.wish.connection, client.tracker_fields)
             asked = Asked(client.metadata, client.reason, client.duration)
             permit = await self._held.wait(required, client, asked, again, _check)
         return await self._open(client, permit)
@@ -126,7 +128,9 @@ class PostgresGate:
         parameters = {"application_name": f"postern {permit.principal.email}", **startup.parameters}
         stream.on_known()
         start = Start(client.database, parameters)
-        session, target = await self._engine.open(permit, start, client.metadata, since=client.since)
+        session, target = await self._engine.open(
+            permit, start, client.metadata, since=client.since, tracker_fields=client.tracker_fields
+        )
         key = secrets.token_bytes(36 if startup.protocol >= PROTOCOL_3_2 else 8)
         # The process id of a cancel key is a signed number for some drivers: keep it positive.
         key = bytes((key[0] & 0x7F,)) + key[1:]
@@ -136,7 +140,8 @@ class PostgresGate:
 
 
 class _Client:
-    """One client that has said what it wants. `since` is `LiveLinks.changes` before it was known who it is."""
+    """One client that has said what it wants; `wanted` is what its owner told the tunnel. `since` is
+    `LiveLinks.changes` before it was known who it is."""
 
     def __init__(
         self,
@@ -144,14 +149,14 @@ class _Client:
         startup: login.Startup,
         own_name: str,
         since: int,
-        reason: str = "",
-        duration: int | None = None,
+        wanted: Wanted | None = None,
     ) -> None:
         self.stream = stream
         self.startup = startup
         self.since = since
-        self.reason = reason
-        self.duration = duration
+        self.reason = wanted.reason if wanted else ""
+        self.duration = wanted.duration if wanted else None
+        self.tracker_fields = wanted.tracker_fields if wanted else NO_FIELDS
         # libpq sends the user name as the database when none was given.
         self.database = None if startup.database == own_name else startup.database
         self.metadata = _metadata(startup, stream.peer, self.database)

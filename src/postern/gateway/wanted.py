@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 
 from postern.domain.principal import Principal
 from postern.domain.review import MAX_REASON
 from postern.errors import Invalid, ProtocolViolation
 from postern.transport.mux import Message
 
+MOST_FIELDS = 200  # of an issue; what each may say its template knows
+
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """`connection` is a name or id. `means` is what the principal logged in with. `since`: `LiveLinks.changes` before
     the principal was known. `standing` asks who they are now, for who has waited: it raises Unauthenticated once what
-    they logged in with is good no longer. `reason` and `duration`, in seconds, are told to those who have to agree."""
+    they logged in with is good no longer. `reason` and `duration`, in seconds, are told to those who have to agree;
+    `tracker_fields` go into the issue that the session opens, if it does."""
 
     principal: Principal
     means: str
@@ -24,6 +27,7 @@ class Wanted:
     standing: Callable[[], Awaitable[Principal]]
     reason: str = ""
     duration: int | None = None
+    tracker_fields: Mapping[str, str] = field(default_factory=dict)
 
 
 def asked_for(request: Message) -> tuple[str, int | None]:
@@ -36,3 +40,13 @@ def asked_for(request: Message) -> tuple[str, int | None]:
     if len(reason) > MAX_REASON:
         raise Invalid(f"reason: at most {MAX_REASON} characters", field="reason")
     return reason, duration
+
+
+def fields_of(request: Message) -> Mapping[str, str]:
+    """What an OPEN says of the session's issue. Raises ProtocolViolation, Invalid."""
+    given = request.get("tracker_fields", {})
+    if not isinstance(given, dict) or not all(isinstance(value, str) for value in given.values()):
+        raise ProtocolViolation("the fields of an issue are an object of texts")
+    if len(given) > MOST_FIELDS:
+        raise Invalid(f"tracker_fields: at most {MOST_FIELDS}", field="tracker_fields")
+    return given

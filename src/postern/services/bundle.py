@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from postern.services.access_control import AccessControl
 from postern.services.agent_keys import AgentKeys
 from postern.services.chat.bundle import ChatServices, build_chats
 from postern.services.chat.desk import Window
@@ -71,7 +72,11 @@ def build_services(
     chats, and answers there. `trackers`: makes clients of issue trackers; without it none is asked."""
     machine = machine or Machine()
     server = build_server(stores, signals, now, machine)
-    targets = build_targets(stores, signals, recordings, now, server.features, server.audit, able)
+    control = AccessControl(stores.access_rules, stores.connections, server.features, signals, now)
+    issues = build_issues(stores, control, server.server_configs, signals, now, trackers)
+    targets = build_targets(
+        stores, signals, recordings, now, server.features, server.audit, able, control, issues.issues
+    )
     identity = build_identity(stores, signals, now, server, passwords=passwords, openid=openid, saml=saml)
     recorded = build_recordings(stores, recordings, now, machine, server, identity, targets.sessions)
     return Services(
@@ -80,7 +85,7 @@ def build_services(
         **vars(recorded),
         **vars(identity),
         **vars(build_telling(stores, signals, now)),
-        **vars(build_issues(stores, targets.control, signals, now, trackers)),
+        **vars(issues),
         **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
         **vars(build_runbooks(stores, targets, fetcher, now)),
         agent_keys=AgentKeys(

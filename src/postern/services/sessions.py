@@ -23,6 +23,7 @@ from postern.domain.session import EndReason, Session, SessionStatus, Verb
 from postern.domain.tracing import carried, current
 from postern.errors import Conflict, Denied, Invalid, Misconfigured, NotFound, Unavailable
 from postern.services.access import Access
+from postern.services.issues.opening import NO_FIELDS, Issues
 from postern.services.reviewed_scripts import ReviewedScripts
 from postern.services.reviews.asking import Asking, ReviewRequired, Wish
 from postern.services.reviews.reviews import Reviews
@@ -60,6 +61,7 @@ class Sessions:
         asking: Asking,
         reviews: Reviews,
         scripts: ReviewedScripts,
+        issues: Issues,
         recordings: Recordings,
         features: Features,
         signals: Signals,
@@ -73,14 +75,24 @@ class Sessions:
         self._asking = asking
         self._reviews = reviews
         self._scripts = scripts
+        self._issues = issues
         self._recordings = recordings
         self._features = features
         self._signals = signals
         self._now = now
         self._executable = executable
 
-    async def open(self, permit: Permit, *, session_id: UUID, worker: str, metadata: Mapping[str, str]) -> Session:
-        """The row of a session that starts now. One INSERT; nothing may be relayed before it is there."""
+    async def open(
+        self,
+        permit: Permit,
+        *,
+        session_id: UUID,
+        worker: str,
+        metadata: Mapping[str, str],
+        tracker_fields: Mapping[str, str] = NO_FIELDS,
+    ) -> Session:
+        """The row of a session that starts now. One INSERT; nothing may be relayed before it is there. Where sessions
+        open an issue its own comes first, and raises as `Issues.open` does: then there is no row."""
         session = replace(
             self._new(permit.principal, permit.connection, permit.verb, session_id),
             worker=worker,
@@ -88,8 +100,17 @@ class Sessions:
             credential_id=permit.credential_id,
             review_id=permit.review_id,
         )
-        await self._store.add(session, principal_id=permit.principal.id, source=permit.source)
-        return session
+        async with self._issues.opened(permit.connection, session, tracker_fields) as opened:
+            await self._store.add(opened, principal_id=permit.principal.id, source=permit.source)
+        return opened
+
+    async def check_issue(self, connection: Connection, tracker_fields: Mapping[str, str]) -> None:
+        """For who waits before the session opens. Raises as `Issues.check` does."""
+        await self._issues.check(connection, tracker_fields)
+
+    async def open_issue(self, permit: Permit, session: Session, tracker_fields: Mapping[str, str]) -> None:
+        """Of one that was resumed, before it runs. Raises as `Issues.open` does: then it must end."""
+        await self._issues.open(permit.connection, session, tracker_fields)
 
     def to_wait(self, wish: Wish, *, metadata: Mapping[str, str], session_id: UUID | None = None) -> Session:
         """The row of a session that waits for its review, for `Asking.ask`, which stores it: nothing is yet."""
@@ -146,6 +167,7 @@ class Sessions:
         means: str = "",
         reason: str = "",
         runbook: RunbookRef | None = None,
+        tracker_fields: Mapping[str, str] = NO_FIELDS,
     ) -> Session:
         """Puts a script up for a worker to run; who wants its end waits for `session.done`. Where others must agree
         first, the session that is answered waits for them instead: `open`, with its `review_id`. It runs once its owner
@@ -153,9 +175,10 @@ class Sessions:
 
         `session_id` lets the caller choose the id and so listen before the run can end. `means` is what they are logged
         in with, `reason` what reviewers are told. `runbook` is what the script was made of: its rights are asked for in
-        the place of those to run scripts of one's own, and its labels say so.
+        the place of those to run scripts of one's own, and its labels say so. `tracker_fields` go into the issue that
+        it opens; that is made first, so that who reviews the script sees it.
         `invocation` is for commands; its variables that the connection's secrets have too are dropped.
-        Raises NotFound, Denied, Invalid, TooMany.
+        Raises NotFound, Denied, Invalid, TooMany, and Unavailable where its issue cannot be made.
         """
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
         wish: Wish | None = None
@@ -184,13 +207,14 @@ class Sessions:
             correlation_id=correlation_id,
         )
         invocation = _without_secrets_of(target, invocation)
-        if wish is not None:
-            review = await self._asking.ask(wish, reason=reason, session=session, invocation=invocation)
-            session = replace(session, review_id=review.id)
-            changed(None, _submitted(session))
-            return session
-        await self._store.add(session, principal_id=principal.id, source=source, invocation=invocation)
-        await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
+        async with self._issues.opened(target, session, tracker_fields) as session:
+            if wish is not None:
+                review = await self._asking.ask(wish, reason=reason, session=session, invocation=invocation)
+                session = replace(session, review_id=review.id)
+            else:
+                await self._store.add(session, principal_id=principal.id, source=source, invocation=invocation)
+        if wish is None:
+            await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
         changed(None, _submitted(session))
         return session
 

@@ -16,6 +16,7 @@ from postern.services.declarations import Declarations
 from postern.services.errands import Errands
 from postern.services.guardrail_trials import GuardRailTrials, Judge
 from postern.services.guardrails import GuardRails
+from postern.services.issues.opening import Issues
 from postern.services.masking_rules import Engine, MaskingRules
 from postern.services.proxy_managers import ProxyManagers
 from postern.services.relay_workers import RelayWorkers
@@ -84,11 +85,12 @@ def build_targets(
     features: Features,
     audit: Audit,
     able: Abilities,
+    control: AccessControl,
+    issues: Issues,
 ) -> TargetServices:
     connections, guardrails = stores.connections, stores.guardrails
     enforceable, parsed, compiles = able.enforceable, able.parsed, able.compiles
     checks = FieldChecks(guardrails, stores.issue_templates, enforceable=enforceable, parsed=parsed, models=able.models)
-    control = AccessControl(stores.access_rules, connections, features, signals, now)
     needed = ReviewNeeded(stores.review_rules, features, signals, now)
     asking = Asking(stores.reviews, stores.sessions, needed, features, signals, now)
     rights = RunbookRights(stores.runbook_rules, signals, now)
@@ -123,6 +125,7 @@ def build_targets(
             asking,
             reviews,
             ReviewedScripts(stores.reviews, access, signals, now),
+            issues,
             recordings,
             features,
             signals,

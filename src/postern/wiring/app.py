@@ -20,6 +20,7 @@ from postern.integrations.identity.fetch import Fetcher
 from postern.integrations.identity.oidc import OpenIdClient
 from postern.integrations.identity.saml import METADATA_DEADLINE, METADATA_LIMIT, SamlAdapter
 from postern.integrations.sinks.receivers import Receivers
+from postern.integrations.trackers.trackers import tracker_of
 from postern.protocols.postgres.answers import PostgresAnswers
 from postern.protocols.postgres.lens import PostgresLens
 from postern.protocols.postgres.results import PostgresResults
@@ -28,6 +29,7 @@ from postern.recording.copies import StoredCopies
 from postern.recording.library import Library
 from postern.recording.stored import Stored
 from postern.services.bundle import Services, build_services
+from postern.services.issues.tracker import Trackers
 from postern.services.server.machine import Machine
 from postern.services.targets import Abilities
 from postern.settings import Settings
@@ -110,11 +112,18 @@ async def open_app(settings: Settings, signals: Signals, *, migrate: bool = Fals
             openid=openid,
             saml=saml,
             chats=SlackWindow(Slack(receivers)),
+            trackers=trackers(settings),
         )
         yield App(database, stores, encryption, services, held)
     finally:
         await receivers.close()
         await database.close()
+
+
+def trackers(settings: Settings) -> Trackers:
+    """Raises Misconfigured."""
+    allowed = networks_of(settings.tracker_networks, "POSTERN_TRACKER_NETWORKS")
+    return functools.partial(tracker_of, allowed=allowed)
 
 
 def machine_of(settings: Settings) -> Machine:

@@ -13,13 +13,14 @@ from postern.integrations.identity.addresses import networks_of
 from postern.integrations.sinks.senders import Senders
 from postern.metrics.meters import Meters
 from postern.recording.purged import delete_local
+from postern.services.issues.delivering import Delivering
 from postern.services.recordings import keeper, purger
 from postern.services.recordings.purger import Purger
 from postern.services.runbooks.reading import ROUND
 from postern.services.telling.sending import Sending
 from postern.services.upkeep import Task, Upkeep
 from postern.settings import Settings
-from postern.wiring.app import App, now
+from postern.wiring.app import App, now, trackers
 from postern.wiring.chats import chat_senders
 from postern.wiring.metrics import reviews_told
 
@@ -30,6 +31,7 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
     """Storing segments, the archivist's own work, is not among it. Raises Misconfigured."""
     made, purging = app.services, build_purger(settings, app)
     sending = build_sending(settings, app, meters, tracer)
+    delivering = build_delivering(settings, app, meters)
     made.follow_up.observer = reviews_told(meters)
     if settings.runbook_interval < 1:
         raise Misconfigured("POSTERN_RUNBOOK_INTERVAL must be 1 second or more", field="runbook_interval")
@@ -48,6 +50,7 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
             # What follows a session and an audit entry; one process at a time, over all machines.
             Task("follow-up", 1.0, made.follow_up.once, goes_on=True, stop=made.follow_up.stop),
             Task("deliveries", 1.0, sending.once, stop=sending.stop),
+            Task("issues", 1.0, delivering.once, stop=delivering.stop, woken=delivering.woken),
             Task("ledger", 5.0, made.keeper.once, longest=keeper.LONGEST, stop=made.keeper.stop),
             Task("texts", 10.0, made.session_texts.catch_up, goes_on=True),
             Task("reviews", 5.0, made.reviews.settle),
@@ -74,6 +77,19 @@ def build_sending(settings: Settings, app: App, meters: Meters, tracer: Tracer) 
     chats = functools.partial(chat_senders, app.stores, app.services, host, now)
     senders = Senders(host, networks, tracer=tracer, count=meters.count, chats=chats)
     return Sending(app.stores.deliveries, app.stores.leases, senders, now)
+
+
+def build_delivering(settings: Settings, app: App, meters: Meters) -> Delivering:
+    """Raises Misconfigured."""
+    return Delivering(
+        app.stores.session_issues,
+        app.stores.leases,
+        app.services.tracker.of,
+        trackers(settings),
+        app.services.signals,
+        now,
+        functools.partial(meters.count, "postern_tracker_issues"),
+    )
 
 
 def build_purger(settings: Settings, app: App) -> Purger:

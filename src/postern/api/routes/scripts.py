@@ -65,7 +65,10 @@ async def run_script(
 ) -> ExecAnswer:
     """Waits up to 50 s for the end. 403 when the connection cannot be used, 200 when the script ran, well or not. 202
     at once when it needs a review: `review` says whose. Once that is approved, `POST /sessions/{session_id}/exec` runs
-    it."""
+    it.
+
+    Where scripts open an issue, 422 lists what its template asks for and `tracker_fields` do not say, and 503 says why
+    it could not be made: then nothing runs."""
     done: DoneSignals = request.app.state.done
     session_id = uuid4()
     async with done.listen(session_id) as event:
@@ -81,6 +84,7 @@ async def run_script(
             invocation=Invocation(check_arguments(body.client_args or []), decoded_variables(body.env_vars or {})),
             reason=body.reason,
             means=caller.means,
+            tracker_fields=body.tracker_fields or {},
         )
         if session.status is SessionStatus.READY:
             session = await wait_for_end(services, caller.principal, session, event, patience)

@@ -148,6 +148,10 @@ class ExecRequest(Body):
         default=None, description="`envvar:NAME` to base64; those that the connection's secrets have too are dropped"
     )
     reason: str = Field("", description="Why, for those who must agree where the script needs a review")
+    tracker_fields: dict[str, str] | None = Field(
+        default=None,
+        description="What the connection's issue template asks for, by the tracker's names of the fields",
+    )
 
 
 class ExecAnswer(Answer):

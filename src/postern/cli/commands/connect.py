@@ -6,13 +6,13 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import quote
 
 import click
 
-from postern.cli import completion, profile, renewal, terminal
+from postern.cli import completion, profile, renewal, script_options, terminal
 from postern.cli.api import client, in_force
 from postern.cli.forward import LOOPBACK, Forward, Reached
 from postern.cli.moments import seconds
@@ -38,6 +38,7 @@ RENEW_EVERY = 300.0  # seconds between two looks whether it is time for a new to
 @click.option(
     "--duration", type=seconds, metavar="TIME", help="How long you need it if they have to: 30m, 2h. Less ends sooner."
 )
+@script_options.issue_fields
 @json_option
 def connect(
     name: str,
@@ -47,6 +48,7 @@ def connect(
     port: int,
     reason: str,
     duration: int | None,
+    fields: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Reach a connection: a database with a native client, a command at this terminal.
@@ -64,6 +66,8 @@ def connect(
     Where colleagues have to agree first, your client or command waits, says for whom, and goes on by itself once they
     have. --reason is what they read.
 
+    Where sessions open an issue in a tracker, --issue-field says what its template asks for.
+
     \b
     postern connect shop-demo
     postern connect shop-demo --port 5433
@@ -71,12 +75,16 @@ def connect(
     eval "$(postern connect shop-demo --native --hours 8)"
     postern connect shop-console
     postern connect shop-demo --reason "ticket 4711" --duration 2h
+    postern connect shop-demo --issue-field summary="restore the orders of monday"
     tar c . | postern connect backup -- --name monday
     """
     if hours is not None and not native:
         raise click.UsageError("--hours belongs to --native")
-    if native and (reason or duration is not None):
-        raise click.UsageError("--reason and --duration are for connections that this command carries, not --native")
+    if native and (reason or duration is not None or fields):
+        raise click.UsageError(
+            "--reason, --duration and --issue-field are for connections that this command carries, not --native"
+        )
+    said = _Said(reason, duration, script_options.fields_of(fields))
     with client() as api:
         info = api.serverinfo()
         connection = api.connections.get(name)
@@ -89,9 +97,9 @@ def connect(
             raise Invalid(f"connection {name!r} is of subtype {connection['subtype']!r}, which cannot be reached yet")
         made = api.credentials.issue(name, None if hours is None else round(hours * 3600)) if native else None
     if is_command:
-        sys.exit(terminal.run(_reached(info, connection, reason, duration), arguments))
+        sys.exit(terminal.run(_reached(info, connection, said), arguments))
     if made is None:
-        asyncio.run(_carry(_reached(info, connection, reason, duration), connection, port, as_json))
+        asyncio.run(_carry(_reached(info, connection, said), connection, port, as_json))
     else:
         _show_native(info, made, as_json)
 
@@ -120,11 +128,28 @@ async def _carry(reached: Reached, connection: Connection, port: int, as_json: b
     await forward.stop()
 
 
-def _reached(info: ServerInfo, connection: Connection, reason: str, duration: int | None) -> Reached:
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """What the gateway is told with each session."""
+
+    reason: str
+    duration: int | None
+    tracker_fields: Mapping[str, str]
+
+
+def _reached(info: ServerInfo, connection: Connection, said: _Said) -> Reached:
     used = in_force()
     assert used.token is not None
     authority = info["ca_certificate"] or ""
-    return Reached(info["tunnel_url"], used.token, connection["name"], authority, reason, duration)
+    return Reached(
+        info["tunnel_url"],
+        used.token,
+        connection["name"],
+        authority,
+        said.reason,
+        said.duration,
+        said.tracker_fields,
+    )
 
 
 async def keep_fresh(forward: Forward, environ: Mapping[str, str], used: Profile, every: float = RENEW_EVERY) -> None:

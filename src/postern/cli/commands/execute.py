@@ -15,12 +15,14 @@ from postern.client.shapes import ExecResult
 @click.argument("arguments", nargs=-1)
 @click.option("-i", "--input", "script", help="The script itself.")
 @click.option("-f", "--file", "file", type=click.File(), help="A file with the script.")
+@script_options.issue_fields
 @script_options.options
 def execute(
     name: str | None,
     arguments: tuple[str, ...],
     script: str | None,
     file: IO[str] | None,
+    fields: tuple[str, ...],
     environment: tuple[str, ...],
     form: str | None,
     reason: str,
@@ -48,6 +50,8 @@ def execute(
     waits still, 8 it was rejected, revoked or not decided in time, 9 it was withdrawn or killed before it ran. Ctrl-C
     leaves what waits; --resume goes on with it, also elsewhere.
 
+    Where scripts open an issue in a tracker, --issue-field says what its template asks for.
+
     \b
     postern exec shop-demo -i 'select count(*) from orders'
     postern exec shop-demo -f report.sql --format csv > report.csv
@@ -58,17 +62,20 @@ def execute(
     """
     waits = script_options.patience_of(patience, at_once=at_once, form=form, as_json=as_json)
     if resume is not None:
-        if name is not None or script is not None or file is not None or environment or reason:
+        if name is not None or script is not None or file is not None or environment or reason or fields:
             raise click.UsageError("--resume goes on with the script as it was put up: give nothing else of it")
         outcome.resume(resume, form, waits, as_json=as_json)
         return
     if name is None:
         raise click.UsageError("say on which connection: `postern exec NAME`")
     text, variables = _read(script, file, arguments), script_options.variables_of(environment)
+    named = script_options.fields_of(fields)
     with client() as api:
 
         def begin(seconds: int) -> ExecResult:
-            return api.sessions.execute(name, text, arguments, variables, reason=reason, wait=seconds)
+            return api.sessions.execute(
+                name, text, arguments, variables, reason=reason, tracker_fields=named, wait=seconds
+            )
 
         outcome.carry_out(api, begin, waits, form, as_json=as_json)
 

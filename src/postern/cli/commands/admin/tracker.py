@@ -6,6 +6,7 @@ from typing import IO, Any
 import click
 
 from postern.cli.api import client
+from postern.cli.commands.admin.tracker_issues import issues, retry
 from postern.cli.output import json_option
 from postern.cli.rows import confirm, given, page_of, paging_options, show_page, show_row, stdin_line, told, yes_option
 from postern.client.client import Client
@@ -25,6 +26,7 @@ def tracker() -> None:
     postern admin tracker set jira_cloud https://acme.atlassian.net --user ann@example.com --token-stdin < token
     postern admin tracker test OPS
     postern admin tracker set --when-down go_on
+    postern admin tracker issues --state given_up
     """
 
 
@@ -115,3 +117,7 @@ def _now(api: Client) -> Row | None:
         return api.collection("integrations").get("tracker")
     except NotFound:
         return None
+
+
+tracker.add_command(issues)
+tracker.add_command(retry)

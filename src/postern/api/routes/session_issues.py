@@ -1,0 +1,37 @@
+"""What is yet to be done in the tracker for sessions."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+from fastapi import APIRouter
+
+from postern.api.audited import AuditedRoute
+from postern.api.auth import Caller, Use
+from postern.api.paging import ListAnswer, Paging, listed
+from postern.api.responses import errors
+from postern.api.schemas.session_issues import RetryAnswer, SessionIssueAnswer
+from postern.domain.issue import IssueState
+
+router = APIRouter(prefix="/integrations/tracker/issues", tags=["Issue Templates"], route_class=AuditedRoute)
+
+
+@router.get("", responses=errors(403))
+async def list_session_issues(
+    caller: Caller, services: Use, page: Paging, state: IssueState | None = None
+) -> ListAnswer[SessionIssueAnswer]:
+    """Newest first. Closed ones stay for 30 days."""
+    found = await services.session_issues.find(caller, state, page)
+    return listed([SessionIssueAnswer.of(one) for one in found.items], found, page)
+
+
+@router.post("/retry", status_code=202, responses=errors(403))
+async def retry_session_issues(caller: Caller, services: Use) -> RetryAnswer:
+    """All that were given up."""
+    return RetryAnswer(waiting=await services.session_issues.again(caller, None))
+
+
+@router.post("/{session_id}/retry", status_code=202, responses=errors(403, 404))
+async def retry_session_issue(session_id: UUID, caller: Caller, services: Use) -> RetryAnswer:
+    """Not found where it was not given up."""
+    return RetryAnswer(waiting=await services.session_issues.again(caller, session_id))

@@ -1,0 +1,42 @@
+"""Issues that sessions open in the tracker."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from uuid import UUID
+
+from pydantic import Field
+
+from postern.api.schemas.common import Answer
+from postern.domain.issue import IssueState, SessionIssue
+
+
+class SessionIssueAnswer(Answer):
+    session_id: UUID
+    state: IssueState = Field(
+        description="wanted, made (its session runs), closing, closed, given_up; withdrawn: its session did not come "
+        "about, and it is looked for"
+    )
+    key: str | None = Field(description="In the tracker; null before it is made")
+    url: str | None
+    attempts: int = Field(description="Since it was wanted, or since it is to be closed")
+    last_error: str
+    next_at: datetime | None = Field(description="When the tracker is asked next; null when nothing is to be done")
+    created_at: datetime | None
+
+    @classmethod
+    def of(cls, one: SessionIssue) -> SessionIssueAnswer:
+        return cls(
+            session_id=one.session_id,
+            state=one.state,
+            key=one.issue.key if one.issue else None,
+            url=one.issue.url if one.issue else None,
+            attempts=one.attempts,
+            last_error=one.error,
+            next_at=one.next_at,
+            created_at=one.created_at,
+        )
+
+
+class RetryAnswer(Answer):
+    waiting: int = Field(description="How many are tried again now")
