@@ -100,6 +100,7 @@ async def test_the_description_is_complete(api: Api) -> None:
         "Reports",
         "Agents",
         "Guard Rails",
+        "Issue Templates",
         "Masking",
         "Proxy Manager",
         "Reviews",

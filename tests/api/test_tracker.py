@@ -115,7 +115,7 @@ async def test_what_is_wrong_is_named(
 async def test_a_test_says_whom_the_tracker_knows_or_what_it_has_against_us(api: Api, tracker: AskedTracker) -> None:
     await api.as_admin.post(PATH, json=BODY)
     for body in ({}, {"project_key": "OPS"}):
-        assert (await api.as_admin.post(f"{PATH}/test", json=body)).json() == {"known_as": "postern@example.com"}
+        assert (await api.as_admin.post(f"{PATH}/test", json=body)).json() == {"answer": "it knows us"}
     # Not 404 and 403, which would be about the caller and this API.
     refused = await api.as_admin.post(f"{PATH}/test", json={"project_key": "NO"})
     assert message(refused, 422) == "there is no project NO, or it is not shown to us"

@@ -44,11 +44,19 @@ def test_a_tracker_is_set_up_changed_and_removed(root: Served, tmp_path: Path) -
     pem = tmp_path / "ca.pem"
     pem.write_text("another")
     assert "give it again" in root.cli("admin", "tracker", "set", "--authority", str(pem)).stderr
-    for command in (("test", "OPS"), ("objects", "Server", "--query", "db")):
-        assert "no client for trackers" in root.cli("admin", "tracker", *command).stderr
     assert root.cli("admin", "tracker", "remove", stdin="n\n").exit_code == 1
     root.ok("admin", "tracker", "remove", "--yes")
     assert root.cli("admin", "tracker", "show").exit_code == 5
+
+
+def test_a_tracker_is_asked_who_we_are_and_which_assets_there_are(root: Served) -> None:
+    root.ok(*SET, "--token-stdin", stdin="good\n")
+    assert root.ok("admin", "tracker", "test", "OPS").stdout == "it knows us.\n"
+    refused = root.cli("admin", "tracker", "test", "NO")
+    assert (refused.exit_code, "there is no project NO" in refused.stderr) == (1, True)
+    found = root.json("admin", "tracker", "objects", "Server", "--query", "db", "--limit", "1")
+    assert ([one["name"] for one in found["data"]], found["total"]) == (["db1"], 2)
+    assert root.ok("admin", "tracker", "objects", "Room").output.startswith("There are none.")
 
 
 def test_templates_are_made_from_files(root: Served, tmp_path: Path) -> None:

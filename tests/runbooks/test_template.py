@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from postern.errors import Invalid
-from postern.runbooks.template import RenderError, Target, TemplateError, parse, target_of
+from postern.runbooks.evaluator import MAX_ENVIRONMENT, MAX_OUTPUT, MAX_STEPS
+from postern.runbooks.inputs import TYPES
+from postern.runbooks.parameters import MAX_PARAMETERS
+from postern.runbooks.parser import MAX_BLOCKS, MAX_NODES
+from postern.runbooks.signatures import SIGNATURES
+from postern.runbooks.template import MAX_TEXT, RenderError, Target, TemplateError, parse, target_of
 
 
 def rendered(text: str, target: Target = Target.POSTGRES, **values: str) -> str:
@@ -122,7 +130,9 @@ def test_what_is_no_template_says_where_and_why(text: str, line: int, column: in
 
 def test_what_reads_the_script_is_told_by_the_program_then_the_subtype_then_the_name() -> None:
     assert target_of("postgres", (), "a.runbook.sh") is Target.POSTGRES
+    assert target_of("postgres", ("bash",)) is Target.POSTGRES  # the gateway speaks with it, and runs no command
     assert target_of("mysql") is Target.MYSQL
+    assert target_of("mysql", ("mariadb", "-u", "app")) is Target.MYSQL
     assert target_of("mssql") is Target.TSQL
     assert target_of("custom", ("/usr/bin/bash", "-e")) is Target.SHELL
     assert target_of("custom", ("bash", "-euo", "pipefail", "-s")) is Target.SHELL
@@ -173,3 +183,29 @@ def test_parameters_that_get_into_a_script_as_they_are_given_are_named() -> None
     {{ $v := .f }}{{ if .g }}{{ $v = .h }}{{ end }}{{ $v }}{{ range split "," .i }}{{ . }}{{ end }}
     {{ with .j }}{{ . | dquote }}{{ end }}{{ define "t" }}{{ . }}{{ end }}{{ template "t" .k }}{{ .l | encodeb64 }}"""
     assert parse(text).unquoted == ("a", "f", "h", "i", "k")
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "write-runbooks.md").read_text()
+
+
+def test_the_page_has_every_function_type_and_limit() -> None:
+    table = PAGE[PAGE.index("## Functions") : PAGE.index("## Types")]
+    for name in SIGNATURES:
+        assert re.search(rf"`{name}[ `]", table), name
+    types = PAGE[PAGE.index("## Types") : PAGE.index("## Conditions")]
+    assert all(f"`{name}`" in types for name in TYPES)
+    limits = PAGE[PAGE.index("## Limits") :]
+    for limit in (MAX_TEXT, MAX_NODES, MAX_PARAMETERS, MAX_BLOCKS, MAX_STEPS, MAX_OUTPUT, MAX_ENVIRONMENT):
+        assert f"{limit:,}" in limits
+
+
+def test_the_runbooks_of_the_page_do_what_it_says() -> None:
+    unlock, password, events = (text for text in re.findall(r"```\n(.*?)```", PAGE, re.DOTALL))
+    script = rendered(unlock, reason="it's asked for", account="7")
+    assert script.endswith("reason = 'it''s asked for'\n WHERE id = 7;\n")
+    made = parse(password).render({"password": "p'w"}, Target.SHELL)
+    assert made.environment == {"REGISTRY_PASSWORD": "p'w"}
+    assert made.text.startswith("""printf '%s' "$REGISTRY_PASSWORD" | docker login""")
+    assert rendered(events, since="2026-11-01", ids="a, b") == (
+        "SELECT * FROM events WHERE day >= '2026-11-01' AND id IN ('a', 'b');\n"
+    )

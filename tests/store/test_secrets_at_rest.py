@@ -14,6 +14,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import make_url
 from tests.support.postgres import binaries
+from tests.support.runbooks import URL
 from tests.support.world import CLIENT, World
 
 from postern.domain.login import LoginMethod, Provided, VoucherPurpose
@@ -21,6 +22,7 @@ from postern.domain.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
 from postern.services.identity.api_keys import ApiKeyFields
 from postern.services.identity.users import UserFields
+from postern.services.runbooks.repositories import RepositoryFields
 from postern.services.server.idempotency import Ticket
 from postern.store.ports import NewVoucher
 from postern.store.sql.resealing import reseal
@@ -55,8 +57,25 @@ async def plant(world: World) -> list[str]:
     ticket = await services.idempotency.begin(ann, "key", "POST", "/api/x?", b"")
     assert isinstance(ticket, Ticket)
     await services.idempotency.finish(ticket, 200, {"token": secrets["kept"]}, secrets["kept"].encode())
+    names = ("git password", "ssh key", "passphrase", "runbook")
+    password, key, passphrase, text = (planted(name) for name in names)
+    world.fetcher.put({"a.runbook.sh": text})
+    given = RepositoryFields(URL, git_password=Secret(password), ssh_key=Secret(key), ssh_keypass=Secret(passphrase))
+    repository = (await services.runbook_repositories.add(admin, given)).repository
+    read = await services.runbook_repositories.refresh(admin, repository.id)
+    assert read.outline.commit is not None
     (signing, *_) = await world.stores.signing_keys.all()
-    shown = [*secrets.values(), value, opened.token.reveal(), issued.password.reveal(), api_key.secret.reveal()]
+    shown = [
+        *secrets.values(),
+        password,
+        key,
+        passphrase,
+        text,
+        value,
+        opened.token.reveal(),
+        issued.password.reveal(),
+        api_key.secret.reveal(),
+    ]
     return [*shown, base64.b64encode(signing.private).decode(), signing.private.hex()]
 
 

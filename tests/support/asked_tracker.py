@@ -31,7 +31,7 @@ class AskedTracker:
             raise Denied("the tracker does not let us in: check user and token")
         if project_key not in ("", "OPS"):
             raise NotFound(f"there is no project {project_key}, or it is not shown to us")
-        return "postern@example.com"
+        return "it knows us"
 
     async def objects(self, object_type: str, query: str, page: Page) -> Assets:
         self.asked.append(f"objects {object_type} {query} {page.limit} {page.offset}")

@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 import uvicorn
 from click.testing import CliRunner, Result
 from tests.support.application import lent
+from tests.support.asked_tracker import AskedTracker
 from tests.support.world import MACHINE, World, logged_in
 
 from postern.api.info import ServerInfo
@@ -140,6 +141,7 @@ async def _world(database: Database) -> World:
     world = await World.make(database)
     world.clock.now = datetime.now(UTC)  # clients and identity providers have the real time
     world.openid = OpenIdClient(Fetcher(), world.clock)
+    world.trackers = AskedTracker()
     return world
 
 

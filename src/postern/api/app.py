@@ -48,6 +48,7 @@ from postern.api.routes import (
     reviews,
     runbook_repositories,
     runbook_rules,
+    runbook_runs,
     runbooks,
     saml,
     scripts,
@@ -99,7 +100,7 @@ _PARTS = (
     *(reports.router, events.router, sinks.router, metrics.router),
     *(chats.router, review_page.router),
     *(tracker.router, session_issues.router, issue_templates.router),
-    *(runbooks.router, runbook_repositories.router),
+    *(runbooks.router, runbook_runs.router, runbook_repositories.router),
 )
 
 EXEC_WAIT = 50.0

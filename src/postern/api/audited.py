@@ -23,7 +23,7 @@ from postern.services.server.trail import Trail, follow
 _ACTIONS = {"POST": "create", "PUT": "update", "PATCH": "update", "DELETE": "delete"}
 _NAMED = {
     *("login", "second-factor", "setup", "logout", "refresh", "confirm", "setup-link"),
-    *("revoke", "kill", "reactivate", "rotate", "key", "drain", "purge", "test", "withdraw", "exec"),
+    *("revoke", "kill", "reactivate", "rotate", "key", "drain", "purge", "test", "withdraw", "exec", "render"),
 }  # last parts of a path that say what is done
 _CALLED = {"key": "renew-key"}  # where that is no verb
 _SAMPLES = frozenset({"text", "texts", "rows"})  # what rules are tried on may be what they are to hide

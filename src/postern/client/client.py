@@ -20,6 +20,7 @@ from postern.client.resources import (
     SecondFactors,
     Sessions,
 )
+from postern.client.runbook_runs import RunbookRuns
 from postern.client.shapes import ServerInfo, User
 from postern.domain.secret import Secret
 from postern.errors import Denied
@@ -39,6 +40,7 @@ class Client:
         self.reports = Reports(http)
         self.reviews = Reviews(http)
         self.runbooks = Runbooks(http)
+        self.runbook_runs = RunbookRuns(http)
         self.second_factors = SecondFactors(http)
         self.sessions = Sessions(http)
 

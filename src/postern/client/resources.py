@@ -38,7 +38,7 @@ def _path(*parts: str) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-def _prefer(wait: int | None) -> dict[str, str] | None:
+def prefer(wait: int | None) -> dict[str, str] | None:
     return None if wait is None else {"Prefer": f"wait={wait}"}
 
 
@@ -291,17 +291,17 @@ class Sessions:
             body["client_args"] = [*arguments]
         if environment:
             body["env_vars"] = {f"envvar:{name}": _base64(value) for name, value in environment.items()}
-        return cast(ExecResult, self._http.call("POST", "/sessions", body=body, headers=_prefer(wait)))
+        return cast(ExecResult, self._http.call("POST", "/sessions", body=body, headers=prefer(wait)))
 
     def execution(self, session_id: str, *, wait: int | None = None) -> ExecResult:
         """What `execute` answers, of a script that waits, runs already or has ended."""
         path = _path("sessions", session_id, "exec")
-        return cast(ExecResult, self._http.call("GET", path, headers=_prefer(wait)))
+        return cast(ExecResult, self._http.call("GET", path, headers=prefer(wait)))
 
     def run_reviewed(self, session_id: str, *, wait: int | None = None) -> ExecResult:
         """Runs a script whose review is approved, once, and answers as `execute` does."""
         path = _path("sessions", session_id, "exec")
-        return cast(ExecResult, self._http.call("POST", path, headers=_prefer(wait)))
+        return cast(ExecResult, self._http.call("POST", path, headers=prefer(wait)))
 
 
 class Runbooks:

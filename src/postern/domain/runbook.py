@@ -146,7 +146,8 @@ class RunbookRef:
 # Labels of a session that runs a runbook, which nobody else's session has.
 REPOSITORY_LABEL, FILE_LABEL, COMMIT_LABEL = "runbookRepository", "runbookFile", "runbookCommit"
 PARAMETERS_LABEL = "runbookParameters"  # JSON, without what is hidden
-RUNBOOK_LABELS = (REPOSITORY_LABEL, FILE_LABEL, COMMIT_LABEL, PARAMETERS_LABEL)
+SCHEDULE_LABEL = "runbookSchedule"  # the name of what ran it, where nobody did
+RUNBOOK_LABELS = (REPOSITORY_LABEL, FILE_LABEL, COMMIT_LABEL, PARAMETERS_LABEL, SCHEDULE_LABEL)
 
 
 def labels_of(runbook: RunbookRef) -> dict[str, str]:

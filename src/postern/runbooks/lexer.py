@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from postern.runbooks.faults import Fault
 
 MAX_NUMBER = 64  # characters
 _BLANK = " \t\r\n"
+_OPEN_COMMENT = re.compile(r"[ \t\r\n]*/\*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _CLOSE = re.compile(r"[ \t\r\n]+-\}\}|[ \t\r\n]*\}\}")
 _TOKEN = re.compile(
@@ -31,8 +32,7 @@ _ESCAPE = re.compile(r"\\(?:([abfnrtv\\'\"])|x([0-9A-Fa-f]{2})|([0-7]{3})|u([0-9
 _SHORT = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """`kind` is a group of the expression above, or "text", "open", "close", "end". `value` of strings is unescaped.
     `spaced`: whether white space stands in front of it."""
 
@@ -59,9 +59,9 @@ def tokens(text: str) -> Iterator[Token]:
             yield Token("text", shown.rstrip(_BLANK), opened - len(shown))
         else:
             yield Token("text", shown, opened - len(shown))
-        comment = text.find("/*", inside)
-        if comment >= 0 and not text[inside:comment].strip(_BLANK):
-            at, trim = _after_comment(text, comment)
+        comment = _OPEN_COMMENT.match(text, inside)
+        if comment is not None:
+            at, trim = _after_comment(text, comment.end() - 2)
             continue
         yield Token("open", "{{", opened)
         for token in _action(text, inside, opened):

@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from itertools import islice
 
 from postern.runbooks.faults import Fault
 from postern.runbooks.lexer import Token, tokens
@@ -49,7 +50,8 @@ from postern.runbooks.tree import (
     Variable,
 )
 
-MAX_NODES = 50_000
+MAX_TOKENS = 100_000
+MAX_NODES = 20_000
 MAX_BLOCKS = 50  # within each other
 MAX_EXPRESSION = 60  # calls within each other: those of a chain count as well
 _KEYWORDS = frozenset({"if", "else", "end", "range", "with", "define", "template", "block", "break", "continue"})
@@ -60,7 +62,10 @@ _FLOAT = re.compile(r"[+-]?(?:[0-9][0-9_]*)?(?:\.[0-9_]*)?(?:[eE][+-]?[0-9]+)?")
 
 def read(text: str) -> Tree:
     """Raises Fault."""
-    return _Parser(list(tokens(text))).tree()
+    found = list(islice(tokens(text), MAX_TOKENS))
+    if len(found) == MAX_TOKENS:
+        raise Fault(f"a runbook has at most {MAX_TOKENS:,} words and signs in its actions", found[-1].at)
+    return _Parser(found).tree()
 
 
 @dataclass(slots=True)

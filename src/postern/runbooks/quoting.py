@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 
+from postern.domain.connection import TERMINAL, protocol_of
 from postern.runbooks.faults import Fault
 
 
@@ -73,9 +74,10 @@ _SUFFIXES: Mapping[str, Target] = {
 
 
 def target_of(subtype: str, command: Sequence[str] = (), file: str = "") -> Target:
-    """What reads the script of a connection: the program of its command says so, else its subtype, else the name of
-    the runbook. OTHER where nothing does: there only values of letters and digits can be quoted."""
-    if command:
+    """What reads the script of a connection: the program of its command says so, unless the gateway itself speaks with
+    such a target; else its subtype, else the name of the runbook. OTHER where nothing does: there only letters, digits
+    and _ can be quoted."""
+    if command and protocol_of(subtype, command) == TERMINAL:
         program = command[0].rsplit("/", 1)[-1]
         target = _PROGRAMS.get(program)
         if target is not None and _reads_input(program, target, command[1:]):
@@ -115,6 +117,11 @@ def quoted(target: Target, quote: str, value: str, prefix: str = "") -> str:
     if rule is not None:
         return rule(value, prefix)
     if not is_plain(target, value):
+        if target is Target.OTHER:
+            raise Fault(
+                "it is not known what reads this script, so that only letters, digits and _ can be quoted: let its "
+                "name end with .sql, .sh, .py or .js"
+            )
         raise Fault(f"it is not known how {target} reads what stands between two {quote}: only letters and digits may")
     return f"{quote}{value}{_CLOSING.get(quote, quote)}"
 

@@ -187,7 +187,8 @@ class Sql(Scanner):
             found = re.compile(re.escape(self._mode)).search(text, at, limit)
         if found is None:
             return limit
-        self._closed = (self._offset + found.end(), self._mode)
+        if self._mode in ("'", "\\'"):
+            self._closed = (self._offset + found.end(), self._mode)
         self._mode = ""
         return found.end()
 

@@ -118,11 +118,9 @@ class Shell(Scanner):
         if mode == "p":
             self._open.pop()
             return found.start() + 1
-        if (
-            (sign == "))" and mode == "((")
-            or (sign == ")" and mode in ("(", "s", "(("))
-            or (sign == "}" and mode == "{")
-        ):
+        if sign == ")" and mode == "((":
+            self.is_lost = True  # it was no arithmetic
+        elif (sign == "))" and mode == "((") or (sign == ")" and mode in ("(", "s")) or (sign == "}" and mode == "{"):
             self._open.pop()
         return found.end()
 

@@ -190,8 +190,7 @@ class Sessions:
         except ReviewRequired as required:
             wish = required.wish
             target = wish.connection
-        if target.protocol not in self._executable:
-            raise Invalid(f"connection: scripts cannot be run yet on subtype {target.subtype!r}", field="connection")
+        self.require_runnable(target)
         if invocation and target.protocol != TERMINAL:
             raise Invalid("client_args and env_vars are for connections that have a command", field="client_args")
         check_metadata(metadata or {})
@@ -218,6 +217,11 @@ class Sessions:
             await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
         changed(None, _submitted(session))
         return session
+
+    def require_runnable(self, target: Connection) -> None:
+        """Raises Invalid where no script can be run."""
+        if target.protocol not in self._executable:
+            raise Invalid(f"connection: scripts cannot be run yet on subtype {target.subtype!r}", field="connection")
 
     async def execute(self, principal: Principal, session_id: UUID | str) -> Session:
         """Runs what was submitted, as it was reviewed, once its review is approved; only for its owner, and only once.

@@ -47,6 +47,7 @@ def by_path(snapshot: Snapshot) -> Mapping[str, RunbookFile]:
         ("a.runbook.sh", b"fine\nfine\n\xff\xfe\n", "100644", "not UTF-8 (line 3)"),
         ("a.runbook.sh", b"\xed\xa0\x80", "100644", "not UTF-8"),
         ("a.runbook.sh", b"x" * (MAX_FILE + 1), "100644", "larger than a runbook may be"),
+        ("a.runbook.sh", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n", "100644", "Git LFS"),
         ("a.runbook.sh", b"/etc/passwd", "120000", "symbolic link"),
         ("a.runbook.sh", b"../../../etc/passwd", "120000", "symbolic link"),
     ],

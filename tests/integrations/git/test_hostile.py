@@ -14,12 +14,13 @@ import pytest
 from tests.integrations.git.conftest import LOOPBACK, children, repository
 from tests.integrations.git.test_packs import BLOB, entry, pack
 from tests.support.gits import Forge, git
-from tests.support.processes import words
+from tests.support.processes import descendants, words
 from tests.support.promises import PATIENT, within
 
 from postern.domain.runbook import Repository
 from postern.domain.secret import Secret
 from postern.errors import Invalid, Unavailable
+from postern.integrations.git import fetcher as fetcher_module
 from postern.integrations.git.fetcher import GitFetcher
 from postern.integrations.git.messages import Limits, Policy
 
@@ -235,6 +236,30 @@ async def test_the_loop_goes_on_meanwhile(forge: Forge, fetcher: Make) -> None:
     await beating
     assert len(found.files) == 5000
     assert max(gaps) < within(0.5)
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("import sys\nwhile True: sys.stdout.write('x' * 65536)", "larger than it may be"),
+        ("import sys, time\nsys.stdout.write('x' * 500_000)\ntime.sleep(600)", "was not read within 4 seconds"),
+        ("raise SystemExit", "needs more of this machine"),
+        ("import os\nos.abort()", "needs more of this machine"),
+        ("print('no answer')", "needs more of this machine"),
+        ("print('[1]')", "needs more of this machine"),
+        ("print('{}')", "needs more of this machine"),
+    ],
+)
+async def test_child_that_does_not_do_its_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, said: str
+) -> None:
+    (tmp_path / "odd_child.py").write_text(program)
+    monkeypatch.setattr(fetcher_module, "_CHILD", "odd_child")
+    odd = GitFetcher(Policy(), {"PYTHONPATH": str(tmp_path)}, seconds=SHORT)
+    async with asyncio.timeout(within(10)):
+        with pytest.raises(Unavailable, match=said):
+            await odd.fetch(repository("https://git.example/a/b"))
+    assert not [one for one in descendants(os.getpid()) if "odd_child" in words(one)]
 
 
 async def _child() -> int:

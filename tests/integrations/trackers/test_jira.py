@@ -160,6 +160,14 @@ async def test_a_template_may_say_the_summary_and_the_description(site: JiraServ
     assert words(fields["description"]) == f"To shop\n\n{MARKER}"
 
 
+@pytest.mark.parametrize("where", [(SOFTWARE, TASK), (DESK, REQUEST_TYPE)], ids=["issue", "request"])
+async def test_a_text_that_has_its_marker_keeps_it_once(
+    site: JiraServer, tracker: AnyTracker, where: tuple[str, str]
+) -> None:
+    made = await tracker.create(new_issue(*where, text=f"Session 1\n\n{MARKER}\n"))
+    assert words(site.issues[made.key].fields["description"]) == f"Session 1\n\n{MARKER}"
+
+
 async def test_a_text_beyond_the_limit_is_cut_before_the_marker(site: JiraServer, tracker: AnyTracker) -> None:
     await tracker.create(new_issue(SOFTWARE, TASK, {LINES: "[" * 40_000}, text="{" * 40_000))
     shown = words(site.issues["DEV-1"].fields["description"])

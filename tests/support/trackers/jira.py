@@ -30,7 +30,7 @@ WORKFLOW: Mapping[str, tuple[tuple[str, str, str], ...]] = {
 _CATEGORIES = {"To Do": "new", "In Progress": "indeterminate", "Done": "done", "Won't do": "done"}
 _STRING = r'"((?:[^"\\]|\\.)*)"'
 _JQL = re.compile(rf"project = {_STRING} AND \(labels = {_STRING} OR text ~ {_STRING}\) ORDER BY created ASC")
-_AQL = re.compile(rf"objectType = {_STRING}(?: AND Name (=|LIKE) {_STRING})?(?: ORDER BY Name ASC)?")
+_AQL = re.compile(rf"objectType = {_STRING}(?: AND Name (=|LIKE) {_STRING})?")
 
 
 @dataclass

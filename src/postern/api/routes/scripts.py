@@ -34,7 +34,7 @@ router = APIRouter(tags=["Sessions"], route_class=AuditedRoute)
 
 OUTPUT_LIMIT = 1024 * 1024  # bytes of each text in the answer; the session has all of it
 _LOOK_AGAIN = 2.0  # seconds; should a signal be lost
-_RUNNING = {"model": ExecAnswer, "description": "Still running, or it waits for its review; ask again"}
+RUNNING = {"model": ExecAnswer, "description": "Still running, or it waits for its review; ask again"}
 _WAITS = (ReviewStatus.PENDING, ReviewStatus.APPROVED)
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,6})\"?", re.IGNORECASE)
 
@@ -52,7 +52,7 @@ async def _patience(
 Patience = Annotated[float, Depends(_patience)]
 
 
-@router.post("/sessions", responses={**errors(403, 404, 413), 202: _RUNNING})
+@router.post("/sessions", responses={**errors(403, 404, 413), 202: RUNNING})
 async def run_script(
     body: ExecRequest,
     request: Request,
@@ -87,11 +87,11 @@ async def run_script(
             tracker_fields=body.tracker_fields or {},
         )
         if session.status is SessionStatus.READY:
-            session = await _wait_for_end(services, caller.principal, session, event, patience)
-    return await _told(services, caller.principal, session, body.format, response, info.api_url)
+            session = await wait_for_end(services, caller.principal, session, event, patience)
+    return await told(services, caller.principal, session, body.format, response, info.api_url)
 
 
-@router.post("/sessions/{session_id}/exec", responses={**errors(403, 404, 409), 202: _RUNNING})
+@router.post("/sessions/{session_id}/exec", responses={**errors(403, 404, 409), 202: RUNNING})
 async def run_reviewed_script(
     session_id: str,
     request: Request,
@@ -107,11 +107,11 @@ async def run_reviewed_script(
     session = await services.sessions.script(caller, session_id)
     async with done.listen(session.id) as event:
         session = await services.sessions.execute(caller, session_id)
-        session = await _wait_for_end(services, caller, session, event, patience)
-    return await _told(services, caller, session, format, response, info.api_url)
+        session = await wait_for_end(services, caller, session, event, patience)
+    return await told(services, caller, session, format, response, info.api_url)
 
 
-@router.get("/sessions/{session_id}/exec", responses={**errors(403, 404), 202: _RUNNING})
+@router.get("/sessions/{session_id}/exec", responses={**errors(403, 404), 202: RUNNING})
 async def script_end(
     session_id: str,
     request: Request,
@@ -129,13 +129,14 @@ async def script_end(
     async with done.listen(session.id) as event:
         session = await services.sessions.script(caller, session_id)  # it may have ended before anybody listened
         if session.status is not SessionStatus.DONE:
-            session = await _wait_for_end(services, caller, session, event, patience)
-    return await _told(services, caller, session, format, response, info.api_url)
+            session = await wait_for_end(services, caller, session, event, patience)
+    return await told(services, caller, session, format, response, info.api_url)
 
 
-async def _told(
+async def told(
     services: Services, caller: Principal, session: Session, form: Format, response: Response, api_url: str
 ) -> ExecAnswer:
+    """What is answered of a script, however far it is."""
     review = (await reviews_of(services, caller, [session], api_url)).get(session.id)
     if session.status is SessionStatus.DONE:
         return await asyncio.to_thread(_answer, services, session, form, review)
@@ -154,9 +155,10 @@ async def _told(
     )
 
 
-async def _wait_for_end(
+async def wait_for_end(
     services: Services, caller: Principal, session: Session, event: asyncio.Event, wait: float
 ) -> Session:
+    """The session as it is when it has ended, or after so many seconds."""
     async for _ in looks(event, wait, _LOOK_AGAIN):
         session = await services.sessions.get(caller, session.id)
         if session.status is SessionStatus.DONE:

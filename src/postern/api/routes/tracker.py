@@ -49,7 +49,7 @@ async def delete_tracker(caller: Caller, services: Use) -> None:
 @router.post("/test", responses=errors(403, 404, 503))
 async def test_tracker(body: TrackerTestRequest, caller: Caller, services: Use) -> TrackerTestAnswer:
     """Asks the tracker who we are. 422 tells what it has against us, 503 that it does not answer."""
-    return TrackerTestAnswer(known_as=await services.tracker.test(caller, body.project_key))
+    return TrackerTestAnswer(answer=await services.tracker.test(caller, body.project_key))
 
 
 @router.get("/assets/objects", responses=errors(403, 404, 503))

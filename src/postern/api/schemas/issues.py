@@ -26,8 +26,7 @@ from postern.domain.issue import (
 from postern.domain.issue_fields import PRESETS
 from postern.domain.secret import Secret
 from postern.services.issues.settings import TrackerFields
-from postern.services.issues.templates import IssueTemplateFields
-from postern.store.ports import BoundTemplate
+from postern.services.issues.templates import BoundTemplate, IssueTemplateFields
 
 _PRESET = f"For preset one of {', '.join(PRESETS)}"
 _CONNECTIONS = "Left out or null: stays as it is. A connection has one template; it is taken from the one before"
@@ -193,7 +192,7 @@ class TrackerTestRequest(Body):
 
 
 class TrackerTestAnswer(Answer):
-    known_as: str = Field(description="Whom the tracker knows this server as")
+    answer: str = Field(description="Whom the tracker knows us as, and whether it shows us the project")
 
 
 class AssetsAnswer(Answer):

@@ -128,7 +128,7 @@ class RepositoryRequest(Body):
     ssh_keypass: str | None = Field(None, description="What the key is encrypted by. Never shown again")
     ssh_known_hosts: str = Field("", description="The server's keys, as lines of a known_hosts file")
     git_branch: str = Field("", description="The repository's own when left out")
-    git_hook_ttl: int = Field(0, description="Seconds. With more than 0 its session hooks run, read anew that often")
+    git_hook_ttl: int = Field(0, description="Seconds for which its session hooks are good; 0 switches them off")
 
     def fields(self) -> RepositoryFields:
         return RepositoryFields(

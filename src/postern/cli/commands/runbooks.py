@@ -8,6 +8,7 @@ import click
 
 from postern.cli import completion
 from postern.cli.api import client
+from postern.cli.commands.runbook_runs import run
 from postern.cli.output import emit, fields, json_option, table
 from postern.client.shapes import Row
 from postern.domain.text import one_line
@@ -17,12 +18,13 @@ _NOTHING = "There is no runbook that you may run."
 
 @click.group()
 def runbooks() -> None:
-    """List and show runbooks: scripts kept in git, whose parameters are filled in by who runs them.
+    """List, show and run runbooks: scripts kept in git, whose parameters are filled in by who runs them.
 
     \b
     postern runbooks list
     postern runbooks list --connection shop
     postern runbooks show /ops/restart.runbook.sh
+    postern runbooks run /ops/restart.runbook.sh --connection shop -p name=web
     """
 
 
@@ -90,3 +92,6 @@ def _show(one: Row) -> None:
         click.echo()
         for line in one["text"].splitlines():
             click.echo(one_line(line))
+
+
+runbooks.add_command(run)

@@ -7,8 +7,8 @@ import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from base64 import b64encode
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
 from postern.domain.runbook import Repository, Snapshot
@@ -19,6 +19,7 @@ from postern.process import PARENT_PID
 
 SECONDS = 30.0
 CHILDREN = 4  # at once; others wait for their turn
+_PATIENCE = 60.0  # seconds, for that
 _CHILD = "postern.integrations.git.child"
 # All of the environment that a child sees: no proxy, no settings of git, no secret.
 _KEPT = ("PATH", "PYTHONPATH", "PYTHONHOME", "LD_LIBRARY_PATH", "SSL_CERT_FILE", "SSL_CERT_DIR")
@@ -39,6 +40,7 @@ class GitFetcher:
         self._environment = {name: environment[name] for name in _KEPT if name in environment}
         self._seconds = seconds
         self._turns = asyncio.Semaphore(children)
+        self._checks = asyncio.Semaphore(children)  # which wait for no server, and so not for those who do
 
     async def check(self, repository: Repository) -> None:
         """Raises Invalid, Unavailable."""
@@ -62,7 +64,7 @@ class GitFetcher:
 
     async def _do(self, request: Request, read: Callable[[bytes], T]) -> T:
         try:
-            async with self._turns:
+            async with self._turn(request.task):
                 answer = await self._ask(request)
             return await asyncio.to_thread(read, answer)
         except PosternError as error:
@@ -70,19 +72,22 @@ class GitFetcher:
         except (ValueError, KeyError, TypeError):
             raise Unavailable("the repository needs more of this machine than reading one may take") from None
 
+    @asynccontextmanager
+    async def _turn(self, task: str) -> AsyncIterator[None]:
+        """Raises Unavailable when none comes."""
+        turns = self._checks if task == "check" else self._turns
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await turns.acquire()
+        except TimeoutError:
+            raise Unavailable("other repositories are being read, which takes long; try again later") from None
+        try:
+            yield
+        finally:
+            turns.release()
+
     async def _ask(self, request: Request) -> bytes:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-P",
-            "-m",
-            _CHILD,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=DEVNULL,
-            cwd="/",
-            start_new_session=True,
-            env={**self._environment, "HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", PARENT_PID: str(os.getpid())},
-        )
+        process = await self._start()
         try:
             async with asyncio.timeout(self._seconds):
                 return await _exchange(process, request.encoded(), self._policy.limits.answer)
@@ -91,9 +96,25 @@ class GitFetcher:
                 f"the repository was not read within {self._seconds:g} seconds: its server hangs, or it is too large"
             ) from None
         finally:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+            await _end(process)
+
+    async def _start(self) -> Process:
+        own = {"HOME": "/nonexistent", "GIT_CONFIG_NOSYSTEM": "1", PARENT_PID: str(os.getpid())}
+        try:
+            return await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                "-m",
+                _CHILD,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                cwd="/",
+                start_new_session=True,
+                env={**self._environment, **own},
+            )
+        except OSError as error:
+            raise Unavailable(f"no process can be started to read repositories: {error.strerror}") from None
 
 
 async def _exchange(process: Process, request: bytes, most: int) -> bytes:
@@ -110,6 +131,15 @@ async def _exchange(process: Process, request: bytes, most: int) -> bytes:
         if len(answer) > most:
             raise Unavailable("what was read of the repository is larger than it may be")
     return bytes(answer)
+
+
+async def _end(process: Process) -> None:
+    with suppress(ProcessLookupError):
+        process.kill()
+    # What it said yet must be taken: asyncio sees the end of a process only after that of its pipes.
+    while process.stdout is not None and await process.stdout.read(_CHUNK):
+        pass
+    await process.wait()
 
 
 def _told(message: str, repository: Repository) -> str:

@@ -74,7 +74,13 @@ class HttpClient(AbstractHttpGitClient):
         parts = urlsplit(url)
         if (parts.scheme, parts.netloc) != (self._place.scheme, self._host):
             raise Unavailable(f"{self._host} sends the way to another host, which is not taken")
-        given = {**headers, "User-Agent": _AGENT, "Accept-Encoding": "identity", "Connection": "close"}
+        given = {
+            **headers,
+            "Host": self._host,
+            "User-Agent": _AGENT,
+            "Accept-Encoding": "identity",
+            "Connection": "close",
+        }
         if self._credentials:
             given["Authorization"] = f"Basic {self._credentials}"
         connection = HTTPConnection(self._place.host, self._place.port)

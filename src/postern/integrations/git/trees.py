@@ -17,6 +17,7 @@ FILES = {0o100644, 0o100755, 0o100664}
 MAX_PATH = 1_000  # characters
 MAX_AUTHOR, MAX_MESSAGE = 300, 10_000  # characters
 _NAME_BYTES = 20
+_LFS = b"version https://git-lfs.github.com/spec/"  # how the files begin that stand for those kept there
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,8 @@ def _file(objects: Objects, entry: Entry) -> RunbookFile:
     kind, data = found
     if kind != Blob.type_num:
         return RunbookFile(entry.path, None, "it is no file")
+    if data.startswith(_LFS):
+        return RunbookFile(entry.path, None, "it is kept in Git LFS, which is not read; keep it in git itself")
     if b"\0" in data:
         return RunbookFile(entry.path, None, "it is a binary file; a runbook is text")
     try:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 
 def search(object_type: str, query: str) -> str:
-    """Whose name contains it, by name; all of that type with "" for a query."""
+    """Whose name contains it; all of that type with "" for a query. Assets sorts by what an object is labelled with."""
     of_type = f"objectType = {_quoted(object_type)}"
-    return f"{of_type}{f' AND Name LIKE {_quoted(query)}' if query else ''} ORDER BY Name ASC"
+    return f"{of_type} AND Name LIKE {_quoted(query)}" if query else of_type
 
 
 def named(object_type: str, name: str) -> str:

@@ -35,7 +35,7 @@ _REFUSED = ("AUTHENTICATED_FAILED", "AUTHENTICATION_DENIED")
 
 
 class Jira(ABC):
-    """`lag`: issues are searched in an index that follows; Atlassian says of no time. Ten times what people report."""
+    """`lag`: issues are searched in an index that follows what is made; Atlassian promises no time in which."""
 
     lag = 30.0
     api: str

@@ -15,7 +15,7 @@ from postern.integrations.trackers.jira_fields import WIKI
 
 _PAGES = 5
 _MOST = 10  # objects of one name that are told
-# (path, parameter of the query): since 4.21 of Jira Service Management, and before.
+# (path, parameter of the query): as Assets, and as it was called before.
 _ASSETS = (("/rest/assets/1.0/aql/objects", "qlQuery"), ("/rest/insight/1.0/iql/objects", "iql"))
 
 

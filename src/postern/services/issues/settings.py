@@ -103,15 +103,15 @@ class TrackerDesk:
         await self._tell(principal, current, None)
 
     async def test(self, principal: Principal, project_key: str) -> str:
-        """Whom the tracker knows us as; with a project also that we see it. Raises Denied, NotFound, Unavailable;
-        Invalid for what the tracker has against us."""
+        """What the tracker says of who we are; with a project also that we see it. Raises Denied, NotFound,
+        Unavailable; Invalid for what the tracker has against us."""
         require_admin(principal, "test the tracker")
         if len(project_key) > MAX_QUERY:
             raise Invalid(f"project_key: at most {MAX_QUERY} characters", field="project_key")
         async with self._asking(principal) as tracker:
-            known = await tracker.check(project_key)
-        changed(None, {"tracker": known, "project": project_key})
-        return known
+            answer = await tracker.check(project_key)
+        changed(None, {"answer": answer, "project": project_key})
+        return answer
 
     async def objects(self, principal: Principal, object_type: str, query: str, page: Page) -> Assets:
         """Names for what a template asks. Who may not see all is shown those of types that a template asks them for.

@@ -18,6 +18,8 @@ from postern.services.rule_fields import MAX_CONNECTIONS, MAX_RULES, check_room
 from postern.services.server.trail import changed
 from postern.store.ports import BoundTemplate, Clock, ConnectionStore, IssueTemplateStore, Signals, Topic
 
+__all__ = ["BoundTemplate", "IssueTemplateFields", "IssueTemplates"]
+
 _WHAT, _DEED = "issue templates", "change issue templates"
 
 

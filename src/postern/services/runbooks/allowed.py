@@ -77,4 +77,7 @@ class RunbookRights:
 
 
 def _both(one: frozenset[UUID] | None, other: frozenset[UUID] | None) -> frozenset[UUID] | None:
-    return None if one is None or other is None else one | other
+    """The very same set where that is all of it: one that is hashed again for each runbook takes most of a list."""
+    if one is None or other is None:
+        return None
+    return one | other if one and other else one or other

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from postern.services.access_control import AccessControl
 from postern.services.runbooks.fetching import Fetcher
 from postern.services.runbooks.library import Library
-from postern.services.runbooks.listing import Listing, Rights
+from postern.services.runbooks.listing import Listing
 from postern.services.runbooks.reading import Reading
 from postern.services.runbooks.repositories import Repositories
+from postern.services.runbooks.runs import Runs
+from postern.services.targets import TargetServices
 from postern.store.ports import Clock, Stores
 
 
@@ -19,17 +20,17 @@ class RunbookServices:
     runbook_listing: Listing
     runbook_reading: Reading
     runbook_repositories: Repositories
+    runbook_runs: Runs
 
 
-def build_runbooks(
-    stores: Stores, control: AccessControl, rights: Rights, fetcher: Fetcher, now: Clock
-) -> RunbookServices:
+def build_runbooks(stores: Stores, targets: TargetServices, fetcher: Fetcher, now: Clock) -> RunbookServices:
     """`fetcher` reads and writes repositories."""
     reading = Reading(stores.runbook_repositories, stores.runbook_snapshots, stores.leases, fetcher, now)
     library = Library(stores.runbook_snapshots, reading, now)
     return RunbookServices(
         runbook_library=library,
-        runbook_listing=Listing(library, stores.connections, control, rights),
+        runbook_listing=Listing(library, stores.connections, targets.control, targets.runbook_rights),
         runbook_reading=reading,
         runbook_repositories=Repositories(stores.runbook_repositories, library, fetcher, now),
+        runbook_runs=Runs(library, targets.access, targets.sessions),
     )

@@ -22,7 +22,10 @@ __all__ = ["Audit", "AuditEntry", "AuditFilter", "redact"]
 
 _SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "authorization")
 # Of the steps of a login, good once, but for a while; and what requests to receivers carry, whatever it is called.
-_SECRET_NAMES = frozenset({"code", "code_verifier", "device_code", "user_code", "ticket", "assertion", "headers"})
+_SECRET_NAMES = frozenset(
+    {"code", "code_verifier", "device_code", "user_code", "ticket", "assertion", "headers"}
+    | {"parameters"}  # of a runbook: which of them are secret is known once it was read; its session says the others
+)
 _BULKY = frozenset({"script"})  # kept with its session
 _REDACTED = "[REDACTED]"
 _IN_URL = re.compile(r"(https?://)[^/\s@]{1,4000}@", re.IGNORECASE)  # who logs in there, and mostly by what

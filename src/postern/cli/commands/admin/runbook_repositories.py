@@ -46,7 +46,13 @@ def _fields(command: Command) -> Command:
         _file("passphrase", "What the key is encrypted by; at a terminal - asks for it"),
         _file("known-hosts", "The server's keys for ssh, as lines of a known_hosts file"),
         click.option("--branch", "git_branch", help="The repository's own unless you say."),
-        click.option("--hooks", "git_hook_ttl", type=int, metavar="SECONDS", help="Run session hooks; 0: none of it."),
+        click.option(
+            "--hooks",
+            "git_hook_ttl",
+            type=int,
+            metavar="SECONDS",
+            help="For which session hooks are good; 0 switches them off.",
+        ),
         json_option,
     ]
     for option in reversed(options):

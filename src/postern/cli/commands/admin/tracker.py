@@ -12,6 +12,7 @@ from postern.cli.rows import confirm, given, page_of, paging_options, show_page,
 from postern.client.client import Client
 from postern.client.shapes import Row
 from postern.domain.issue import TrackerKind, WhenDown
+from postern.domain.text import one_line
 from postern.errors import NotFound
 
 _COLUMNS = [("name", "name"), ("id", "id")]
@@ -78,9 +79,7 @@ def test(project: str, as_json: bool) -> None:
     """Ask the tracker who we are, and whether it shows us PROJECT."""
     with client() as api:
         found = api.collection("integrations").act("tracker", "test", body={"project_key": project})
-    told(
-        found, as_json, f"The tracker knows us as {found['known_as']}{f', and shows us {project}' if project else ''}."
-    )
+    told(found, as_json, f"{one_line(found['answer'])}.")
 
 
 @tracker.command()

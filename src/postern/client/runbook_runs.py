@@ -1,0 +1,68 @@
+"""Running runbooks."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypedDict, cast
+
+from postern.client.http import Http
+from postern.client.resources import prefer
+from postern.client.shapes import ExecResult
+from postern.domain.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class RunbookRun:
+    """What is to run. `repository` is a name or address; empty where there is one only. `commit`, where it is given, is
+    the one that it must be."""
+
+    connection: str
+    file: str
+    repository: str = ""
+    commit: str = ""
+    parameters: Mapping[str, Secret] = field(default_factory=dict)
+    arguments: Sequence[str] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        return {
+            "connection_name": self.connection,
+            "file_name": self.file,
+            "repository": self.repository,
+            "ref_hash": self.commit,
+            "parameters": {name: value.reveal() for name, value in self.parameters.items()},
+            "client_args": [*self.arguments],
+            "env_vars": {
+                f"envvar:{name}": base64.b64encode(value.encode()).decode() for name, value in self.environment.items()
+            },
+        }
+
+
+class FilledRunbook(TypedDict):
+    """`text` has `***` for what is hidden; `variables` are names."""
+
+    repository: str
+    commit: str
+    name: str
+    connection: str
+    text: str
+    variables: list[str]
+
+
+class RunbookRuns:
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    def run(
+        self, wanted: RunbookRun, *, batch: str | None = None, reason: str = "", wait: int | None = None
+    ) -> ExecResult:
+        """As `Sessions.execute`."""
+        body = {**wanted.body, "session_batch_id": batch, "reason": reason}
+        return cast(ExecResult, self._http.call("POST", "/runbooks/exec", body=body, headers=prefer(wait)))
+
+    def render(self, wanted: RunbookRun) -> FilledRunbook:
+        """What would run."""
+        return cast(FilledRunbook, self._http.call("POST", "/runbooks/render", body=wanted.body))

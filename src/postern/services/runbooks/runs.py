@@ -1,0 +1,198 @@
+"""Running a runbook: it is looked up and filled in, and what comes of it goes the road of any script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from postern.domain.command import Invocation, check_variables
+from postern.domain.connection import TERMINAL, Connection
+from postern.domain.principal import Principal
+from postern.domain.runbook import PARAMETERS_LABEL, SCHEDULE_LABEL, Parameter, RunbookRef
+from postern.domain.secret import Secret
+from postern.domain.session import Session
+from postern.errors import Conflict, Invalid, Malformed
+from postern.runbooks.template import MASK, Rendered, RenderError, Target, TemplateError, parse, target_of
+from postern.services.access import Access
+from postern.services.runbooks.library import Library
+from postern.services.runbooks.parsed import Runbook
+from postern.services.sessions import Sessions, check_correlation_id
+
+BATCH_LABEL = "sessionBatchId"
+_AT_ONCE = 4  # renderings, in threads
+_SHORTEST_HASH = 7
+_LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of all, as the label has them
+
+
+@dataclass(frozen=True, slots=True)
+class RunRequest:
+    """What somebody wants to run, and where. `connection` is a name or id; `repository` a name or address, empty where
+    there is one only. `ref_hash` is the commit that it must be, or how that begins. `arguments` and `variables` are for
+    the connection's command, beside what the runbook says itself. Runs of one `batch_id` are found by their label."""
+
+    connection: str
+    file: str
+    repository: str = ""
+    ref_hash: str = ""
+    parameters: Mapping[str, Secret] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()
+    variables: Mapping[str, Secret] = field(default_factory=dict)
+    metadata: Mapping[str, str] = field(default_factory=dict)
+    batch_id: str | None = None
+    correlation_id: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What would run: `text` without the values that are hidden, and the names of the variables that go with it."""
+
+    runbook: RunbookRef
+    connection: str
+    text: str
+    variables: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    found: Runbook
+    connection: Connection
+    rendered: Rendered
+    ref: RunbookRef
+
+
+class Runs:
+    def __init__(self, library: Library, access: Access, sessions: Sessions) -> None:
+        self._library = library
+        self._access = access
+        self._sessions = sessions
+        self._rendering = asyncio.Semaphore(_AT_ONCE)
+
+    async def submit(
+        self,
+        principal: Principal,
+        wanted: RunRequest,
+        *,
+        source: str,
+        means: str = "",
+        session_id: UUID | None = None,
+        schedule: str = "",
+    ) -> Session:
+        """As `Sessions.submit`, which is what it comes to. `schedule`: the name of what runs it, if nobody is there.
+
+        Raises NotFound for what is not there, Denied by a rule or an access mode, Conflict when the commit is another
+        one by now, Malformed for a template or parameters that do not fit, Invalid, TooMany, Unavailable.
+        """
+        check_correlation_id(wanted.batch_id, "session_batch_id")
+        ready = await self._ready(principal, wanted)
+        labels = {PARAMETERS_LABEL: _told(ready.found.parameters, wanted.parameters)}
+        if schedule:
+            labels[SCHEDULE_LABEL] = schedule
+        if wanted.batch_id is not None:
+            labels[BATCH_LABEL] = wanted.batch_id
+        return await self._sessions.submit(
+            principal,
+            str(ready.connection.id),
+            ready.rendered.text,
+            source=source,
+            metadata=wanted.metadata,
+            labels=labels,
+            session_id=session_id,
+            invocation=Invocation(wanted.arguments, {**wanted.variables, **_environment(ready, wanted.variables)}),
+            correlation_id=wanted.correlation_id,
+            means=means,
+            reason=wanted.reason,
+            runbook=ready.ref,
+        )
+
+    async def fill(self, principal: Principal, wanted: RunRequest) -> Filled:
+        """What `submit` would run, for who may, with everything checked that can be before it runs. Raises as that."""
+        ready = await self._ready(principal, wanted)
+        self._sessions.require_runnable(ready.connection)
+        variables = _environment(ready, wanted.variables)
+        shown = await self._render(ready.found, ready.connection, wanted, masked=True)
+        return Filled(ready.ref, ready.connection.name, shown.text, tuple(sorted({*wanted.variables, *variables})))
+
+    async def _ready(self, principal: Principal, wanted: RunRequest) -> _Ready:
+        """Rights come first: who may not run it hears the same, whether there is such a file or not."""
+        extended = bool(wanted.arguments or wanted.variables)
+        file = wanted.file.removeprefix("/")
+        repository = await self._library.repository(principal.org_id, wanted.repository)
+        asked = RunbookRef(repository, file, "", extended)
+        connection = await self._access.require_runbook(principal, wanted.connection, asked)
+        found = await self._library.find(principal.org_id, repository, f"/{file}")  # exactly what was asked about
+        _require_commit(found, wanted.ref_hash)
+        rendered = await self._render(found, connection, wanted)
+        return _Ready(found, connection, rendered, replace(asked, commit=found.commit))
+
+    async def _render(
+        self, found: Runbook, connection: Connection, wanted: RunRequest, *, masked: bool = False
+    ) -> Rendered:
+        """In a thread: it may take as long as a template is let. `masked` as for `Template.render`."""
+        if found.text is None or found.error:
+            raise _unusable(found, found.error)
+        values = {name: value.reveal() for name, value in wanted.parameters.items()}
+        target = target_of(connection.subtype, (*connection.command, *wanted.arguments), found.path)
+        try:
+            async with self._rendering:
+                return await asyncio.to_thread(_rendered, found.text, values, target, masked=masked)
+        except RenderError as error:
+            raise Malformed(f"parameters: {error.message}", field="parameters") from None
+        except TemplateError as error:
+            raise _unusable(found, error.message) from None
+
+
+def _rendered(text: str, values: Mapping[str, str], target: Target, *, masked: bool) -> Rendered:
+    return parse(text).render(values, target, masked=masked)
+
+
+def _unusable(found: Runbook, why: str) -> Malformed:
+    return Malformed(
+        f"file_name: {found.path} cannot be run: {why}; who keeps it in {found.repository} must correct it",
+        field="file_name",
+    )
+
+
+def _require_commit(found: Runbook, wanted: str) -> None:
+    """What is not here any more is not fetched by its hash: it may be what somebody has corrected since."""
+    if not wanted:
+        return
+    if len(wanted) < _SHORTEST_HASH or not found.commit.startswith(wanted.lower()):
+        raise Conflict(
+            f"ref_hash: {found.repository} is at commit {found.commit} now; look at what it says there and run that, "
+            "or leave ref_hash out to run what is newest"
+        )
+
+
+def _environment(ready: _Ready, given: Mapping[str, Secret]) -> Mapping[str, Secret]:
+    """The variables that the runbook hands over. Raises Invalid where nobody would take them."""
+    environment = ready.rendered.environment
+    if environment and ready.connection.protocol != TERMINAL:
+        raise Invalid(
+            f"connection_name: this runbook hands parameters over in variables ({', '.join(sorted(environment))}), for "
+            f"a command; connection {ready.connection.name!r} has none",
+            field="connection_name",
+        )
+    both = sorted(set(environment) & set(given))
+    if both:
+        raise Invalid(f"env_vars: {both[0]!r} is what the runbook hands over a parameter in", field="env_vars")
+    return check_variables(environment, "file_name")
+
+
+def _told(parameters: tuple[Parameter, ...], given: Mapping[str, Secret]) -> str:
+    """JSON of what was given, without what is hidden, and not longer than a label may be."""
+    told: dict[str, str] = {}
+    text = "{}"
+    for one in parameters:
+        if one.name not in given:
+            continue
+        value = MASK if one.is_hidden else given[one.name].reveal()
+        told[one.name] = value if len(value) <= _LONGEST_VALUE else value[:_LONGEST_VALUE] + "…"
+        longer = json.dumps(told, ensure_ascii=False)
+        if len(longer) > _LONGEST_LABEL:
+            break
+        text = longer
+    return text

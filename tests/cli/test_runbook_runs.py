@@ -1,0 +1,133 @@
+"""`postern runbooks run` against the real API."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from tests.support.running import Gateway
+from tests.support.served import ANN, Served
+from tests.support.shelf import NAME, shelve
+from tests.support.sitting import Sitting
+
+from postern.domain.session import Session
+
+RUN = ("runbooks", "run")
+UNLOCK = """update users set state = {{ .state | type "select" | options "locked" "free" | default "free" | squote }}
+where name = {{ .user | description "Who is locked out" | required "whom?" | squote }} -- {{ .pin | type "password" }}
+"""
+FILES = {
+    "users/unlock.runbook.sql": UNLOCK,
+    "note.runbook.sql": "select {{ .text | type `file` | squote }}",
+}
+
+
+@pytest.fixture
+def ann(gate: Served) -> Served:
+    """Ann is logged in; `shop` is reviewed by administrators, so that what she runs waits."""
+    agent = gate.run(gate.world.add_agent("edge"))
+    gate.run(gate.world.add_connection("shop", agent=agent, reviewers=("admin",)))
+    gate.run(shelve(gate.world.stores, gate.world.org_id, FILES))
+    gate.log_in(ANN)
+    return gate
+
+
+@pytest.fixture
+def sitting(ann: Served) -> Iterator[Sitting]:
+    """At a terminal, about to run `users/unlock.runbook.sql` as far as it is reviewed."""
+    home = cast(Gateway, SimpleNamespace(environment={**os.environ, **ann.environment}))
+    opened = Sitting(home, *RUN, "users/unlock.runbook.sql", "-c", "shop", "--no-wait-review")
+    yield opened
+    opened.close()
+
+
+def run(ann: Served, name: str, *more: str, **how: Any) -> Session:
+    """The session that waits now for its review."""
+    done = ann.cli(*RUN, name, "-c", "shop", "--no-wait-review", "--json", *more, **how)
+    assert (done.exit_code, done.stderr) == (7, "")
+    return newest(ann, json.loads(done.stdout)["session_id"])
+
+
+def newest(ann: Served, session_id: str) -> Session:
+    return ann.run(ann.services.sessions.get(ann.root, session_id))
+
+
+def test_values_come_from_the_line_from_files_and_from_json(ann: Served, tmp_path: Path) -> None:
+    (tmp_path / "p.json").write_text(json.dumps({"user": "bob", "state": "locked"}))
+    (tmp_path / "pin").write_text("4711")
+    found = run(
+        ann,
+        "users/unlock.runbook.sql",
+        *("--parameters", str(tmp_path / "p.json"), "-p", "user=o'hara", "-p", f"pin=@{tmp_path / 'pin'}"),
+        *("--reason", "ticket 7", "--batch", "tuesday", "--repository", NAME),
+    )
+    assert found.script == "update users set state = 'locked'\nwhere name = 'o''hara' -- 4711\n"
+    assert found.labels["sessionBatchId"] == "tuesday"
+    assert json.loads(found.labels["runbookParameters"]) == {"state": "locked", "user": "o'hara", "pin": "***"}
+    at = run(ann, "users/unlock.runbook.sql", "--parameters", "-", stdin=json.dumps({"user": "@me", "pin": ""}))
+    assert "'@me'" in str(at.script)
+    assert "'@you'" in str(run(ann, "/users/unlock.runbook.sql", "-p", "user=@@you", "-p", "pin=").script)
+
+
+def test_what_is_wrong_is_said_and_nothing_is_put_up(ann: Served, tmp_path: Path) -> None:
+    (tmp_path / "bin").write_bytes(b"\xff\x00")
+    (tmp_path / "list.json").write_text("[]")
+    (tmp_path / "number.json").write_text('{"user": 7}')
+    for more, code, says in (
+        ((), 1, "whom?"),
+        (("-p", "user"), 2, "KEY=VALUE"),
+        (("-p", "user=s3cr3t", "-p", "user=x"), 2, "user is given twice"),
+        (("-p", f"user=@{tmp_path / 'gone'}"), 2, "user: the file cannot be read"),
+        (("-p", f"user=@{tmp_path / 'bin'}"), 2, "not UTF-8"),
+        (("--parameters", str(tmp_path / "list.json")), 2, "one JSON object"),
+        (("--parameters", str(tmp_path / "number.json")), 2, "user: must be a text"),
+        (("-p", "user=x", "-p", "usr=y"), 1, "no inputs [usr]"),
+        (("-p", "user=x", "--commit", "0" * 40), 1, "is at commit"),
+        (("-p", "user=x", "-e", "A"), 2, "NAME=VALUE"),
+        (("-p", "user=x", "--resume", "s1"), 2, "nothing else"),
+    ):
+        done = ann.cli(*RUN, "users/unlock.runbook.sql", "-c", "shop", *more)
+        assert (done.exit_code, says in done.stderr, "s3cr3t" in done.stderr) == (code, True, False), done.stderr
+    assert ann.cli(*RUN, "users/unlock.runbook.sql").exit_code == 2
+    assert ann.cli(*RUN, "users/nothing.runbook.sql", "-c", "shop").exit_code == 5
+    assert ann.json("reviews")["data"] == []
+
+
+def test_a_dry_run_prints_the_text_and_puts_nothing_up(ann: Served) -> None:
+    line = (*RUN, "users/unlock.runbook.sql", "-c", "shop", "-p", "user=ann", "-p", "pin=4711", "--dry-run")
+    done = ann.ok(*line)
+    assert done.stdout == "update users set state = 'free'\nwhere name = 'ann' -- ***\n"
+    assert "nothing was run" in done.stderr
+    assert ann.json(*line)["variables"] == []
+    assert ann.json("reviews")["data"] == []
+
+
+def test_it_goes_on_once_it_is_approved(ann: Served) -> None:
+    found = run(ann, "users/unlock.runbook.sql", "-p", "user=ann", "-p", "pin=")
+    done = ann.cli(*RUN, "--resume", str(found.id), "--no-wait-review")
+    assert (done.exit_code, "this needs a review: 1 of admin" in done.stderr) == (7, True)
+
+
+def test_at_a_terminal_what_is_missing_is_asked_for(ann: Served, sitting: Sitting) -> None:
+    sitting.shows("state (locked, free) [free]: ")
+    sitting.type("open\r")
+    sitting.shows("is not one of")
+    sitting.type("locked\r")
+    sitting.shows("Who is locked out")
+    sitting.shows("user: ")
+    sitting.type("\r")
+    sitting.shows("user is needed")
+    sitting.type("o'hara\r")
+    sitting.shows("pin: ")
+    sitting.type("4711\r")
+    sitting.shows("this needs a review")
+    assert sitting.leaves() == 7
+    assert b"4711" not in sitting.shown
+    (review,) = ann.json("reviews")["data"]
+    found = newest(ann, review["session"])
+    assert found.script == "update users set state = 'locked'\nwhere name = 'o''hara' -- 4711\n"

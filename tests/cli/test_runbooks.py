@@ -1,0 +1,94 @@
+"""`postern runbooks` and `postern admin runbookrepos`, against the real API over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.support.runbooks import NAME, URL
+from tests.support.served import ANN, Served
+
+from postern.domain.runbook import repository_id
+from postern.domain.secret import Secret
+from postern.errors import Unavailable
+
+REPOS = ("admin", "runbookrepos")
+TEXT = 'echo {{ .name | required "say who" | description "whom to greet" }}\n'
+
+
+@pytest.fixture
+def root(gate: Served) -> Served:
+    gate.log_in()
+    gate.run(gate.world.add_connection("shop"))
+    gate.world.fetcher.put({"ops/hello.runbook.sh": TEXT, "bad.runbook.sh": "{{ end }}"})
+    return gate
+
+
+def secrets_of(served: Served) -> list[str]:
+    found = served.run(served.world.stores.runbook_repositories.get(served.world.org_id, repository_id(URL)))
+    assert found is not None
+    assert isinstance(found.git_password, Secret)
+    return [found.git_password.reveal(), found.ssh_key.reveal(), found.ssh_keypass.reveal(), found.ssh_known_hosts]
+
+
+def test_repositories_are_added_changed_read_and_removed(root: Served, tmp_path: Path) -> None:
+    assert "read from nowhere yet" in root.ok(*REPOS, "list").stderr
+    key, hosts = tmp_path / "key", tmp_path / "hosts"
+    key.write_text("-----BEGIN KEY-----\nplanted\n-----END KEY-----\n")
+    hosts.write_text("git.example.com ssh-ed25519 AAAA\n")
+    files = ("--key-file", str(key), "--known-hosts-file", str(hosts), "--password-file", "-")
+    made = root.ok(*REPOS, "add", URL, *files, "--user", "me", "--hooks", "60", stdin="planted\n")
+    assert f"Added {NAME}. It is at " in made.stdout
+    assert secrets_of(root) == ["planted", key.read_text(), "", hosts.read_text()]
+    (shown,) = root.json(*REPOS, "list")
+    assert (shown["git_user"], shown["git_hook_ttl"], shown["error"]) == ("me", 60, "")
+    assert "planted" not in root.ok(*REPOS, "get", NAME).stdout
+    changed = root.json(*REPOS, "update", NAME, "--branch", "next", "--no-key", "--hooks", "0")
+    assert (changed["git_branch"], changed["git_hook_ttl"], changed["git_user"]) == ("next", 0, "me")
+    assert secrets_of(root) == ["planted", "", "", hosts.read_text()]
+    assert root.cli(*REPOS, "update", NAME).exit_code == 2
+    root.world.fetcher.remotes[URL] = Unavailable("it is away")
+    failed = root.cli(*REPOS, "refresh", URL)
+    assert (failed.exit_code, "could not be read: it is away" in failed.stderr) == (1, True)
+    assert root.cli(*REPOS, "refresh", "no such").exit_code == 5
+    assert root.cli(*REPOS, "remove", NAME, stdin="n\n").exit_code == 1
+    root.ok(*REPOS, "remove", NAME, "--yes")
+    assert root.json(*REPOS, "list") == []
+
+
+def test_a_secret_is_no_argument(root: Served) -> None:
+    assert root.cli(*REPOS, "add", URL, "--password", "planted").exit_code == 2
+    both = root.cli(*REPOS, "add", URL, "--password-file", "-", "--key-file", "-", stdin="planted")
+    assert (both.exit_code, "only one" in both.stderr, "planted" in both.output) == (2, True, False)
+
+
+def test_a_runbook_is_written_from_a_file(root: Served) -> None:
+    root.ok(*REPOS, "add", URL)
+    made = root.ok(*REPOS, "write", NAME, "new.runbook.sh", "-", "--message", "why", stdin="echo new\n")
+    assert made.stdout.startswith("Committed new.runbook.sh as ")
+    assert root.json("runbooks", "show", "new.runbook.sh")["text"] == "echo new\n"
+    again = root.cli(*REPOS, "write", NAME, "new.runbook.sh", "-", stdin="echo")
+    assert (again.exit_code != 0, "is there already" in again.stderr) == (True, True)
+
+
+def test_runbooks_are_listed_and_shown(root: Served) -> None:
+    root.ok(*REPOS, "add", URL)
+    root.log_in(ANN)
+    other = "https://git.example.com/away"
+    lines = root.ok("runbooks", "list").stdout.splitlines()
+    assert lines[0].startswith(f"/bad.runbook.sh\t{NAME}\tshop\t-\tline 1, column ")
+    assert lines[1].split("\t") == ["/ops/hello.runbook.sh", NAME, "shop", "name", ""]
+    assert "no runbook that you may run" in root.ok("runbooks", "list", "--connection", "nowhere").stderr
+    assert len(root.ok("runbooks", "list", "--connection", "nowhere", "--all").stdout.splitlines()) == 2
+    shown = root.ok("runbooks", "show", "ops/hello.runbook.sh").stdout
+    assert "name\ttext\trequired\t-\t\twhom to greet" in shown
+    assert shown.endswith(TEXT)
+    broken = root.cli("runbooks", "show", "/bad.runbook.sh", "--repository", NAME)
+    assert (broken.exit_code, "this runbook cannot run: line 1" in broken.stderr) == (1, True)
+    assert root.cli("runbooks", "show", "no-such").exit_code == 5
+    assert root.json("runbooks", "list")["errors"] == []
+    root.log_in()
+    assert root.cli(*REPOS, "add", other).exit_code == 1  # added, and says that it cannot be read
+    listed = root.ok("runbooks", "list")
+    assert "postern: git.example.com/away: nothing answers there" in listed.stderr
+    assert len(listed.stdout.splitlines()) == 2

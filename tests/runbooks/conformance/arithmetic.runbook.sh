@@ -1,0 +1,1 @@
+echo $(( {{ .n | type "number" | required "a number" }} * 2 )) $(( {{ .m | squote }} ))

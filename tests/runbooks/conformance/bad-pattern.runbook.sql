@@ -1,0 +1,1 @@
+SELECT {{ .x | pattern "(a" }};

@@ -1,0 +1,3 @@
+-- asked by {{ .who | squote }}
+/* because {{ .why | squote }} */
+SELECT now();

@@ -1,0 +1,1 @@
+logger -t runbook -- {{ .message | required "what to log" | type "textarea" | dquote }}

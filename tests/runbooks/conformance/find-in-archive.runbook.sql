@@ -1,0 +1,1 @@
+SELECT * FROM log WHERE line LIKE {{ .words | squote }};

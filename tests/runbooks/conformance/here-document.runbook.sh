@@ -1,0 +1,4 @@
+cat > /tmp/motd <<EOF
+Message of {{ .who | squote }}
+EOF
+echo {{ .who | squote }}

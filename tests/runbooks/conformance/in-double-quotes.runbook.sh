@@ -1,0 +1,1 @@
+echo "hello {{ .name | squote }}, today is $(date -d {{ .day | squote }} +%A)"

@@ -1,0 +1,1 @@
+ssh backup@store {{ printf "tar -tf %s" (.archive | squote) | squote }}

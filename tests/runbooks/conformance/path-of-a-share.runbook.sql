@@ -1,0 +1,1 @@
+UPDATE shares SET path = {{ .path | squote }} WHERE name = {{ .name | squote }};

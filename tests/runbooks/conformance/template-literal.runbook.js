@@ -1,0 +1,2 @@
+const name = {{ .name | quotechar "`" }};
+print(`hello ${ {{ .name | squote }} }`);

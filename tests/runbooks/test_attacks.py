@@ -1,0 +1,229 @@
+"""Whoever gives values gets no code out of them, whoever writes a runbook gets no server out of it."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import subprocess
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from postern.runbooks.evaluator import MAX_OUTPUT
+from postern.runbooks.template import RenderError, Target, TemplateError, parse
+
+TEXT = st.text(st.characters(codec="utf-8"), max_size=60)
+PIECES = (
+    '{{¦}}¦{{-¦-}}¦ ¦.a¦.b¦$¦$x¦:=¦=¦|¦(¦)¦"¦`¦\'¦\\¦if ¦else ¦end¦range ¦with ¦define ¦template ¦block ¦break¦"t" ¦'
+    'squote¦printf ¦"%s" ¦split ¦required ¦default ¦options ¦type ¦"number" ¦eq ¦and ¦index ¦slice ¦len ¦1 ¦{{ end }}¦'
+    "{{ .a }}¦{{ if .a }}¦{{ range 3 }}¦/*¦*/¦,¦\n¦text¦0x¦1e9¦-¦nil ¦true "
+)
+
+TEMPLATES = st.lists(st.sampled_from(PIECES.split("¦")), max_size=25).map("".join) | TEXT.map("{{{{{}}}}}".format)
+
+
+def refused_or(text: str, target: Target, **values: str) -> str | None:
+    """What it becomes, None where that is refused."""
+    try:
+        return parse(text).render(values, target).text
+    except RenderError:
+        return None
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["{{ .secret }}", "{{ printf `%s` . }}", "%s%n", "{0.__class__}", "${7*7}", "<%= 7*7 %>", "{% for %}", "$x", "{{"],
+)
+def test_attack_a_value_is_never_read_as_a_template(value: str) -> None:
+    text = '{{ .a }}|{{ printf "%s" .a }}|{{ $x := .a }}{{ $x }}|{{ with .a }}{{ . }}{{ end }}|{{ print .a }}'
+    assert refused_or(text, Target.POSTGRES, a=value) == "|".join([value] * 5)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ .a.__class__ }}",
+        "{{ (.a).x }}",
+        "{{ $.a.upper }}",
+        "{{ call .a }}",
+        '{{ index .a "__class__" }}',
+        "{{ .a.format }}",
+        '{{ template .a . }}',
+        '{{ printf .a "x" }}',
+        '{{ "x" | pattern .a }}',
+        '{{ .a | type .b }}',
+        "{{ import `os` }}",
+        "{{ range . }}{{ . }}{{ end }}",
+        "{{ . }}",
+        "{{ index . .a }}",
+    ],
+)  # fmt: skip
+def test_attack_no_expression_leads_to_python_or_makes_a_value_a_format(text: str) -> None:
+    with pytest.raises(TemplateError):
+        parse(text).render({one.name: "a" for one in parse(text).parameters}, Target.SHELL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ range 1000000000 }}{{ end }}",
+        "{{ range 9223372036854775807 }}x{{ end }}",
+        "{{ range 1000 }}{{ range 1000 }}{{ range 1000 }}x{{ end }}{{ end }}{{ end }}",
+        '{{ $x := "aaaaaaaaaaaaaaaa" }}{{ range 100 }}{{ $x = print $x $x }}{{ end }}',
+        '{{ $x := "a" }}{{ range 100 }}{{ $x = printf "%1000s%s" $x $x }}{{ $x }}{{ end }}',
+        '{{ define "a" }}{{ template "b" . }}{{ template "b" . }}{{ end }}'
+        '{{ define "b" }}{{ template "a" . }}{{ template "a" . }}{{ end }}{{ template "a" . }}',
+        "".join(
+            f'{{{{ define "t{n}" }}}}{{{{ template "t{n + 1}" . }}}}{{{{ template "t{n + 1}" . }}}}{{{{ end }}}}'
+            for n in range(40)
+        )
+        + '{{ define "t40" }}x{{ end }}{{ template "t0" . }}',
+        '{{ range 200 }}{{ $.a | pattern "(a*)*(a*)*(a*)*b" }}{{ end }}',
+        '{{ printf "%99999d" 1 }}',
+        "{{ range 20000 }}{{ $.a | html | js | encodeb64 | len }}{{ end }}",
+    ],
+)
+def test_attack_a_runbook_cannot_run_away(text: str) -> None:
+    with pytest.raises(TemplateError):
+        parse(text).render({one.name: "a" * 500_000 for one in parse(text).parameters}, Target.OTHER)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ if .a }}" * 5_000,
+        "{{ " + "(" * 5_000 + ".a" + ")" * 5_000 + " }}",
+        "{{ .a" + " | html" * 5_000 + " }}",
+        "{{ .a }}" * 60_000,
+        "".join(f"{{{{ .a{n} }}}}" for n in range(300)),
+        "{{ " + "9" * 100_000 + " }}",
+        '{{ "' + "\\x" * 100_000 + '" }}',
+        "{{ " + " " * 500_000,
+        "{{/*" * 100_000,
+        '{{ .a | pattern "' + "(a{1000}){1000}" + '" }}',
+        "x" * 1_000_001,
+        "\ud800",
+    ],
+)
+def test_attack_a_text_that_is_too_much_is_no_template(text: str) -> None:
+    with pytest.raises(TemplateError):
+        parse(text)
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(st.sampled_from(PIECES.split("¦")), max_size=25).map("".join) | TEXT.map(lambda text: "{{" + text + "}}"),
+    TEXT,
+)
+def test_whatever_the_text_and_the_values_are_there_is_an_answer_or_an_error_of_ours(text: str, value: str) -> None:
+    try:
+        template = parse(text)
+    except TemplateError as error:
+        refused = error
+        assert not isinstance(refused, RenderError)
+        assert min(refused.line, refused.column) >= 1
+        return
+    for target in Target:
+        try:
+            made = template.render({one.name: value for one in template.parameters}, target)
+        except RenderError:
+            continue
+        assert len(made.text.encode()) <= MAX_OUTPUT
+
+
+@pytest.mark.parametrize("value", ["\ud800", "a\0b", "a" * 1_000_001])
+def test_attack_values_that_are_no_text_are_refused(value: str) -> None:
+    with pytest.raises(RenderError, match="input a"):
+        parse('{{ .a | type "file" }}').render({"a": value}, Target.SHELL)
+
+
+def test_attack_no_error_holds_a_value() -> None:
+    secret = "hunter2 '$(x)\n"
+    for text in (
+        '{{ .a | type "password" | pattern "^x$" }}',
+        '{{ .a | type "number" }}',
+        '{{ .a | options "x" }}',
+        '{{ .a | type "textarea" | maxlength 3 }}',
+        '{{ .a | type "file" | decodeb64 }}',
+        "'{{ .a | type `file` | squote }}'",
+        '{{ printf "%d" (.a | type "file") }}',
+        '{{ index (.a | type "file") 99 }}',
+    ):
+        with pytest.raises(RenderError) as refused:
+            parse(text).render({"a": secret}, Target.SHELL)
+        assert "hunter2" not in str(refused.value)
+        assert "input a" in refused.value.message
+
+
+HIT = "touch HIT"
+SHELL_VALUES = [
+    *(f"$({HIT})", f"`{HIT}`", f"'; {HIT}; '", f'"; {HIT}; "', f"\n{HIT}\n", f"\nEOF\n{HIT}\n", f"\n\tX\n{HIT}\n"),
+    *(f"\nE F\n{HIT}\n", f"\\'; {HIT} #", f"a[$({HIT})]", f")\n{HIT}\n", f"}}; {HIT};", f'\\"; {HIT} #', f";{HIT};"),
+]
+SHELL_PIECES = [
+    *("'", '"', "`", "$(", "${x:-", "))", ")", "}", "$((", "((", "echo ", "cat <<EOF\n", "\nEOF\n", "cat <<'E F'\n"),
+    *("\nE F\n", "cat <<-X\n\t", "\n\tX\n", "\\", "$", "#", " # c\n", "\n", " ", "a", "<<<", "case a in a) ", "esac"),
+    *(";", "$'", "x=", "[[ a == ", "]]", "{ ", "(", ")", "&&", "|", "\\\n", "$#", "$$"),
+]
+
+
+def literal(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    return '{{ "' + escaped + '" }}'
+
+
+def around(chance: random.Random, pieces: Sequence[str], function: str) -> str:
+    before = "".join(chance.choice(pieces) for _ in range(chance.randint(0, 8)))
+    behind = "".join(chance.choice(pieces) for _ in range(chance.randint(0, 5)))
+    return literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
+
+
+def test_attack_no_place_in_a_shell_script_makes_a_quoted_value_run(tmp_path: Path) -> None:
+    """Scripts that no shell takes are left out: after a syntax error bash reads on at the next line."""
+    chance = random.Random(2026)
+    ran = 0
+    for _ in range(400):
+        text = around(chance, SHELL_PIECES, chance.choice(["squote", "dquote"]))
+        script = refused_or(text, Target.SHELL, a=chance.choice(SHELL_VALUES))
+        harmless = refused_or(text, Target.SHELL, a="abc")
+        if script is None or harmless is None:
+            continue
+        if subprocess.run(["bash", "-n"], input=harmless.encode(), capture_output=True).returncode:
+            continue
+        subprocess.run(["bash"], input=script.encode(), cwd=tmp_path, capture_output=True, timeout=60)
+        assert not (tmp_path / "HIT").exists(), script
+        ran += 1
+    assert ran > 10
+
+
+INSERT = "insert into hit values (1)"
+SQL_VALUES = [
+    *(f"'; {INSERT}; --", f'"; {INSERT}; --', f"`; {INSERT}; --", f"\\'; {INSERT}; --", f"\n; {INSERT}; --"),
+    *(f"*/; {INSERT}; --", f"]; {INSERT}; --", f"; {INSERT}; --", f" ; {INSERT}; select '", f"\r; {INSERT}; --"),
+]
+SQL_PIECES = [
+    *("'", "'", "''", '"', "`", "[", "]", "--", "-- c\n", "#", "/*", "*/", "select ", "'a'", "1", ", ", "\n", " ", "E"),
+    *("N", "\\", "x", "(", ")", ";", "||", " -", "/", "q'["),
+]
+
+
+def test_attack_no_place_in_a_statement_makes_a_quoted_value_run() -> None:
+    chance = random.Random(2026)
+    ran = 0
+    with sqlite3.connect(":memory:") as base:
+        base.execute("create table hit (n)")
+        for _ in range(5_000):
+            function = chance.choice(["squote", "squote", "dquote", 'quotechar "`"', 'quotechar "["'])
+            text = "select " + around(chance, SQL_PIECES, function)
+            script = refused_or(text, Target.SQLITE, a=chance.choice(SQL_VALUES))
+            if script is None:
+                continue
+            with suppress(sqlite3.Error, sqlite3.Warning):  # most are no SQL; what stands before the error has run
+                base.executescript(script)
+            assert base.execute("select count(*) from hit").fetchone() == (0,), script
+            ran += 1
+    assert ran > 500

@@ -1,0 +1,228 @@
+"""What is quoted is read back by the real engines as it was given, whatever their settings."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import psycopg
+import pytest
+import sqlglot
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.mariadb import MariaDbServer, program
+from tests.support.postgres import PostgresServer
+
+from postern.runbooks.faults import Fault
+from postern.runbooks.quoting import Target, quoted
+
+HOSTILE = [
+    "",
+    "plain",
+    "it's",
+    "''",
+    "'",
+    "\\",
+    "\\'",
+    "\\\\'",
+    "'; DROP TABLE orders; --",
+    "\\'; DROP TABLE orders; --",
+    '"',
+    '\\"',
+    '"; id; "',
+    "$(id)",
+    "`id`",
+    "$HOME ${HOME} $$ $'x'",
+    "!! !$ wait!",
+    "a\nb\r\nc\td",
+    "trailing \\",
+    "trailing \n",
+    "-rf",
+    "#c -- c /* c */",
+    "\u02bc OR 1=1",  # an apostrophe of another block
+    "\xbf\\' OR 1=1",  # in GBK its last byte would take the backslash along
+    "縗\\' OR 1=1",
+    "Müller 名前 😀",
+    "$$ $a$ %s %% {0} {{ .x }} :v @v &v",
+    "\\n \\x41 \\u0041 \\101",
+    "]] [x] }",
+]
+NAMES = [one for one in HOSTILE if one.strip() and one == one.rstrip() and max(one) < "\U00010000"]  # MySQL's own rules
+SHELLS = [name for name in ("bash", "dash", "sh", "zsh", "ksh") if shutil.which(name)]
+TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")) | st.sampled_from("'\"\\`$!\n\t;"), max_size=40)
+
+
+def shell_reads(shell: str, literals: list[str]) -> list[str]:
+    script = "".join(f"printf '%s\\0' {literal}\n" for literal in literals)
+    made = subprocess.run([shell], input=script.encode(), capture_output=True, check=True, timeout=60)
+    assert made.stderr == b""
+    return made.stdout.decode().split("\0")[:-1]
+
+
+@pytest.mark.parametrize(
+    "shell", [name for name in ("bash", "dash", "sh", "zsh", "ksh", "busybox") if shutil.which(name)]
+)
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_a_shell_reads_back_what_was_quoted(shell: str, quote: str) -> None:
+    assert shell_reads(shell, [quoted(Target.SHELL, quote, one) for one in HOSTILE]) == HOSTILE
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.lists(TEXTS, min_size=1, max_size=20), st.sampled_from("'\""))
+def test_a_shell_reads_back_any_text(values: list[str], quote: str) -> None:
+    assert shell_reads("sh", [quoted(Target.SHELL, quote, one) for one in values]) == values
+
+
+@pytest.mark.parametrize("quote", ["'", '"'])
+def test_an_interactive_shell_looks_up_no_history_for_it(quote: str) -> None:
+    literal = quoted(Target.SHELL, quote, "a!b !! !x")
+    script = f"set -o history -H\necho before\nprintf '%s' {literal}\n"
+    made = subprocess.run(["bash"], input=script.encode(), capture_output=True, check=True, timeout=60)
+    assert made.stdout == b"before\na!b !! !x"
+
+
+@settings(deadline=None)
+@given(TEXTS)
+def test_sqlite_reads_back_any_text(value: str) -> None:
+    literals = [quoted(Target.SQLITE, "'", value)]
+    if "\\" not in value:
+        literals.append(quoted(Target.SQL, "'", value))
+    with sqlite3.connect(":memory:") as base:
+        assert base.execute(f"select {', '.join(literals)}").fetchone() == (value,) * len(literals)
+        if value:
+            for quote in ('"', "`"):
+                name = quoted(Target.SQLITE, quote, value)
+                base.execute(f"create table {name} (x)")
+                tables = base.execute("select name from sqlite_master where type = 'table'").fetchall()
+                assert tables == [(value,)]
+                base.execute(f"drop table {name}")
+
+
+@pytest.mark.parametrize("conforming", ["on", "off"])
+@pytest.mark.parametrize("backslash_quote", ["on", "off", "safe_encoding"])
+def test_postgres_reads_back_what_was_quoted_under_every_setting(
+    postgres_server: PostgresServer, conforming: str, backslash_quote: str
+) -> None:
+    with psycopg.connect(postgres_server.dsn(), autocommit=True) as base:
+        base.execute(f"set standard_conforming_strings = {conforming}".encode())
+        base.execute(f"set backslash_quote = {backslash_quote}".encode())
+        for value in HOSTILE:
+            assert base.execute(f"select {quoted(Target.POSTGRES, chr(39), value)}::text".encode()).fetchone() == (
+                value,
+            )
+            behind_e = quoted(Target.POSTGRES, "'", value, "E")
+            assert base.execute(f"select E{behind_e}".encode()).fetchone() == (value,)
+            if value:
+                cursor = base.execute(f"select 1 as {quoted(Target.POSTGRES, chr(34), value)}".encode())
+                assert cursor.description is not None
+                assert cursor.description[0].name == value
+
+
+@pytest.fixture(scope="module")
+def mariadb() -> Iterator[MariaDbServer]:
+    if program("mariadbd") is None:
+        pytest.skip("no MariaDB server: install Debian's mariadb-server-core")
+    server = MariaDbServer()
+    server.start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@contextmanager
+def asking(server: MariaDbServer, mode: str) -> Iterator[Callable[[str], Any]]:
+    """The one value of an answer, and what its column is called."""
+    with server.connect() as connection, connection.cursor() as cursor:
+        cursor.execute(f"set sql_mode = '{mode}'")
+
+        def ask(query: str) -> Any:
+            cursor.execute(query)
+            assert not cursor.nextset()
+            return cursor.fetchone()[0], cursor.description[0][0]
+
+        yield ask
+
+
+def test_mysql_reads_back_what_was_quoted(mariadb: MariaDbServer) -> None:
+    with asking(mariadb, "") as ask:
+        for value in HOSTILE:
+            assert ask(f"select {quoted(Target.MYSQL, chr(39), value)}")[0] == value
+            assert ask(f"select {quoted(Target.MYSQL, chr(34), value)}")[0] == value
+        for value in NAMES:
+            name = quoted(Target.MYSQL, "`", value)
+            assert ask(f"select a.{name} from (select 7 as {name}) a") == (7, value)
+
+
+def test_mysql_without_escapes_reads_two_backslashes_and_nothing_else(mariadb: MariaDbServer) -> None:
+    with asking(mariadb, "NO_BACKSLASH_ESCAPES") as ask:
+        for value in HOSTILE:
+            assert ask(f"select {quoted(Target.MYSQL, chr(39), value)}")[0] == value.replace("\\", "\\\\")
+
+
+def test_mysql_with_ansi_quotes_reads_a_name_and_nothing_else(mariadb: MariaDbServer) -> None:
+    with asking(mariadb, "ANSI_QUOTES") as ask:
+        for value in NAMES:
+            name = quoted(Target.MYSQL, '"', value)
+            assert ask(f"select a.{name} from (select 7 as {name}) a")[0] == 7
+
+
+@settings(deadline=None)
+@given(TEXTS, st.sampled_from("'\""))
+def test_python_and_javascript_read_back_any_text(value: str, quote: str) -> None:
+    assert ast.literal_eval(quoted(Target.PYTHON, quote, value)) == value
+    assert json.loads(quoted(Target.JAVASCRIPT, '"', value)) == value
+    assert quoted(Target.JAVASCRIPT, "'", value).count("\n") == 0
+
+
+def literal_of(node: Any) -> str:
+    """What a literal, or some that are put together, comes to."""
+    if isinstance(node, sqlglot.exp.Paren):
+        return literal_of(node.this)
+    if isinstance(node, sqlglot.exp.Add | sqlglot.exp.DPipe):
+        return literal_of(node.left) + literal_of(node.right)
+    if isinstance(node, sqlglot.exp.Chr) or node.name == "NCHAR":
+        return chr(int(node.expressions[0].name))
+    assert isinstance(node, sqlglot.exp.Literal | sqlglot.exp.National), node
+    return str(node.name)
+
+
+@pytest.mark.parametrize(("target", "dialect"), [(Target.TSQL, "tsql"), (Target.ORACLE, "oracle")])
+@pytest.mark.parametrize("value", [*HOSTILE, "$(password)", "a\nGO\nb", "R&D", "a;\n/\nb"])
+def test_sql_server_and_oracle_read_back_what_was_quoted(target: Target, dialect: str, value: str) -> None:
+    literal = quoted(target, "'", value)
+    (statement,) = sqlglot.parse(f"select {literal} as x", read=dialect)
+    assert isinstance(statement, sqlglot.exp.Select)
+    assert literal_of(statement.expressions[0].this) == value
+    assert "\n" not in literal
+    assert "$(" not in literal if target is Target.TSQL else "&" not in literal
+
+
+@pytest.mark.parametrize("target", list(Target))
+@pytest.mark.parametrize("value", ["a\0b", "\x1b[2J", "\x03", "\x7f"])
+def test_attack_control_characters_are_refused_for_every_target(target: Target, value: str) -> None:
+    with pytest.raises(Fault, match="control characters"):
+        quoted(target, "'", value)
+
+
+@pytest.mark.parametrize(
+    ("target", "quote", "value"),
+    [
+        (Target.SHELL, "`", "id"),
+        (Target.SHELL, "|", "a b"),
+        (Target.SQL, "'", "a\\"),
+        (Target.ORACLE, '"', 'a"b'),
+        (Target.SQLITE, "[", "a]b"),
+        (Target.POSTGRES, "$", "a;b"),
+        (Target.OTHER, "'", "a b"),
+    ],
+)
+def test_attack_what_has_no_literal_is_refused(target: Target, quote: str, value: str) -> None:
+    with pytest.raises(Fault):
+        quoted(target, quote, value)
