@@ -221,6 +221,10 @@ async def test_what_goes_in_variables_needs_a_command(api: Api) -> None:
     await api.make_connection("shell", type="custom", subtype="", command=["bash"])
     both = await run(api, connection_name="shell", **body, env_vars={"envvar:API_TOKEN": "eA=="})
     assert (both.status_code, "API_TOKEN" in both.json()["message"]) == (422, True)
+    secret = {"envvar:API_TOKEN": "eA=="}
+    await api.make_connection("has-one", type="custom", subtype="", command=["bash"], secret=secret)
+    status, says = await refusal(await run(api, connection_name="has-one", **body))
+    assert (status, "a secret of connection 'has-one'" in says) == (422, True)
     answer = await run(api, connection_name="shell", **body)
     assert answer.status_code == 202
     found = await session(api, answer)

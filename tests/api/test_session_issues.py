@@ -7,6 +7,7 @@ from uuid import UUID, uuid4
 
 import pytest
 from tests.api.conftest import Api, message
+from tests.support.shelf import shelve
 
 from postern.domain.issue import IssueState
 from postern.store.ports import Topic
@@ -45,6 +46,16 @@ async def test_all_that_is_missing_is_listed_and_nothing_runs(api: Api, opens: N
     assert (await api.as_ann.post("/sessions", json={**SCRIPT, "tracker_fields": {"summary": 1}})).status_code == 400
     assert (await api.as_admin.get("/sessions")).json()["data"] == []
     assert (await api.as_admin.get(f"{PATH}/issues")).json()["data"] == []
+
+
+async def test_a_runbook_opens_an_issue_as_any_script_does(api: Api, opens: None) -> None:
+    await shelve(api.world.stores, api.world.org_id, {"look.runbook.sql": "select 1"}, at=api.world.clock())
+    runs = {"connection_name": "shop", "file_name": "look.runbook.sql"}
+    assert "needs Summary" in message(await api.as_ann.post("/runbooks/exec", json=runs), 422)
+    ran = await api.as_ann.post("/runbooks/exec", json={**runs, "tracker_fields": GIVEN})
+    assert ran.status_code == 202, ran.text
+    (shown,) = (await api.as_admin.get(f"{PATH}/issues")).json()["data"]
+    assert shown["session_id"] == ran.json()["session_id"]
 
 
 async def test_a_script_opens_an_issue_that_admins_see(api: Api, opens: None) -> None:

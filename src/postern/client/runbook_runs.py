@@ -57,10 +57,17 @@ class RunbookRuns:
         self._http = http
 
     def run(
-        self, wanted: RunbookRun, *, batch: str | None = None, reason: str = "", wait: int | None = None
+        self,
+        wanted: RunbookRun,
+        *,
+        batch: str | None = None,
+        reason: str = "",
+        tracker_fields: Mapping[str, str] | None = None,
+        wait: int | None = None,
     ) -> ExecResult:
         """As `Sessions.execute`."""
-        body = {**wanted.body, "session_batch_id": batch, "reason": reason}
+        more = {"session_batch_id": batch, "reason": reason, "tracker_fields": dict(tracker_fields or {})}
+        body = {**wanted.body, **more}
         return cast(ExecResult, self._http.call("POST", "/runbooks/exec", body=body, headers=prefer(wait)))
 
     def render(self, wanted: RunbookRun) -> FilledRunbook:

@@ -33,10 +33,12 @@ async def run_runbook(
 ) -> ExecAnswer:
     """Fills the runbook in and runs it; answers as `POST /sessions`, also where it needs a review: that is given for
     the text as it was filled in. 403 when a rule or an access mode is against it, 404 without connection, configuration
-    or file, 400 when the template or the parameters do not fit, 409 when `ref_hash` is not the newest commit."""
+    or file, 400 when the template or the parameters do not fit, 409 when `ref_hash` is not the newest commit, and as
+    `POST /sessions` where it opens an issue."""
     wanted = replace(
         body.request(),
         metadata=body.metadata,
+        tracker_fields=body.tracker_fields,
         batch_id=body.session_batch_id,
         correlation_id=body.correlation_id,
         reason=body.reason,

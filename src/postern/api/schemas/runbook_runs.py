@@ -49,6 +49,10 @@ class RunbookExecRequest(RunbookRenderRequest):
         default=None, description="The client's own, to find the session by: printable ASCII, 255 characters at most"
     )
     reason: str = Field("", description="Why, for those who must agree where it needs a review")
+    tracker_fields: dict[str, str] = Field(
+        default_factory=dict,
+        description="What the connection's issue template asks for, by the tracker's names of the fields",
+    )
 
 
 class RunbookRenderAnswer(Answer):

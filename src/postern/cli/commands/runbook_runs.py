@@ -27,6 +27,7 @@ from postern.domain.text import one_line, printable
 @click.option("--no-input", is_flag=True, help="Do not ask for parameters that are missing.")
 @click.option("--dry-run", is_flag=True, help="Show what would run, and run nothing.")
 @click.option("--batch", metavar="ID", help="Of several runs that belong together: their label `sessionBatchId`.")
+@script_options.issue_fields
 @script_options.options
 def run(
     name: str | None,
@@ -39,6 +40,7 @@ def run(
     no_input: bool,
     dry_run: bool,
     batch: str | None,
+    fields: tuple[str, ...],
     environment: tuple[str, ...],
     form: str | None,
     reason: str,
@@ -54,7 +56,8 @@ def run(
     be asked, or give -p KEY=@FILE.
 
     It is reviewed, guarded, masked and recorded as any script, and ends as `postern exec` does, with its exit codes.
-    --env, and what stands behind --, need the right to run scripts of one's own beside that to run runbooks.
+    --env, and what stands behind --, need the right to run scripts of one's own beside that to run runbooks. Where it
+    opens an issue in a tracker, --issue-field says what its template asks for.
 
     \b
     postern runbooks run users/unlock.runbook.sql -c orders -p user=ann
@@ -64,14 +67,14 @@ def run(
     """
     waits = script_options.patience_of(patience, at_once=at_once, form=form, as_json=as_json)
     if resume is not None:
-        if any((name, connection, repository, commit, parameters, file, dry_run, batch, environment, reason)):
+        if any((name, connection, repository, commit, parameters, file, dry_run, batch, fields, environment, reason)):
             raise click.UsageError("--resume goes on with it as it was put up: give nothing else of it")
         outcome.resume(resume, form, waits, as_json=as_json)
         return
     if name is None or connection is None:
         raise click.UsageError("say what and where: `postern runbooks run NAME --connection CONNECTION`")
     values = runbook_parameters.given(parameters, file)
-    variables = script_options.variables_of(environment)
+    variables, named = script_options.variables_of(environment), script_options.fields_of(fields)
     with client() as api:
         wanted = RunbookRun(connection, name, repository, commit, values, arguments, variables)
         if not no_input and not as_json and sys.stdin.isatty():
@@ -81,7 +84,7 @@ def run(
             return
 
         def begin(seconds: int) -> ExecResult:
-            return api.runbook_runs.run(wanted, batch=batch, reason=reason, wait=seconds)
+            return api.runbook_runs.run(wanted, batch=batch, reason=reason, tracker_fields=named, wait=seconds)
 
         outcome.carry_out(api, begin, waits, form, as_json=as_json)
 

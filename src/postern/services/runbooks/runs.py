@@ -31,7 +31,8 @@ _LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of
 class RunRequest:
     """What somebody wants to run, and where. `connection` is a name or id; `repository` a name or address, empty where
     there is one only. `ref_hash` is the commit that it must be, or how that begins. `arguments` and `variables` are for
-    the connection's command, beside what the runbook says itself. Runs of one `batch_id` are found by their label."""
+    the connection's command, beside what the runbook says itself; `tracker_fields` go into the issue that it opens. Runs
+    of one `batch_id` are found by their label."""
 
     connection: str
     file: str
@@ -41,6 +42,7 @@ class RunRequest:
     arguments: tuple[str, ...] = ()
     variables: Mapping[str, Secret] = field(default_factory=dict)
     metadata: Mapping[str, str] = field(default_factory=dict)
+    tracker_fields: Mapping[str, str] = field(default_factory=dict)
     batch_id: str | None = None
     correlation_id: str | None = None
     reason: str = ""
@@ -106,6 +108,7 @@ class Runs:
             means=means,
             reason=wanted.reason,
             runbook=ready.ref,
+            tracker_fields=wanted.tracker_fields,
         )
 
     async def fill(self, principal: Principal, wanted: RunRequest) -> Filled:
@@ -179,6 +182,14 @@ def _environment(ready: _Ready, given: Mapping[str, Secret]) -> Mapping[str, Sec
     both = sorted(set(environment) & set(given))
     if both:
         raise Invalid(f"env_vars: {both[0]!r} is what the runbook hands over a parameter in", field="env_vars")
+    # The command would be given the secret: it would run with another value than was checked.
+    taken = sorted(set(environment) & {key.partition(":")[2] for key in ready.connection.secret})
+    if taken:
+        raise Invalid(
+            f"connection_name: this runbook hands a parameter over in {taken[0]!r}, which is a secret of connection "
+            f"{ready.connection.name!r}",
+            field="connection_name",
+        )
     return check_variables(environment, "file_name")
 
 
