@@ -31,8 +31,8 @@ _LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of
 class RunRequest:
     """What somebody wants to run, and where. `connection` is a name or id; `repository` a name or address, empty where
     there is one only. `ref_hash` is the commit that it must be, or how that begins. `arguments` and `variables` are for
-    the connection's command, beside what the runbook says itself; `tracker_fields` go into the issue that it opens. Runs
-    of one `batch_id` are found by their label."""
+    the connection's command, beside what the runbook says itself; `tracker_fields` go into the issue that it opens.
+    Runs of one `batch_id` are found by their label."""
 
     connection: str
     file: str
