@@ -70,7 +70,10 @@ class GitFetcher:
         except PosternError as error:
             raise type(error)(_told(error.message, request.repository), field=error.field) from None
         except (ValueError, KeyError, TypeError):
-            raise Unavailable("the repository needs more of this machine than reading one may take") from None
+            raise Unavailable(
+                "who reads repositories ended without an answer: this one needs more of this machine than reading may "
+                "take, or no such process can run here"
+            ) from None
 
     @asynccontextmanager
     async def _turn(self, task: str) -> AsyncIterator[None]:
