@@ -39,7 +39,6 @@ MAX_ENVIRONMENT = 100_000  # bytes of one variable: what Linux takes, with room 
 
 _INPUTS = Inputs()
 _CHECKS = frozenset({"type", "options", "minlength", "maxlength"})
-_REMARKS = frozenset({"description", "placeholder", "order"})
 _QUOTES = {"squote": "'", "dquote": '"'}
 
 

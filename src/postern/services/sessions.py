@@ -181,15 +181,7 @@ class Sessions:
         Raises NotFound, Denied, Invalid, TooMany, and Unavailable where its issue cannot be made.
         """
         await self._features.require(principal.org_id, Feature.SCRIPT_RUNS)
-        wish: Wish | None = None
-        try:
-            permit = await self._access.admit_principal(
-                principal, connection_name, verb=Verb.EXEC, source=source, means=means, runbook=runbook
-            )
-            target = permit.connection
-        except ReviewRequired as required:
-            wish = required.wish
-            target = wish.connection
+        target, wish = await self._target(principal, connection_name, source, means, runbook)
         self.require_runnable(target)
         if invocation and target.protocol != TERMINAL:
             raise Invalid("client_args and env_vars are for connections that have a command", field="client_args")
@@ -217,6 +209,18 @@ class Sessions:
             await self._signals.publish(Topic.SESSION_RUN, session_id=str(session.id), **carried())
         changed(None, _submitted(session))
         return session
+
+    async def _target(
+        self, principal: Principal, connection: str, source: str, means: str, runbook: RunbookRef | None
+    ) -> tuple[Connection, Wish | None]:
+        """Where it would run, and, where others must agree first, what they are asked for. Raises as `submit`."""
+        try:
+            permit = await self._access.admit_principal(
+                principal, connection, verb=Verb.EXEC, source=source, means=means, runbook=runbook
+            )
+        except ReviewRequired as required:
+            return required.wish.connection, required.wish
+        return permit.connection, None
 
     def require_runnable(self, target: Connection) -> None:
         """Raises Invalid where no script can be run."""

@@ -6,10 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from postern.domain.connection import Connection
 from postern.domain.principal import Principal
 from postern.domain.runbook import RunbookRule, is_allowed
-from postern.errors import Denied
 from postern.services.kept_rules import KeptRules
 from postern.store.ports import Clock, RunbookRuleStore, Signals
 
@@ -66,14 +64,6 @@ class RunbookRights:
     async def allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
         rules = await self._rules.of(principal.org_id)
         return is_allowed(rules, repository, file, connection_id, principal.groups, is_admin=principal.is_admin)
-
-    async def require(self, principal: Principal, repository: str, file: str, connection: Connection) -> None:
-        """Raises Denied."""
-        if not await self.allowed(principal, repository, file, connection.id):
-            raise Denied(
-                f"no runbook rule lets you run {file!r} of {repository!r} on {connection.name!r}; ask an administrator "
-                "for one, or choose another connection"
-            )
 
 
 def _both(one: frozenset[UUID] | None, other: frozenset[UUID] | None) -> frozenset[UUID] | None:

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
 from uuid import UUID
 
 from postern.domain.principal import Principal
 from postern.errors import NotFound
 from postern.services.access_control import AccessControl
+from postern.services.runbooks.allowed import Allowed, RunbookRights
 from postern.services.runbooks.library import NO_REPOSITORY, Library, Shelf
 from postern.services.runbooks.parsed import Runbook
 from postern.store.ports import ConnectionStore
-
-
-class Allowed(Protocol):
-    def where(self, repository: str, file: str) -> frozenset[UUID] | None:
-        """The connections on which the rules let somebody run it; None for all."""
-
-
-class Rights(Protocol):
-    async def of(self, principal: Principal) -> Allowed:
-        """What the runbook rules say of them. Raises Unavailable when they cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +32,9 @@ class ListedShelf:
 
 
 class Listing:
-    def __init__(self, library: Library, connections: ConnectionStore, control: AccessControl, rights: Rights) -> None:
+    def __init__(
+        self, library: Library, connections: ConnectionStore, control: AccessControl, rights: RunbookRights
+    ) -> None:
         self._library = library
         self._connections = connections
         self._control = control

@@ -216,6 +216,15 @@ async def ensure_groups(transaction: Executor, org_id: UUID, names: frozenset[st
         await transaction.execute(insert(groups), rows)
 
 
+async def hold_groups(transaction: Executor, org_id: UUID, names: frozenset[str]) -> None:
+    """As `ensure_groups`, and locked until the end, so that none is removed meanwhile by somebody who does not know yet
+    of what is written about them. Raises Conflict."""
+    await ensure_groups(transaction, org_id, names, datetime.now(UTC))
+    there = select(groups.c.id).where(groups.c.org_id == org_id, groups.c.name.in_(names)).order_by(groups.c.id)
+    if len((await transaction.execute(there.with_for_update(read=True))).all()) != len(names):
+        raise Conflict("one of these groups was just renamed or removed; try again")
+
+
 async def _join(
     transaction: Executor, org_id: UUID, principal_id: UUID, names: frozenset[str], source: GroupSource
 ) -> None:

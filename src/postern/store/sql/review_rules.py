@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -16,8 +15,8 @@ from postern.domain.review_rule import AccessType, ReviewRule
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports import NamedReviewRule
-from postern.store.schema import groups, review_rule_connections, review_rule_groups, review_rules
-from postern.store.sql.principals import ensure_groups
+from postern.store.schema import review_rule_connections, review_rule_groups, review_rules
+from postern.store.sql.principals import hold_groups
 from postern.store.sql.rows import count_of, split
 from postern.store.sql.rule_parts import (
     connection_ids_column,
@@ -132,14 +131,9 @@ def _of(group: Group) -> list[ColumnElement[bool]]:
 
 
 async def _associate(transaction: Executor, rule: ReviewRule) -> None:
-    """Replaces its groups and connections. The groups stay locked until the end, so that none is removed meanwhile
-    by somebody who does not know of this rule yet."""
+    """Replaces its groups and connections."""
     named = [{"part": part, "name": name} for part, field in _PARTS.items() for name in sorted(getattr(rule, field))]
-    names = frozenset(row["name"] for row in named)
-    await ensure_groups(transaction, rule.org_id, names, datetime.now(UTC))
-    there = select(groups.c.id).where(groups.c.org_id == rule.org_id, groups.c.name.in_(names)).order_by(groups.c.id)
-    if len((await transaction.execute(there.with_for_update(read=True))).all()) != len(names):
-        raise Conflict("one of these groups was just renamed or removed; try again")
+    await hold_groups(transaction, rule.org_id, frozenset(row["name"] for row in named))
     await replace_parts(transaction, review_rule_groups, rule.id, named)
     listed = [{"connection_id": key} for key in sorted(rule.connection_ids)]
     await replace_parts(transaction, review_rule_connections, rule.id, listed)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -15,8 +14,8 @@ from postern.domain.runbook import RunbookPattern, RunbookRule
 from postern.errors import Conflict, NotFound
 from postern.store.database import Database
 from postern.store.ports import NamedRunbookRule
-from postern.store.schema import groups, runbook_rule_connections, runbook_rule_groups, runbook_rules
-from postern.store.sql.principals import ensure_groups
+from postern.store.schema import runbook_rule_connections, runbook_rule_groups, runbook_rules
+from postern.store.sql.principals import hold_groups
 from postern.store.sql.rows import count_of, split
 from postern.store.sql.rule_parts import (
     connection_ids_column,
@@ -64,7 +63,7 @@ class SqlRunbookRules:
         fixed = {"id": rule.id, "org_id": rule.org_id, "created_at": rule.created_at}
         try:
             async with self._database.transaction() as transaction:
-                await _lock_groups(transaction, rule)
+                await hold_groups(transaction, rule.org_id, rule.groups)  # first: who removes a group does so, too
                 await transaction.execute(insert(runbook_rules).values(_values(rule) | fixed))
                 await _associate(transaction, rule)
         except IntegrityError:
@@ -74,7 +73,7 @@ class SqlRunbookRules:
         changed = update(runbook_rules).where(runbook_rules.c.id == rule.id).values(_values(rule))
         try:
             async with self._database.transaction() as transaction:
-                await _lock_groups(transaction, rule)
+                await hold_groups(transaction, rule.org_id, rule.groups)  # first: who removes a group does so, too
                 if (await transaction.execute(changed)).rowcount != 1:
                     raise NotFound(f"there is no runbook rule {rule.name!r} any more")
                 await _associate(transaction, rule)
@@ -111,17 +110,6 @@ def _of(group: Group) -> list[ColumnElement[bool]]:
     """Where rules name this group; another organisation may have one of the same name."""
     own = select(runbook_rules.c.id).where(runbook_rules.c.org_id == group.org_id)
     return [runbook_rule_groups.c.name == group.name, runbook_rule_groups.c.rule_id.in_(own)]
-
-
-async def _lock_groups(transaction: Executor, rule: RunbookRule) -> None:
-    """Makes them, and holds them until the end, so that none is removed meanwhile by somebody who does not know of
-    this rule yet. Before the rule itself: who removes a group comes in this order, too."""
-    await ensure_groups(transaction, rule.org_id, rule.groups, datetime.now(UTC))
-    there = (
-        select(groups.c.id).where(groups.c.org_id == rule.org_id, groups.c.name.in_(rule.groups)).order_by(groups.c.id)
-    )
-    if len((await transaction.execute(there.with_for_update(read=True))).all()) != len(rule.groups):
-        raise Conflict("one of these groups was just renamed or removed; try again")
 
 
 async def _associate(transaction: Executor, rule: RunbookRule) -> None:
