@@ -21,8 +21,9 @@ OPEN_HOOK, CLOSE_HOOK = "session-open.runbook.py", "session-close.runbook.py"
 class Repository:
     """Where an organisation's runbooks are. `name` is host/owner/repository, by which rules and people call it.
 
-    `branch` is empty for the repository's own. `hook_ttl`: with more than 0 seconds the hooks in it run, and are read
-    anew that often. `updated_at` is another after every change: what was fetched before is of other settings.
+    `branch` is empty for the repository's own. `hook_ttl`: with more than 0 seconds the hooks in it run, and who
+    keeps them asks anew that often. `updated_at` is another after every change: what was fetched before is of other
+    settings.
     """
 
     org_id: UUID
