@@ -32,6 +32,7 @@ from postern.store.schema.runbooks import (
     runbook_rule_connections,
     runbook_rule_groups,
     runbook_rules,
+    runbook_schedule_runs,
     runbook_schedules,
     runbook_snapshots,
 )
@@ -119,6 +120,7 @@ __all__ = [
     "runbook_rule_connections",
     "runbook_rule_groups",
     "runbook_rules",
+    "runbook_schedule_runs",
     "runbook_schedules",
     "runbook_snapshots",
     "second_factors",
