@@ -61,8 +61,8 @@ async def kept(world: World, schedule: Schedule) -> Schedule:
 
 async def test_a_schedule_is_kept_as_it_was_given_and_changed(world: World) -> None:
     store = world.stores.runbook_schedules
-    given = {"parameters": {"user": Secret("ann"), "pin": Secret("planted-'\u00e9")}}
-    made = await add(world, **given, tracker_fields={"summary": Secret("why")})
+    parameters = {"user": Secret("ann"), "pin": Secret("planted-'\u00e9")}
+    made = await add(world, parameters=parameters, tracker_fields={"summary": Secret("why")})
     for key in ("nightly", str(made.id)):
         found = await store.get(world.org_id, key)
         assert found is not None

@@ -97,9 +97,9 @@ async def plant_schedule(world: World, admin: Principal) -> list[str]:
     url = "https://api.github.com"
     tracker = TrackerFields(kind=TrackerKind.GITHUB, url=url, token=Secret(token), when_down=WhenDown.GO_ON)
     await services.tracker.create(admin, tracker)
-    given = {"parameters": {"pin": Secret(parameter)}, "tracker_fields": {"why": Secret(field)}}
-    fields = ScheduleFields("nightly", "tool", file="pin.runbook.sh", cron="0 * * * *", **given)
-    await services.runbook_schedules.create(admin, fields)
+    fields = ScheduleFields("nightly", "tool", file="pin.runbook.sh", cron="0 * * * *")
+    given = replace(fields, parameters={"pin": Secret(parameter)}, tracker_fields={"why": Secret(field)})
+    await services.runbook_schedules.create(admin, given)
     for _ in range(2):
         world.clock.forward(hours=1)
         await services.runbook_schedules.once()

@@ -150,7 +150,9 @@ class SqlRunbookSchedules:
 
     async def _schedule(self, row: RowMapping) -> Schedule:
         opened = json.loads(await self._encryption.open(row["given"], row=_row(row["id"]), org_id=row["org_id"]))
-        given = {kind: {name: Secret(value) for name, value in opened[kind].items()} for kind in _SEALED}
+        given: dict[str, Any] = {
+            kind: {name: Secret(value) for name, value in opened[kind].items()} for kind in _SEALED
+        }
         return Schedule(**{name: row[name] for name in (*_FIXED, *_CHOSEN, *_TOLD)}, **given)
 
     async def _named(self, row: RowMapping) -> NamedSchedule:
