@@ -57,6 +57,9 @@ METRICS: dict[str, Metric] = {
     "postern_tracker_issues": Metric(
         "counter", "What was done in trackers for sessions: made, closed, failed, given_up.", ("outcome",)
     ),
+    "postern_schedule_runs": Metric(
+        "counter", "Times of schedules: a run came about (begun), or did not (failed).", ("outcome",)
+    ),
     "postern_reviews_asked": Metric("counter", "Reviews that somebody asked for, once sinks were told.", ("kind",)),
     "postern_reviews_decided": Metric(
         "counter", "Reviews of which sinks were told what became of them.", ("kind", "outcome")

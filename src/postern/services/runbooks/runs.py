@@ -110,10 +110,13 @@ class Runs:
             tracker_fields=wanted.tracker_fields,
         )
 
-    async def fill(self, principal: Principal, wanted: RunRequest) -> Filled:
-        """What `submit` would run, for who may, with everything checked that can be before it runs. Raises as that."""
+    async def fill(self, principal: Principal, wanted: RunRequest, *, with_issue: bool = False) -> Filled:
+        """What `submit` would run, for who may, with everything checked that can be before it runs; `with_issue`: also
+        what the issue of its session needs. Raises as that."""
         ready = await self._ready(principal, wanted)
         self._sessions.require_runnable(ready.connection)
+        if with_issue:
+            await self._sessions.check_issue(ready.connection, wanted.tracker_fields)
         variables = _environment(ready, wanted.variables)
         shown = await self._render(ready.found, ready.connection, wanted, masked=True)
         return Filled(ready.ref, ready.connection.name, shown.text, tuple(sorted({*wanted.variables, *variables})))
