@@ -279,7 +279,7 @@ async def test_where_it_cannot_be_known_which_hooks_there_are_none_runs(caplog: 
     here = Here()
     here.is_known = False
     here.opened()
-    await here.hooks.stop(60)
+    await here.hooks.stop(0.1)
     assert (here.told, here.runs) == ([], [])
     assert f"session {SESSION}: which hooks it has is not known: the store is away" in caplog.text
 
@@ -302,7 +302,7 @@ async def test_a_store_that_stays_away_is_told_of_in_the_log(
     here.is_away = True
     here.opened()
     await here.until(lambda: here.tries == 3)
-    await here.hooks.stop(60)
+    await here.hooks.stop(0.1)
     said = "what came of hook session-open of one at c0ffeec0ffee could not be kept: the store is away"
     assert said in caplog.text
 
@@ -317,10 +317,22 @@ async def test_a_worker_that_stops_lets_what_runs_end() -> None:
     here = Here(slow)
     here.opened()
     await here.until(lambda: here.now)
+    here.closed()
     stopping = asyncio.ensure_future(here.hooks.stop(60))
     go_on.set()
     await stopping
-    assert await here.ended() == [(OPEN, 0, "")]
+    assert await here.ended(2) == [(OPEN, 0, ""), (CLOSE, 0, "")]
+
+
+async def test_a_worker_that_stops_runs_the_hooks_of_sessions_that_end_with_it() -> None:
+    here = Here()
+    here.opened()
+    await here.ended(1)
+    stopping = asyncio.ensure_future(here.hooks.stop(60))
+    await asyncio.sleep(0.05)
+    here.closed(reason=EndReason.GATEWAY_STOPPED)
+    await stopping
+    assert await here.ended(2) == [(OPEN, 0, ""), (CLOSE, 0, "")]
 
 
 async def test_a_worker_that_stops_cuts_off_what_hangs_and_runs_nothing_more() -> None:

@@ -9,6 +9,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID, uuid4
@@ -67,21 +68,27 @@ class SessionHooks:
         self._running: set[asyncio.Task[None]] = set()  # of these, with a hook that runs or waits
         self._begun: dict[UUID, asyncio.Task[None]] = {}  # by session, while the hooks of its beginning run
         self._stopping = asyncio.Event()
+        self._open = 0  # sessions that began here and have not ended
+        self._quiet = asyncio.Event()  # there is none, and no task
+        self._quiet.set()
 
     def opened(self, session_id: UUID, permit: Permit, script: str) -> None:
         """`script` is what it runs; empty where somebody is connected."""
+        self._open += 1
         task = self._start(Moment(HookKind.OPEN, session_id, permit, script))
         if task is not None:
             self._begun[session_id] = task
             task.add_done_callback(lambda _: self._begun.pop(session_id, None))
 
     def closed(self, session_id: UUID, permit: Permit, reason: EndReason, exit_code: int | None) -> None:
+        self._open -= 1
         self._start(Moment(HookKind.CLOSE, session_id, permit, reason=reason, exit_code=exit_code))
 
     async def stop(self, grace: float) -> None:
-        """Lets what runs or waits end by itself for `grace` seconds; then ends it, and nothing runs any more."""
-        if self._tasks and grace > 0:
-            await asyncio.wait(self._tasks, timeout=grace)
+        """Lets sessions end, and what runs or waits, by themselves for `grace` seconds; then ends what runs, and
+        nothing does any more."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._quiet.wait(), grace)
         self._stopping.set()
         for tasks in (self._running, self._tasks):
             for task in tasks:
@@ -96,8 +103,14 @@ class SessionHooks:
         before = self._begun.get(moment.session_id)
         task = asyncio.get_running_loop().create_task(self._look_after(moment, before))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._quiet.clear()
+        task.add_done_callback(self._ended)
         return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not self._tasks and not self._open:
+            self._quiet.set()
 
     async def _look_after(self, moment: Moment, before: asyncio.Task[None] | None) -> None:
         try:
@@ -197,10 +210,8 @@ class SessionHooks:
                 log.error("session %s: what came of hook %s could not be kept: %s", run.session_id, _name(run), why)
 
     async def _pause(self, seconds: float) -> None:
-        try:
+        with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), seconds)
-        except TimeoutError:
-            return
 
 
 class _NotRun(Exception):
