@@ -95,7 +95,7 @@ class HookRunStore(Protocol):
         """Does nothing when its session is gone; where the recording was purged, what it printed is not kept."""
 
     async def of(self, org_id: UUID, session_id: UUID, most: int) -> list[HookRun]:
-        """First those that began first. Raises Misconfigured when what one printed cannot be opened."""
+        """First those that began first. The reason says so where what one printed cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from uuid import UUID
 
 from sqlalchemy import Connection, insert, select
 
 from postern.domain.hook import HookKind, HookOutcome, HookRun
+from postern.errors import Misconfigured
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.prepared import Row
 from postern.store.schema import session_hooks, sessions
 
+log = logging.getLogger(__name__)
+
+_SHUT = "what it printed does not open with the keys of this server"
 _columns = session_hooks.c
 _PLAIN = ("id", "org_id", "session_id", "kind", "repository", "started_at", "seconds")
 
@@ -46,9 +51,15 @@ class SqlHookRuns:
         return [await self._opened(row) for row in rows]
 
     async def _opened(self, row: Row) -> HookRun:
-        output = row["output"] and await self._encryption.open(row["output"], row=_row(row["id"]), org_id=row["org_id"])
+        output, reason = b"", row["reason"]
+        if row["output"]:
+            try:
+                output = await self._encryption.open(row["output"], row=_row(row["id"]), org_id=row["org_id"])
+            except Misconfigured as error:
+                log.warning("what a hook of session %s printed cannot be shown: %s", row["session_id"], error)
+                reason = f"{reason}; {_SHUT}".removeprefix("; ")
         plain = {name: row[name] for name in _PLAIN} | {"kind": HookKind(row["kind"]), "commit": row["commit_id"]}
-        return HookRun(**plain, outcome=HookOutcome(row["exit_code"], output.decode(), row["reason"]))
+        return HookRun(**plain, outcome=HookOutcome(row["exit_code"], output.decode(), reason))
 
 
 def _row(run_id: UUID) -> str:
