@@ -12,6 +12,8 @@ from postern.domain.runbook import Repository, RunbookFile, Snapshot
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, PosternError, Unavailable
 
+# What a child says once it can do its work, and before it asks anybody; until then it says only why it cannot.
+READY = b"\0ready\n"
 _LINE = 32 << 20  # bytes of the line: paths and errors of as many files as there may be
 _KINDS: dict[str, type[PosternError]] = {one.__name__: one for one in (Conflict, Invalid, Unavailable)}
 _SECRETS = ("git_password", "ssh_key", "ssh_keypass")
@@ -138,6 +140,8 @@ def snapshot_of(data: bytes) -> Snapshot:
         RunbookFile(path, None if length is None else text(length), error) for path, error, length in outline["files"]
     )
     hooks = {name: text(length) for name, length in outline["hooks"]}
+    if at != len(texts):
+        raise ValueError("not all of its texts")
     return Snapshot(outline["commit"], outline["author"], outline["message"], files, hooks)
 
 

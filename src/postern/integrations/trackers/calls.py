@@ -7,7 +7,6 @@ machine, its cloud or its network can reach, unless the settings of the machine 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +21,7 @@ import httpx
 from postern.domain.issue import Issue, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
-from postern.integrations.identity.addresses import Network, check_address, is_loopback_host
+from postern.integrations.identity.addresses import Network, check_host, is_loopback_host
 from postern.integrations.identity.fetch import Resolve, resolve
 from postern.integrations.sinks.receivers import trust
 
@@ -117,11 +116,7 @@ class Calls:
                 found = await self._resolve(host, port)
         except (OSError, UnicodeError, TimeoutError):
             raise Unavailable(f"the address of {host} cannot be found") from None
-        if not found:
-            raise Unavailable(f"{host} has no address")
-        for one in found:
-            named = any(ipaddress.ip_address(one.partition("%")[0]) in network for network in self._allowed)
-            check_address(one, loopback=named, allowed=self._allowed, what=host, setting=SETTING)
+        check_host(host, found, self._allowed, SETTING)
         return found[:_ADDRESSES]
 
     async def _first(

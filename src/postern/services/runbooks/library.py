@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -41,14 +41,6 @@ class Shelf:
     @property
     def fetched_at(self) -> datetime | None:
         return self.outline.fetched_at
-
-
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """Texts by their file names; `ttl` in seconds, and 0 where they are switched off."""
-
-    ttl: int
-    texts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,13 +92,6 @@ class Library:
     async def repository(self, org_id: UUID, repository: str) -> str:
         """The name of the one that is meant. Raises NotFound, Invalid as `find`."""
         return self._named(await self.shelves(org_id), repository).outline.name
-
-    async def hooks(self, org_id: UUID, repository: str) -> Hooks:
-        """Raises as `find`; nothing is switched on in a repository that was never read."""
-        shelf = self._named(await self.shelves(org_id), repository)
-        if shelf.books is None:
-            return Hooks(0, {})
-        return Hooks(shelf.outline.hook_ttl, shelf.books.hooks)
 
     async def refresh(self, org_id: UUID, repository_id: UUID) -> Shelf:
         """Reads it now, and answers what is shown of it from now on. Raises NotFound, Unavailable when the store does
