@@ -19,7 +19,7 @@ from postern.domain.lists import Page
 from postern.domain.organisation import Organisation
 from postern.domain.runbook import Schedule
 from postern.domain.secret import Secret
-from postern.errors import Conflict, NotFound, TooMany
+from postern.errors import Conflict, TooMany
 from postern.store.database import Database
 from postern.store.schema import runbook_schedule_runs, runbook_schedules
 from postern.store.sql.resealing import count_by_key
@@ -72,12 +72,15 @@ async def test_a_schedule_is_kept_as_it_was_given_and_changed(world: World) -> N
     changed = replace(made, name="x", connection_id=other.id, cron="1 * * * *", enabled=False, next_at=None)
     changed = replace(changed, file="c", repository="d", zone="UTC", parameters={}, updated_at=START + timedelta(1))
     changed = replace(changed, tracker_fields={})
-    await store.update(changed)
+    await store.update(changed, made)
+    assert await kept(world, made) == changed
+    with pytest.raises(Conflict, match="meanwhile"):
+        await store.update(replace(made, name="y"), made)
     assert await kept(world, made) == changed
     await store.remove(made.id)
     assert await store.get(world.org_id, "x") is None
-    with pytest.raises(NotFound):
-        await store.update(changed)
+    with pytest.raises(Conflict, match="meanwhile"):
+        await store.update(changed, changed)
 
 
 async def test_values_are_sealed_and_sealed_anew_with_all_others(world: World) -> None:
@@ -87,7 +90,7 @@ async def test_values_are_sealed_and_sealed_anew_with_all_others(world: World) -
     assert b"planted" not in raw
     assert base64.b64encode(b"planted") not in raw
     assert sum((await count_by_key(world.database)).values()) >= 1
-    await world.stores.runbook_schedules.update(replace(made, name="other"))
+    await world.stores.runbook_schedules.update(replace(made, name="other"), made)
     assert (await kept(world, made)).parameters["pin"].reveal() == "planted"
 
 
@@ -106,7 +109,7 @@ async def test_lists_are_of_an_owner_or_of_all_by_name(world: World) -> None:
     with pytest.raises(Conflict, match="exists already"):
         await add(world, "mine", owner_id=mine.owner_id, connection=await world.add_connection("more"))
     with pytest.raises(Conflict, match="exists already"):
-        await store.update(replace(mine, name="aaa"))
+        await store.update(replace(mine, name="aaa"), mine)
 
 
 async def test_an_organisation_has_so_many_at_most(world: World) -> None:
@@ -144,11 +147,11 @@ async def test_what_is_taken_is_not_due_any_more_and_says_what_came_of_it(world:
     told = replace(taken, last_at=then, last_session_id=run_id, last_error="why")
     assert await kept(world, made) == told
     # A change does not touch what is told of the last run.
-    await store.update(replace(made, next_at=then, last_error="other"))
+    await store.update(replace(made, next_at=then, last_error="other"), made)
     assert await kept(world, made) == told
     await store.ran(made.id, again)
     assert await kept(world, made) == replace(told, last_session_id=again, last_error="")
-    await store.update(replace(made, next_at=then, enabled=False))
+    await store.update(replace(made, next_at=then, enabled=False), made)
     assert not await store.take(uuid4(), made.id, then, None, START)
 
 

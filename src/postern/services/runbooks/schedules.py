@@ -117,8 +117,10 @@ class Schedules:
                     "a schedule runs as its owner, who alone may change it; an administrator may switch it off or "
                     "delete it, and create another one"
                 )
-        schedule = await self._merged(principal, current, given, self._now())
-        await self._store.update(schedule)
+        assert current.updated_at is not None, "only those of the store are changed"
+        at = max(self._now(), current.updated_at + timedelta(microseconds=1))
+        schedule = await self._merged(principal, current, given, at)
+        await self._store.update(schedule, current)
         changed(_told(current), _told(schedule))
         return await self.get(principal, str(schedule.id))
 

@@ -145,13 +145,14 @@ class ScheduleStore(Protocol):
     async def add(self, schedule: Schedule, most: int) -> None:
         """Raises Conflict, TooMany."""
 
-    async def update(self, schedule: Schedule) -> None:
-        """All but what is told of its last run. Raises Conflict, NotFound."""
+    async def update(self, schedule: Schedule, read: Schedule) -> None:
+        """All but what is told of its last run, unless somebody has changed it since it was `read`. Raises
+        Conflict."""
 
     async def remove(self, schedule_id: UUID) -> None: ...
 
     async def due(self, now: datetime, most: int) -> list[Schedule]:
-        """Of all organisations, first those that were to run longest ago."""
+        """Of all organisations, first those that were to run longest ago; without what is sealed."""
 
     async def take(
         self, run_id: UUID, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime
