@@ -213,7 +213,8 @@ def is_allowed(
 class Schedule:
     """A runbook that runs by itself, as its owner, at the times of a cron expression in a time zone.
 
-    `next_at` is None while it is switched off. `last_error` says why the last run did not come about.
+    `tracker_fields` go into the issues that its sessions open. `next_at` is None while it is switched off.
+    `last_error` says why the last run did not come about.
     """
 
     id: UUID
@@ -226,6 +227,7 @@ class Schedule:
     cron: str
     zone: str = "UTC"
     parameters: Mapping[str, Secret] = field(default_factory=dict)
+    tracker_fields: Mapping[str, Secret] = field(default_factory=dict)
     enabled: bool = True
     next_at: datetime | None = None
     last_at: datetime | None = None
@@ -233,3 +235,23 @@ class Schedule:
     last_error: str = ""
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """One time of a schedule, with what that was called by then: there from when it was taken until it came about, or,
+    if it did not, until sinks were told why (`error`; empty while that is not known). `id` is that of its session."""
+
+    id: UUID
+    org_id: UUID
+    schedule_id: UUID
+    schedule: str
+    owner_id: UUID
+    owner: str  # e-mail address; empty when they were deleted
+    connection_id: UUID
+    connection: str
+    repository: str
+    file: str
+    due_at: datetime
+    at: datetime
+    error: str = ""

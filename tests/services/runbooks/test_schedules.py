@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import LargeBinary, select, update
@@ -26,11 +26,11 @@ from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMa
 from postern.services.runbooks import schedules as module
 from postern.services.runbooks.rules import RunbookRuleFields
 from postern.services.runbooks.runs import Runs
-from postern.services.runbooks.schedules import ScheduleFields
+from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
 from postern.services.server.trail import follow
 from postern.store.ports import SessionFilter
 from postern.store.schema import runbook_schedules
-from postern.store.sql.runbook_schedules import INTERRUPTED
+from postern.store.sql.runbook_schedules import BEGINS
 
 UNLOCK = "update users set locked = false where name = {{ .user | required `whom?` | squote }};"
 PIN = 'select {{ .pin | type "password" | pattern "^[0-9]{4}$" | squote }}'
@@ -39,6 +39,10 @@ FILES = {"users/unlock.runbook.sql": UNLOCK, "pin.runbook.sql": PIN}
 
 @pytest.fixture
 async def desk(world: World) -> Desk:
+    return await stocked(world)
+
+
+async def stocked(world: World) -> Desk:
     """Its shop asks nobody to agree, and lets nobody run scripts of their own."""
     desk = await Desk.make(world)
     desk.shop = replace(desk.shop, reviewers=(), force_approve_groups=(), access_mode_exec=Toggle.DISABLED)
@@ -241,7 +245,8 @@ async def test_a_gateway_that_stops_meanwhile_runs_nothing_twice(desk: Desk, mon
         await begun.wait()
         round_.cancel()
         await asyncio.gather(round_, return_exceptions=True)
-    assert (await pass_by(desk, minutes=1)).last_error == INTERRUPTED
+    assert (await pass_by(desk, minutes=1)).last_error == BEGINS
+    assert (await pass_by(desk, minutes=2)).last_error == INTERRUPTED
     assert await sessions(desk) == []
     assert (await pass_by(desk, hours=1)).last_error == ""
 
@@ -350,7 +355,7 @@ async def test_what_is_due_while_it_is_changed_is_planned_anew(desk: Desk) -> No
         desk.ann, "nightly", ScheduleFields(file="pin.runbook.sql", parameters={"pin": Secret("4711")})
     )
     assert due.next_at is not None
-    assert not await desk.world.stores.runbook_schedules.take(due.id, due.next_at, None, desk.world.clock())
+    assert not await desk.world.stores.runbook_schedules.take(uuid4(), due.id, due.next_at, None, desk.world.clock())
     assert (await pass_by(desk, minutes=1)).last_at is None
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from postern.domain.hook import HookRun
 from postern.domain.lists import Listed, Page
-from postern.domain.runbook import Fetched, Repository, RunbookRule, Schedule, Snapshot
+from postern.domain.runbook import Fetched, Repository, RunbookRule, Schedule, ScheduleRun, Snapshot
 
 
 class RepositoryStore(Protocol):
@@ -137,7 +137,7 @@ class NamedSchedule:
 
 
 class ScheduleStore(Protocol):
-    """The values of parameters are sealed."""
+    """The values of parameters and of the fields of issues are sealed."""
 
     async def find(self, org_id: UUID, owner_id: UUID | None, page: Page) -> Listed[NamedSchedule]:
         """By name; of that owner, or of all."""
@@ -157,9 +157,21 @@ class ScheduleStore(Protocol):
     async def due(self, now: datetime, most: int) -> list[Schedule]:
         """Of all organisations, first those that were to run longest ago; without what is sealed."""
 
-    async def take(self, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime) -> bool:
+    async def take(
+        self, run_id: UUID, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime
+    ) -> bool:
         """This run is this caller's, and the next one is then: True for exactly one of those who come at once, while it
-        is switched on. Until `ran` is called, its error says that the gateway was stopped."""
+        is switched on. It is to be the session `run_id`; until `settle` is called, its error says that the gateway was
+        stopped."""
 
-    async def ran(self, schedule_id: UUID, session_id: UUID | None, error: str) -> None:
-        """What came of the last run: its session, or why there is none; then the session before it stays noted."""
+    async def settle(self, run_id: UUID, error: str) -> bool:
+        """What came of a run that was taken: its session, or why there is none; then the session before it stays noted,
+        and sinks are to be told. True for exactly one of those who come at once. Where a later run was taken its error
+        stays."""
+
+    async def unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
+        """Runs, of that schedule or of all, that were taken before then and of which is not known what came of them;
+        the oldest first."""
+
+    async def ran(self, schedule_id: UUID, session_id: UUID) -> None:
+        """Beside its times, as this session."""

@@ -97,7 +97,7 @@ runbook_schedules = Table(
     Column("file", String(1024), nullable=False),
     Column("cron", String(128), nullable=False),
     Column("zone", String(64), nullable=False),
-    Column("parameters", LargeBinary, nullable=False),  # sealed JSON
+    Column("given", LargeBinary, nullable=False),  # parameters and fields of issues: sealed JSON
     Column("enabled", Boolean, nullable=False),
     Column("next_at", Utc, index=True),
     Column("last_at", Utc),
@@ -106,6 +106,25 @@ runbook_schedules = Table(
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
     UniqueConstraint("org_id", "name"),
+)
+
+# Their runs that are about to begin, and those that did not come about, until sinks are told (domain.ScheduleRun).
+runbook_schedule_runs = Table(
+    "runbook_schedule_runs",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("schedule_id", Uuid, nullable=False, index=True),
+    Column("schedule", String(128), nullable=False),
+    Column("owner_id", Uuid, nullable=False),
+    Column("owner", String(320), nullable=False),
+    Column("connection_id", Uuid, nullable=False),
+    Column("connection", String(128), nullable=False),
+    Column("repository", String(512), nullable=False),
+    Column("file", String(1024), nullable=False),
+    Column("due_at", Utc, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("error", Text, nullable=False),
 )
 
 # What became of session hooks.

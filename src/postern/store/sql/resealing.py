@@ -73,7 +73,7 @@ PLACES = (
     _Place(
         idempotency_keys, "body", lambda row: f"idempotency_keys/{row.principal_id}/{row.digest.hex()}", "principal_id"
     ),
-    _Place(runbook_schedules, "parameters", lambda row: f"runbook_schedules/{row.id}"),
+    _Place(runbook_schedules, "given", lambda row: f"runbook_schedules/{row.id}"),
     _Place(vouchers, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
     _Place(session_starts, "content", lambda row: f"session_starts/{row.session_id}", server=True),
     _Place(session_issues, "new", lambda row: f"session_issues/{row.session_id}"),

@@ -116,7 +116,7 @@ def _schedules() -> None:
         sa.Column("file", sa.String(1024), nullable=False),
         sa.Column("cron", sa.String(128), nullable=False),
         sa.Column("zone", sa.String(64), nullable=False),
-        sa.Column("parameters", sa.LargeBinary(), nullable=False),
+        sa.Column("given", sa.LargeBinary(), nullable=False),
         sa.Column("enabled", sa.Boolean(), nullable=False),
         sa.Column("next_at", _MOMENT, nullable=True),
         sa.Column("last_at", _MOMENT, nullable=True),
@@ -133,6 +133,25 @@ def _schedules() -> None:
     )
     for column in ("owner_id", "connection_id", "next_at"):
         op.create_index(f"ix_runbook_schedules_{column}", "runbook_schedules", [column])
+    op.create_table(
+        "runbook_schedule_runs",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("schedule_id", sa.Uuid(), nullable=False),
+        sa.Column("schedule", sa.String(128), nullable=False),
+        sa.Column("owner_id", sa.Uuid(), nullable=False),
+        sa.Column("owner", sa.String(320), nullable=False),
+        sa.Column("connection_id", sa.Uuid(), nullable=False),
+        sa.Column("connection", sa.String(128), nullable=False),
+        sa.Column("repository", sa.String(512), nullable=False),
+        sa.Column("file", sa.String(1024), nullable=False),
+        sa.Column("due_at", _MOMENT, nullable=False),
+        sa.Column("at", _MOMENT, nullable=False),
+        sa.Column("error", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_runbook_schedule_runs_org_id"),
+        sa.PrimaryKeyConstraint("id", name="pk_runbook_schedule_runs"),
+    )
+    op.create_index("ix_runbook_schedule_runs_schedule_id", "runbook_schedule_runs", ["schedule_id"])
 
 
 def _hooks() -> None:
