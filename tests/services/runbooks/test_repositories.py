@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -72,7 +73,7 @@ async def test_attack_a_secret_that_is_taken_away_is_not_brought_back_by_a_chang
 
     monkeypatch.setattr(world.fetcher, "check", meanwhile)
     late = replace(GIVEN, git_password=None, branch="next")
-    by_way = {
+    by_way: dict[str, Callable[[], Awaitable[object]]] = {
         "update": lambda: repositories.update(admin, made.repository.id, late),
         "replace": lambda: repositories.replace(admin, [late]),
     }
