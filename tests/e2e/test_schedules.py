@@ -104,8 +104,8 @@ class Site:
     def due(self, name: str, **ago: float) -> None:
         """It is, since that long ago."""
         then = self.gateway.services.now() - timedelta(**ago)
-        changed = replace(self.now(name), next_at=then)
-        self.gateway.call(self.gateway.stores.runbook_schedules.update(changed))
+        read = self.now(name)
+        self.gateway.call(self.gateway.stores.runbook_schedules.update(replace(read, next_at=then), read))
 
     def begun(self, name: str, **ago: float) -> Session:
         """The session of a run that is due."""

@@ -101,7 +101,7 @@ class Repositories:
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise Malformed(f"repositories: {twice} is there more than once, perhaps by two addresses; leave one out")
-        await self._store.replace(principal.org_id, after)
+        await self._store.replace(principal.org_id, after, list(before.values()))
         await self._publish(principal)
         changed({"repositories": list(map(_shown, before.values()))}, {"repositories": list(map(_shown, after))})
         return await self._views(principal.org_id)
@@ -126,7 +126,7 @@ class Repositories:
                 field="git_url",
             )
         repository = await self._merged(principal.org_id, given, current)
-        await self._store.update(repository)
+        await self._store.update(repository, current)
         await self._publish(principal)
         changed(_shown(current), _shown(repository))
         return await self._view(principal.org_id, repository.id)

@@ -28,11 +28,14 @@ class RepositoryStore(Protocol):
     async def add(self, repository: Repository, most: int) -> None:
         """Raises Conflict when there is one of that name, TooMany when the organisation has `most` already."""
 
-    async def update(self, repository: Repository) -> None:
-        """Raises NotFound."""
+    async def update(self, repository: Repository, read: Repository | None = None) -> None:
+        """Raises NotFound; Conflict when somebody has changed it since it was `read`."""
 
-    async def replace(self, org_id: UUID, repositories: Sequence[Repository]) -> None:
-        """Those and no others, in one transaction; what was read of those that stay stays. Raises Conflict."""
+    async def replace(
+        self, org_id: UUID, repositories: Sequence[Repository], read: Sequence[Repository] | None = None
+    ) -> None:
+        """Those and no others, in one transaction; what was read of those that stay stays. Raises Conflict, also when
+        somebody has changed any since they were `read`."""
 
     async def remove(self, org_id: UUID, repository_id: UUID) -> bool:
         """With what was read of it. False when there is none."""
@@ -118,8 +121,8 @@ class RunbookRuleStore(Protocol):
     async def add(self, rule: RunbookRule) -> None:
         """Raises Conflict when the name is taken, or a connection of it was just removed."""
 
-    async def update(self, rule: RunbookRule) -> None:
-        """Raises Conflict, NotFound."""
+    async def update(self, rule: RunbookRule, read: RunbookRule) -> None:
+        """Raises Conflict, also when somebody has changed it since it was `read`."""
 
     async def remove(self, rule_id: UUID) -> None: ...
 

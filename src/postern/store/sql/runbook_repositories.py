@@ -94,23 +94,31 @@ class SqlRepositories:
         except IntegrityError:
             raise Conflict(f"git_url: there is a repository {repository.name} already", field="git_url") from None
 
-    async def update(self, repository: Repository) -> None:
+    async def update(self, repository: Repository, read: Repository | None = None) -> None:
         values = await self._values(repository)
-        changed = update(repositories).where(*_this(repository.org_id, repository.id)).values(values)
-        async with self._database.statement() as connection:
-            if (await connection.execute(changed)).rowcount != 1:
-                raise NotFound(f"there is no repository {repository.name} any more")
+        this = _this(repository.org_id, repository.id)
+        same = this if read is None else (*this, repositories.c.updated_at == read.updated_at)
+        async with self._database.transaction() as transaction:
+            if (await transaction.execute(update(repositories).where(*same).values(values))).rowcount == 1:
+                return
+            if (await transaction.execute(select(repositories.c.id).where(*this))).one_or_none() is not None:
+                raise _changed_meanwhile()
+        raise NotFound(f"there is no repository {repository.name} any more")
 
-    async def replace(self, org_id: UUID, repositories_: Sequence[Repository]) -> None:
+    async def replace(
+        self, org_id: UUID, repositories_: Sequence[Repository], read: Sequence[Repository] | None = None
+    ) -> None:
         rows = [await self._values(repository) for repository in repositories_]
         kept = [repository.id for repository in repositories_]
         try:
             async with self._database.transaction() as transaction:
                 await one_at_a_time(transaction)
-                gone = (repositories.c.org_id == org_id, repositories.c.id.not_in(kept))
-                await transaction.execute(delete(repositories).where(*gone))
-                there = select(repositories.c.id).where(repositories.c.org_id == org_id)
-                known = set((await transaction.execute(there)).scalars())
+                own = repositories.c.org_id == org_id
+                there = select(repositories.c.id, repositories.c.updated_at).where(own).with_for_update()
+                known = {row.id: row.updated_at for row in await transaction.execute(there)}
+                if read is not None and known != {one.id: one.updated_at for one in read}:
+                    raise _changed_meanwhile()
+                await transaction.execute(delete(repositories).where(own, repositories.c.id.not_in(kept)))
                 for row in rows:
                     this = _this(org_id, row["id"])
                     changed = update(repositories).where(*this) if row["id"] in known else insert(repositories)
@@ -247,6 +255,11 @@ class SqlSnapshots:
                 return (await connection.execute(kept)).rowcount == 1
         except IntegrityError:  # removed at this very moment
             return False
+
+
+def _changed_meanwhile() -> Conflict:
+    """What was left out in a change, secrets as well, was filled in from what is there no more."""
+    return Conflict("repositories: they were changed meanwhile; look at them, and try again", field="repositories")
 
 
 def _this(org_id: UUID, repository_id: UUID) -> tuple[ColumnElement[bool], ...]:
