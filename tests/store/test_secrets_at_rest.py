@@ -16,12 +16,15 @@ import pytest
 from sqlalchemy import make_url
 from tests.support.postgres import binaries
 from tests.support.runbooks import URL
+from tests.support.sessions import add_session
 from tests.support.world import CLIENT, World
 
 from postern.domain.connection import ConnectionType
+from postern.domain.hook import HookKind, HookOutcome, HookRun
 from postern.domain.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
 from postern.domain.login import LoginMethod, Provided, VoucherPurpose
 from postern.domain.principal import Principal
+from postern.domain.runbook import OPEN_HOOK
 from postern.domain.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
 from postern.services.identity.api_keys import ApiKeyFields
@@ -63,13 +66,20 @@ async def plant(world: World) -> list[str]:
     ticket = await services.idempotency.begin(ann, "key", "POST", "/api/x?", b"")
     assert isinstance(ticket, Ticket)
     await services.idempotency.finish(ticket, 200, {"token": secrets["kept"]}, secrets["kept"].encode())
-    names = ("git password", "ssh key", "passphrase", "runbook")
-    password, key, passphrase, text = (planted(name) for name in names)
-    world.fetcher.put({"a.runbook.sh": text, "pin.runbook.sh": 'echo {{ .pin | type "password" | asenv "PIN" }}'})
-    given = RepositoryFields(URL, git_password=Secret(password), ssh_key=Secret(key), ssh_keypass=Secret(passphrase))
+    names = ("git password", "ssh key", "passphrase", "runbook", "hook", "printed")
+    password, key, passphrase, text, hook, output = (planted(name) for name in names)
+    pin = 'echo {{ .pin | type "password" | asenv "PIN" }}'
+    world.fetcher.put({"a.runbook.sh": text, "pin.runbook.sh": pin}, hooks={OPEN_HOOK: hook})
+    given = RepositoryFields(
+        URL, git_password=Secret(password), ssh_key=Secret(key), ssh_keypass=Secret(passphrase), hook_ttl=60
+    )
     repository = (await services.runbook_repositories.add(admin, given)).repository
     read = await services.runbook_repositories.refresh(admin, repository.id)
     assert read.outline.commit is not None
+    (script,) = await services.hooks.of(world.org_id, HookKind.OPEN)
+    assert script.text == hook
+    run = (uuid4(), world.org_id, (await add_session(world, ann)).id, script.kind, script.repository, script.commit)
+    await services.hooks.ran(HookRun(*run, at, 0.1, HookOutcome(0, output)))
     of_schedule = await plant_schedule(world, admin)
     (signing, *_) = await world.stores.signing_keys.all()
     shown = [
@@ -79,6 +89,8 @@ async def plant(world: World) -> list[str]:
         passphrase,
         text,
         *of_schedule,
+        hook,
+        output,
         value,
         opened.token.reveal(),
         issued.password.reveal(),

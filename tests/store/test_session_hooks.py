@@ -20,6 +20,7 @@ from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK
 from postern.errors import Misconfigured
 from postern.store.ports import RepositoryHooks
 from postern.store.schema import runbook_repositories, runbook_snapshots, session_hooks, sessions
+from postern.store.sql.resealing import reseal
 
 BOTH = {OPEN_HOOK: "print('\u00e9')", CLOSE_HOOK: "print(2)"}
 
@@ -164,6 +165,21 @@ async def test_what_is_printed_after_the_recording_was_purged_is_not_kept(world:
     run = run_of(session.id, world.org_id, world)
     await world.stores.hook_runs.add(run)
     assert await of(world, session.id) == [replace(run, outcome=HookOutcome(0))]
+
+
+async def test_both_are_sealed_anew_with_all_the_rest(world: World, ann: Principal) -> None:
+    repository = repository_of(world, hook_ttl=60)
+    await world.stores.runbook_repositories.add(repository, 5)
+    await put(world, repository)
+    session = await add_session(world, ann)
+    runs = [run_of(session.id, world.org_id, world, outcome=HookOutcome(0, text)) for text in ("printed", "")]
+    for one in runs:
+        await world.stores.hook_runs.add(one)
+    await world.encryption.renew(world.org_id)
+    assert await reseal(world.database, world.encryption, world.org_id) == 4  # and a repository, and its runbooks
+    assert await reseal(world.database, world.encryption, world.org_id) == 0
+    assert [one.texts for one in await hooks(world)] == [SNAPSHOT.hooks]
+    assert {one.id: one for one in await of(world, session.id)} == {one.id: one for one in runs}
 
 
 async def test_runs_go_with_their_session_and_not_with_their_repository(world: World, ann: Principal) -> None:

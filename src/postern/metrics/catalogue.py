@@ -30,6 +30,9 @@ METRICS: dict[str, Metric] = {
     "postern_rules_violated": Metric(
         "counter", "What rules refused (deny), warned of (warn) and held (review).", ("action",)
     ),
+    "postern_session_hooks": Metric(
+        "counter", "Session hooks, by what came of them: succeeded, failed, not_run.", ("kind", "outcome")
+    ),
     "postern_values_masked": Metric(
         "counter", "Values masked in sessions that have ended; 'other' by custom types and columns.", ("info_type",)
     ),

@@ -25,6 +25,7 @@ from postern.services.runbooks import library as module
 from postern.services.runbooks import parsed
 from postern.services.runbooks.library import Library, Shelf
 from postern.services.runbooks.reading import Reading
+from postern.services.runbooks.turns import Slices
 
 OTHER = "https://git.example.com/other"
 HELLO = {"hello.runbook.sh": 'echo {{ .name | required "say who" }}'}
@@ -178,6 +179,32 @@ async def test_another_commit_is_shown_once_it_is_parsed_and_at_once_to_who_had_
     assert (await shelves.shown())[NAME][0] == ["new.runbook.sh"]
     await within(asyncio.gather(*shelves.library._loading.values()))
     assert (await shelves.shown())[NAME][0] == ["newest.runbook.sh"]
+
+
+async def test_of_another_commit_only_files_that_are_others_are_parsed(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def noted(text: str) -> object:
+        seen.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(parsed, "parse", noted)
+    repository = await shelves.add()
+    files = {"a.runbook.sh": "echo {{ .a }}", "b.runbook.sh": "echo {{ .b }}", "bad.runbook.sh": "{{ end }}"}
+    shelves.world.fetcher.put(files)
+    await shelves.shown()
+    assert seen == list(files.values())
+    seen.clear()
+    files |= {"b.runbook.sh": "echo {{ .c }}", "d.runbook.sh": files["a.runbook.sh"]}
+    made = shelves.world.fetcher.put(files)
+    shelf = await shelves.library.refresh(shelves.world.org_id, repository.id)
+    assert seen == ["echo {{ .c }}", "{{ end }}", "echo {{ .a }}"]
+    assert shelf.books is not None
+    with Slices() as slices:
+        assert shelf.books.runbooks == parsed.books_of(NAME, made, None, slices).runbooks
+    assert {one.commit for one in shelf.books.runbooks.values()} == {made.commit}
 
 
 async def test_what_was_read_by_other_settings_is_not_shown(shelves: Shelves) -> None:

@@ -201,4 +201,9 @@ def test_a_list_is_told_what_each_single_question_is_told() -> None:
                 single = is_allowed(rules, OPS, file, key, own, is_admin=False)
                 assert (where is None or key in where) == single
                 seen.add(single)
+        files = sorted(
+            {"".join(chance.choices("ab/c\u00e9", k=chance.randint(0, 4))) for _ in range(chance.randint(0, 9))}
+        )
+        told = [where for first, last, where in allowed.spans(OPS, files) for _ in files[first:last]]
+        assert told == [allowed.where(OPS, file) for file in files]
     assert seen == {True, False}

@@ -18,6 +18,7 @@ from postern.domain.runbook import repository_name
 from postern.errors import Invalid, NotFound, PosternError, Unavailable
 from postern.services.runbooks.parsed import Books, Runbook, books_of
 from postern.services.runbooks.reading import Reading
+from postern.services.runbooks.turns import Turns
 from postern.store.ports import Clock, Outline, SnapshotStore
 
 log = logging.getLogger(__name__)
@@ -62,6 +63,7 @@ class Library:
         self._now = now
         self._kept: dict[UUID, _Kept] = {}
         self._held: OrderedDict[tuple[UUID, UUID], _Held] = OrderedDict()
+        self._turns = Turns()
         self._loading: dict[tuple[UUID, UUID, datetime, str], asyncio.Task[Books | None]] = {}
 
     async def shelves(self, org_id: UUID) -> list[Shelf]:
@@ -174,7 +176,9 @@ class Library:
         fetched = await self._snapshots.get(org_id, outline.id)
         if fetched is None or fetched.snapshot is None:
             return None
-        books = await asyncio.to_thread(books_of, outline.name, fetched.snapshot)
+        snapshot, held = fetched.snapshot, self._held.get((org_id, outline.id))
+        before = None if held is None else held.books
+        books = await self._turns.take(org_id, lambda slices: books_of(outline.name, snapshot, before, slices))
         self._held[org_id, outline.id] = _Held(fetched.settings_at, books)
         self._held.move_to_end((org_id, outline.id))
         while len(self._held) > 1 and sum(held.books.size for held in self._held.values()) > MAX_KEPT:

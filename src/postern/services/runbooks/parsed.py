@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from postern.domain.runbook import Parameter, RunbookFile, Snapshot
 from postern.runbooks.template import TemplateError, parse
+from postern.services.runbooks.turns import Slices
 
 log = logging.getLogger(__name__)
 
@@ -48,9 +49,17 @@ class Books:
     size: int
 
 
-def books_of(repository: str, snapshot: Snapshot) -> Books:
-    """Takes long: to be called in a thread."""
-    runbooks = [_runbook_of(repository, snapshot.commit, file) for file in snapshot.files]
+def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: Slices) -> Books:
+    """Takes long: to be called in a thread. `before`: of the same repository, whose files are not read again where they
+    say the same."""
+    runbooks = []
+    for file in snapshot.files:
+        known = before.runbooks.get(file.path) if before else None
+        if known is not None and not known.error and not file.error and known.text == file.text:
+            runbooks.append(replace(known, commit=snapshot.commit))
+        else:
+            runbooks.append(_runbook_of(repository, snapshot.commit, file))
+        slices.rest()
     told = {
         "repository": repository,
         "commit": snapshot.commit,

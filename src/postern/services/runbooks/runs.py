@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,14 +14,14 @@ from postern.domain.runbook import PARAMETERS_LABEL, SCHEDULE_LABEL, Parameter, 
 from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.errors import Conflict, Invalid, Malformed
-from postern.runbooks.template import MASK, Rendered, RenderError, Target, TemplateError, parse, target_of
+from postern.runbooks.template import MASK, Rendered, RenderError, TemplateError, parse, target_of
 from postern.services.access import Access
 from postern.services.runbooks.library import Library
 from postern.services.runbooks.parsed import Runbook
+from postern.services.runbooks.turns import Turns
 from postern.services.sessions import Sessions, check_correlation_id
 
 BATCH_LABEL = "sessionBatchId"
-_AT_ONCE = 4  # renderings, in threads
 _SHORTEST_HASH = 7
 _LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of all, as the label has them
 
@@ -71,7 +70,7 @@ class Runs:
         self._library = library
         self._access = access
         self._sessions = sessions
-        self._rendering = asyncio.Semaphore(_AT_ONCE)
+        self._turns = Turns()
 
     async def submit(
         self,
@@ -140,21 +139,19 @@ class Runs:
         self, found: Runbook, connection: Connection, wanted: RunRequest, *, masked: bool = False
     ) -> Rendered:
         """In a thread: it may take as long as a template is let. `masked` as for `Template.render`."""
-        if found.text is None or found.error:
+        text = found.text
+        if text is None or found.error:
             raise _unusable(found, found.error)
         values = {name: value.reveal() for name, value in wanted.parameters.items()}
         target = target_of(connection.subtype, (*connection.command, *wanted.arguments), found.path)
         try:
-            async with self._rendering:
-                return await asyncio.to_thread(_rendered, found.text, values, target, masked=masked)
+            return await self._turns.take(
+                connection.org_id, lambda _: parse(text).render(values, target, masked=masked)
+            )
         except RenderError as error:
             raise Malformed(f"parameters: {error.message}", field="parameters") from None
         except TemplateError as error:
             raise _unusable(found, error.message) from None
-
-
-def _rendered(text: str, values: Mapping[str, str], target: Target, *, masked: bool) -> Rendered:
-    return parse(text).render(values, target, masked=masked)
 
 
 def _unusable(found: Runbook, why: str) -> Malformed:
