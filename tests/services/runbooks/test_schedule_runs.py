@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
@@ -103,6 +104,27 @@ async def test_what_was_missed_is_told_once(desk: Desk) -> None:
     await plan(desk, cron="*/5 * * * *")
     await pass_by(desk, hours=30)
     assert [one[:7] for one in await reasons(desk)] == ["missed:"]
+    assert await desk.world.stores.follow_up.failed_runs(10) == []
+
+
+async def test_a_schedule_without_a_next_time_says_so(desk: Desk) -> None:
+    """Time zones are taken away, by an update of those of the machine."""
+    made = await plan(desk)
+    await desk.world.stores.runbook_schedules.update(replace(made, zone="Mars/Olympus"))
+    over = await pass_by(desk, hours=1)
+    assert (over.next_at, over.last_session_id, over.enabled) == (None, None, True)
+    assert "'Mars/Olympus' is no IANA time zone" in over.last_error
+    assert await reasons(desk) == [over.last_error]
+    assert await sessions(desk) == []
+
+
+async def test_a_time_that_clocks_skip_runs_once_behind_it(desk: Desk) -> None:
+    desk.world.clock.now = datetime(2026, 3, 28, 23, 0, tzinfo=UTC)
+    await plan(desk, cron="30 2 * * *", zone="Europe/Berlin")
+    assert (await pass_by(desk, minutes=119)).last_at is None
+    ran = await pass_by(desk, minutes=1)  # at three by the clock of its zone, behind two
+    assert (ran.last_error, len(await sessions(desk))) == ("", 1)
+    assert ran.next_at == datetime(2026, 3, 30, 0, 30, tzinfo=UTC)
 
 
 async def test_a_kill_before_there_is_a_session_is_told_once_whoever_finds_it(

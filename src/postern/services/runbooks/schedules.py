@@ -159,11 +159,12 @@ class Schedules:
         owner looks, and leaves the next one as it is planned."""
         async with self._at_once:
             now, due_at, run_id = self._now(), due.next_at, uuid4()
-            if due_at is None or not await self._store.take(run_id, due.id, due_at, _after(due, now), now):
+            coming, why = _after(due, now)
+            if due_at is None or not await self._store.take(run_id, due.id, due_at, coming, now):
                 return
-            why = ""
             try:
-                await self._run_due(due, run_id, due_at, now)
+                if not why:
+                    await self._run_due(due, run_id, due_at, now)
             except PosternError as error:
                 why = error.message
             except Exception:
@@ -244,12 +245,12 @@ class Schedules:
 _PLAIN = ("name", "repository", "file", "cron", "zone", "parameters", "tracker_fields", "enabled")
 
 
-def _after(due: Schedule, now: datetime) -> datetime | None:
+def _after(due: Schedule, now: datetime) -> tuple[datetime | None, str]:
+    """Its next time, or why there is none: it was saved with other time zones than there are now."""
     try:
-        return next_time(due.cron, due.zone, now)
-    except Invalid as error:  # saved with other time zones than there are now
-        log.warning("schedule %s has no next time: %s", due.id, error.message)
-        return None
+        return next_time(due.cron, due.zone, now), ""
+    except Invalid as error:
+        return None, f"{error.message}; it does not run any more until its owner changes it"
 
 
 def _wanted(schedule: Schedule) -> RunRequest:
