@@ -16,6 +16,7 @@ from tests.support.promises import within
 from tests.support.sessions import add_session, catch_up
 from tests.support.world import START
 
+from postern.domain.issue import Issue, in_session
 from postern.domain.results import Columns, Finished, Row
 from postern.domain.session import EndReason, Session, Verb
 from postern.store.database import Database
@@ -414,6 +415,7 @@ async def test_filters_of_the_list(api: Api) -> None:
         metadata={"application": "psql"},
         connection_tags={"env": "prod"},
         correlation_id="order 7",
+        integrations_metadata=in_session(Issue("OPS-7", "https://tracker.example.com/OPS-7")),
     )
     mine = await add_session(api.world, api.users["ann"], at=START)
     both = {str(other.id), str(mine.id)}
@@ -426,6 +428,8 @@ async def test_filters_of_the_list(api: Api) -> None:
         "tag_selector=env%3Dprod": {str(other.id)},
         "tag_selector=!env": {str(mine.id)},
         "correlation_id=order+7": {str(other.id)},
+        "issue=OPS-7": {str(other.id)},
+        "issue=OPS-8": set(),
         "min_duration=61": {str(other.id)},
         "max_duration=60.5": {str(mine.id)},
         "refused=true": {str(other.id)},

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from tests.support.served import Served
 from tests.support.sessions import add_session, catch_up
 
 from postern.client import resources
+from postern.domain.issue import Issue, in_session
 from postern.domain.session import EndReason
 
 
@@ -26,13 +28,17 @@ def add(root: Served, *asked: str, days: float = 0, **fields: object) -> str:
     return str(root.run(made).id)
 
 
+OF_ISSUE = in_session(Issue("OPS-7", "https://tracker.example.com/OPS-7"))
+
+
 def ids(root: Served, *arguments: str) -> list[str]:
     return [one["id"] for one in root.json("sessions", "list", *arguments)["data"]]
 
 
 def test_filters(root: Served) -> None:
     old = add(root, days=3, seconds=500, labels={"a": "b"}, metrics={"refused": 1})
-    new = add(root, reason=EndReason.KILLED, connection_tags={"env": "prod"}, correlation_id="order 7")
+    shown: dict[str, Any] = {"connection_tags": {"env": "prod"}, "integrations_metadata": OF_ISSUE}
+    new = add(root, reason=EndReason.KILLED, correlation_id="order 7", **shown)
     assert ids(root) == [new, old]
     for arguments, expected in {
         ("--since", "2h"): [new],
@@ -45,6 +51,8 @@ def test_filters(root: Served) -> None:
         ("--end-reason", "killed"): [new],
         ("--tag", "env=prod"): [new],
         ("--correlation-id", "order 7"): [new],
+        ("--issue", "OPS-7"): [new],
+        ("--issue", "OPS-7", "--user", "nobody@example.com"): [],
         ("--user", "nobody@example.com"): [],
         ("--limit", "1", "--offset", "1"): [old],
     }.items():

@@ -20,7 +20,7 @@ from postern.domain.lists import Page
 from postern.domain.organisation import Organisation
 from postern.domain.session import EndReason
 from postern.store.database import Database
-from postern.store.ports import Ended
+from postern.store.ports import Ended, SessionFilter
 from postern.store.schema import session_issues, sessions
 from postern.store.sql import SqlStores
 
@@ -129,6 +129,8 @@ async def test_one_that_is_made_is_told_to_its_session_and_keeps_no_fields(world
     kept = await now(world, one.session_id)
     assert (kept.state, kept.issue, kept.new, kept.attempts, kept.next_at) == (IssueState.MADE, MADE, None, 0, None)
     assert await told(world, one.session_id) == TOLD
+    found = await world.stores.sessions.find(world.org_id, SessionFilter(issue=MADE.key), Page())
+    assert [session.id for session in found.items] == [one.session_id]
     assert await follow(world) == 0
     await world.stores.session_issues.made(one.session_id, Issue("OPS-2", "elsewhere"), world.clock())
     assert (await now(world, one.session_id)).issue == MADE

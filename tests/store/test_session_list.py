@@ -13,6 +13,7 @@ from sqlalchemy import Connection, event, text
 from tests.support.sessions import add_session, catch_up, multiply
 from tests.support.world import START, World
 
+from postern.domain.issue import Issue, in_session
 from postern.domain.lists import Count, Page, Position
 from postern.domain.principal import Principal
 from postern.domain.session import EndReason, SessionStatus, Verb
@@ -20,6 +21,8 @@ from postern.domain.words import parse_search
 from postern.store.database import Database
 from postern.store.ports import SessionFilter
 from postern.store.sql import session_list
+
+OF_ISSUE = in_session(Issue("OPS-7", "https://tracker.example.com/OPS-7"))
 
 
 @pytest.fixture
@@ -54,6 +57,7 @@ async def test_each_filter_finds_what_it_says(world: World, ann: Principal) -> N
         type="application",
         verb=Verb.EXEC,
         correlation_id="order 7",
+        integrations_metadata=OF_ISSUE,
         labels={"ticket": "a:b"},
         metadata={'quo"te': "%"},
         connection_tags={"env": "prod"},
@@ -73,6 +77,8 @@ async def test_each_filter_finds_what_it_says(world: World, ann: Principal) -> N
     await only(other.id, verb=Verb.EXEC)
     await only(other.id, end_reason=EndReason.KILLED)
     await only(other.id, correlation_id="order 7")
+    await only(other.id, issue="OPS-7")
+    await only(other.id, issue="OPS-7", user=bob.email, status=SessionStatus.DONE)
     await only(other.id, labels=[("ticket", "a:b")])
     await only(other.id, metadata=[('quo"te', "%")])
     await only(other.id, tags=[("env", "prod", True)])
@@ -89,6 +95,8 @@ async def test_each_filter_finds_what_it_says(world: World, ann: Principal) -> N
     assert await ids(world, SessionFilter(min_duration=10, max_duration=90)) == [other.id, plain.id]
     for nothing in (
         {"review": "APPROVED"},
+        {"issue": "OPS-%"},
+        {"issue": "OPS-7", "user": ann.email},
         {"user": "%"},
         {"connection": "sh_p"},
         {"labels": [("ticket", "%")]},
@@ -178,6 +186,7 @@ STANDARD = {
     "status": SessionFilter(status=SessionStatus.OPEN),
     "end reason": SessionFilter(end_reason=EndReason.KILLED),
     "correlation id": SessionFilter(correlation_id="x"),
+    "issue": SessionFilter(issue="OPS-7"),
     "refused": SessionFilter(refused=True),
     "masked": SessionFilter(masked=True),
     "held": SessionFilter(held=True),
@@ -217,6 +226,7 @@ async def test_the_rarest_filter_leads(world: World, ann: Principal) -> None:
 @pytest.mark.parametrize(
     ("wanted", "index"),
     [
+        (SessionFilter(issue="OPS-7"), "ix_sessions_issue_key (org_id=? AND issue_key=?)"),
         (SessionFilter(masked=True), "ix_sessions_masked (org_id=?)"),
         (SessionFilter(refused=True), "ix_sessions_refused (org_id=?)"),
         (SessionFilter(end_reason=EndReason.KILLED), "ix_sessions_end_reason (org_id=? AND end_reason=?)"),
@@ -231,7 +241,7 @@ async def test_a_total_is_counted_by_the_index_of_the_page(
     ann = await world.add_user("ann")
     metrics = {"refused": 2, "data_masking": {"total_redact_count": 3}}
     for _ in range(3):
-        await add_session(world, ann, reason=EndReason.KILLED, metrics=metrics)
+        await add_session(world, ann, reason=EndReason.KILLED, metrics=metrics, integrations_metadata=OF_ISSUE)
     page, count = await statements_of(world, wanted, Page(2, count=Count.CAPPED))
     for statement in (page, count):
         plan = await explained(sqlite_database, statement)

@@ -53,6 +53,9 @@ async def filters(
         Query(max_length=_LONGEST, description="Of the connection's tags then, as for the list of connections"),
     ] = None,
     correlation_id: Annotated[str | None, Query(max_length=MAX_CORRELATION)] = None,
+    issue: Annotated[
+        str | None, Query(max_length=_TEXT, description="The key of the issue that was opened for it, such as OPS-7")
+    ] = None,
     min_duration: Seconds = None,
     max_duration: Seconds = None,
     refused: Annotated[bool | None, Query(description="Whether anything was refused")] = None,
@@ -81,6 +84,7 @@ async def filters(
         metadata=_pairs("metadata", metadata),
         tags=tag_conditions(tag_selector),
         correlation_id=correlation_id,
+        issue=issue,
         min_duration=min_duration,
         max_duration=max_duration,
         refused=refused,

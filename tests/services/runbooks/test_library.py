@@ -98,6 +98,32 @@ async def test_a_repository_is_read_when_somebody_asks_for_it_first(shelves: She
     assert len(shelves.world.fetcher.asked) == 1
 
 
+async def test_who_hears_late_that_it_was_never_read_does_not_read_it_again(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await shelves.add()
+    shelves.world.fetcher.put(HELLO)
+    outlines = shelves.world.stores.runbook_snapshots.outlines
+    answered, released = asyncio.Event(), asyncio.Event()
+
+    async def late(org_id: UUID) -> object:
+        found = await outlines(org_id)
+        if not answered.is_set():
+            answered.set()
+            await released.wait()
+        return found
+
+    monkeypatch.setattr(shelves.world.stores.runbook_snapshots, "outlines", late)
+    first = asyncio.create_task(shelves.shown())
+    await within(answered.wait())
+    shown = await within(shelves.shown())
+    released.set()
+    assert await within(first) == shown == {NAME: ([*HELLO], "")}
+    assert len(shelves.world.fetcher.asked) == 1
+    assert await shelves.shown() == shown
+    assert len(shelves.world.fetcher.asked) == 1
+
+
 async def test_who_asks_costs_nothing_while_it_holds_and_one_statement_after_that(
     shelves: Shelves, monkeypatch: pytest.MonkeyPatch
 ) -> None:

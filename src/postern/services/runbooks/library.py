@@ -46,8 +46,11 @@ class Shelf:
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
+    """`over`: how many attempts to read them had ended when the store was asked."""
+
     outlines: Sequence[Outline]
     until: datetime
+    over: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +78,6 @@ class Library:
             passed = asyncio.get_running_loop().time() - min(attempt.began for attempt in attempts)
             done, _ = await asyncio.wait({one.task for one in attempts}, timeout=max(FIRST_WAIT - passed, 0))
             if done:
-                self.forget(org_id)
                 outlines = await self._outlines(org_id)
         return list(await asyncio.gather(*(self._shelf(org_id, one) for one in outlines)))
 
@@ -120,8 +122,10 @@ class Library:
     async def _outlines(self, org_id: UUID) -> Sequence[Outline]:
         now = self._now()
         kept = self._kept.get(org_id)
-        if kept is None or kept.until <= now:
-            kept = self._kept[org_id] = _Kept(await self._snapshots.outlines(org_id), now + HOLDS)
+        # One that an attempt outran would say of a repository that was just read that it never was.
+        while kept is None or kept.until <= now or kept.over != self._reading.over(org_id):
+            over = self._reading.over(org_id)
+            kept = self._kept[org_id] = _Kept(await self._snapshots.outlines(org_id), now + HOLDS, over)
         return kept.outlines
 
     def _named(self, shelves: Sequence[Shelf], repository: str) -> Shelf:

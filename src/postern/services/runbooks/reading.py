@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -53,6 +53,7 @@ class Reading:
         self._signals = signals
         self._now = now
         self._running: dict[_Key, Attempt] = {}
+        self._over: Counter[UUID] = Counter()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._slots_of: defaultdict[UUID, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_OF_ONE))
         self._leases = {
@@ -69,6 +70,11 @@ class Reading:
             running = self._running[key] = Attempt(task, asyncio.get_running_loop().time())
             task.add_done_callback(lambda ended: self._ended(key, ended))
         return running
+
+    def over(self, org_id: UUID) -> int:
+        """How many attempts for that organisation ended here so far. What the store answered while one did may be from
+        before its end."""
+        return self._over[org_id]
 
     async def again(self, org_id: UUID, repository_id: UUID, settings_at: datetime) -> None:
         """Reads what is there from now on: an attempt that is under way may have been too early. Raises Unavailable."""
@@ -98,6 +104,7 @@ class Reading:
 
     def _ended(self, key: _Key, task: asyncio.Task[None]) -> None:
         self._running.pop(key, None)
+        self._over[key[0]] += 1
         if not task.cancelled() and task.exception() is not None:
             log.info("what came of reading a repository was not kept: %s", task.exception())
 

@@ -138,8 +138,8 @@ class SessionFilter:
     `user` is a subject or an e-mail address, `owner` a subject; `connection` is a name or an identifier; `start` and
     `end` bound start_date, both included. `labels` and `metadata` are pairs that must be there, `tags` as in
     ConnectionFilter. Durations are in seconds; a session that runs has none. `refused` and `masked`: whether anything
-    was; `held`: whether a hold keeps it. `review` is the status of
-    the review under which it runs, or for which it waits.
+    was; `held`: whether a hold keeps it. `review` is the status of the review under which it runs, or for which it
+    waits; `issue` is the key of the one that was opened for it.
     """
 
     user: str | None = None
@@ -154,6 +154,7 @@ class SessionFilter:
     end_reason: EndReason | None = None
     review: ReviewStatus | None = None
     correlation_id: str | None = None
+    issue: str | None = None
     labels: Sequence[tuple[str, str]] = ()
     metadata: Sequence[tuple[str, str]] = ()
     tags: Sequence[tuple[str, str | None, bool]] = ()

@@ -55,6 +55,7 @@ sessions = Table(
     Column("credential_id", Uuid),
     Column("correlation_id", String(255)),
     Column("review_id", Uuid),  # under which it runs, or for which it waits
+    Column("issue_key", String(255)),  # what its integrations_metadata say
     Column("runbook", JSON(none_as_null=True)),  # a RunbookRef, of one that runs a runbook
     Column("refused", Integer, nullable=False, server_default="0"),
     Column("masked", Integer, nullable=False, server_default="0"),
@@ -71,7 +72,7 @@ sessions = Table(
 # by every session as it opens and ends: those that do not have something are not in the index of it.
 for _name in ("user_id", "user", "connection_id", "connection", "connection_subtype", "type", "verb"):
     Index(None, sessions.c.org_id, sessions.c[_name], sessions.c.start_date, sessions.c.id)
-for _name in ("end_reason", "correlation_id", "review_id"):
+for _name in ("end_reason", "correlation_id", "review_id", "issue_key"):
     _is_there = sessions.c[_name].is_not(None)
     _place = (sessions.c.org_id, sessions.c[_name], sessions.c.start_date, sessions.c.id)
     Index(f"ix_sessions_{_name}", *_place, sqlite_where=_is_there, postgresql_where=_is_there)

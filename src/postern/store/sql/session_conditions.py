@@ -87,6 +87,7 @@ def _plain(wanted: SessionFilter) -> list[_Equal]:
     """Equality, never LIKE: a name with `%` in it is only a name."""
     equal = {
         sessions.c.correlation_id: wanted.correlation_id,
+        sessions.c.issue_key: wanted.issue,
         sessions.c.user_id: wanted.owner,
         sessions.c.end_reason: wanted.end_reason,
         sessions.c.connection_subtype: wanted.subtype,
@@ -128,7 +129,8 @@ def _leading(names: Sequence[Column[Any] | None], status: SessionStatus | None) 
     """Which of these comes first in the order of those that have few rows for each value. A column may be there twice,
     as that of the user of the sessions of who is only shown their own: then one leads and the other sieves. That it is
     done leads to nothing: nearly every session is."""
-    order = ["holds", "correlation_id", "user_id", "user", "connection_id", "connection", "refused", "masked"]
+    order = ["holds", "correlation_id", "issue_key", "user_id", "user", "connection_id", "connection"]
+    order += ["refused", "masked"]
     order += ["end_reason", *([] if status is SessionStatus.DONE else ["status"]), "connection_subtype", "type", "verb"]
     found = [(name.name, at) for at, name in enumerate(names) if name is not None]
     known = [(order.index(name), at) for name, at in found if name in order]

@@ -222,7 +222,8 @@ def _tell_late(connection: Connection, row: Row) -> dict[str, Any]:
 
 def _tell(connection: Connection, session_id: UUID, issue: Issue) -> bool:
     """False when there is no such session yet."""
-    told = update(sessions).where(sessions.c.id == session_id).values(integrations_metadata=in_session(issue))
+    said = {"integrations_metadata": in_session(issue), "issue_key": issue.key}
+    told = update(sessions).where(sessions.c.id == session_id).values(said)
     return connection.execute(told).rowcount == 1
 
 

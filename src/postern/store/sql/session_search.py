@@ -87,6 +87,7 @@ class Sought:
             and wanted.refused is not False
             and wanted.masked is not False
             and wanted.held is None
+            and wanted.issue is None
             and all(equal and value is not None for _, value, equal in wanted.tags)
         )
 

@@ -26,6 +26,7 @@ from sqlalchemy import (
 )
 
 from postern.domain.command import NOTHING_ADDED, Invocation
+from postern.domain.issue import ISSUE_KEY
 from postern.domain.lists import Page, Stretch
 from postern.domain.review import ReviewKind, ReviewStatus
 from postern.domain.secret import Secret
@@ -75,6 +76,7 @@ _TAKEN = {column.name for column in sessions.c} - (
     {
         "principal_id",
         "source",
+        "issue_key",
         "end_reason",
         "end_detail",
         "refused",
@@ -185,7 +187,8 @@ def session_values(session: Session, principal_id: UUID, source: str) -> dict[st
     values["runbook"] = None if session.runbook is None else asdict(session.runbook)
     waits = session.worker is None and session.review_id is not None
     pending = 0 if waits or session.status is SessionStatus.READY else OPENED
-    return values | {"principal_id": principal_id, "source": source, "pending": pending}
+    issue_key = session.integrations_metadata.get(ISSUE_KEY)
+    return values | {"principal_id": principal_id, "source": source, "pending": pending, "issue_key": issue_key}
 
 
 async def seal_invocation(encryption: Encryption, session_id: UUID, invocation: Invocation) -> bytes | None:

@@ -15,6 +15,10 @@ _MOMENT = sa.DateTime(timezone=True)
 
 def upgrade() -> None:
     op.add_column("sessions", sa.Column("runbook", sa.JSON(), nullable=True))
+    op.add_column("sessions", sa.Column("issue_key", sa.String(255), nullable=True))
+    some = sa.text("issue_key IS NOT NULL")
+    columns = ["org_id", "issue_key", "start_date", "id"]
+    op.create_index("ix_sessions_issue_key", "sessions", columns, sqlite_where=some, postgresql_where=some)
     _repositories()
     _rules()
     _schedules()
