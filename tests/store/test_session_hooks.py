@@ -129,7 +129,7 @@ async def test_runs_are_kept_in_order_and_bounded_and_what_they_printed_is_seale
         outcome=HookOutcome(None, "", "the agent has no python3"),
     )
     opened = run_of(session.id, world.org_id, world)
-    for one in (close, opened, run_of(another.id, world.org_id, world)):
+    for one in (close, opened, run_of(another.id, world.org_id, world), replace(close, seconds=9.0)):
         await world.stores.hook_runs.add(one)
     assert await of(world, session.id) == [opened, close]
     assert await of(world, session.id, 1) == [opened]

@@ -95,7 +95,8 @@ class HookRunStore(Protocol):
     """What hooks printed is sealed, and goes with the recording of their session; the rest goes with the session."""
 
     async def add(self, run: HookRun) -> None:
-        """Does nothing when its session is gone; where the recording was purged, what it printed is not kept."""
+        """Does nothing when its session is gone, or it is there already. Where the recording was purged, what it
+        printed is not kept."""
 
     async def of(self, org_id: UUID, session_id: UUID, most: int) -> list[HookRun]:
         """First those that began first. The reason says so where what one printed cannot be opened."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from uuid import UUID
 
 from sqlalchemy import Connection, insert, select
+from sqlalchemy.exc import IntegrityError
 
 from postern.domain.hook import HookKind, HookOutcome, HookRun
 from postern.errors import Misconfigured
@@ -41,7 +43,8 @@ class SqlHookRuns:
                 kept = output if found.recording_purged_at is None else b""
                 connection.execute(insert(session_hooks).values(**values, output=kept))
 
-        await self._database.together(work)
+        with suppress(IntegrityError):  # who tries again was not told that it is there
+            await self._database.together(work)
 
     async def of(self, org_id: UUID, session_id: UUID, most: int) -> list[HookRun]:
         own = (_columns.org_id == org_id, _columns.session_id == session_id)
