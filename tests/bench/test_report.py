@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from bench.machine import slug
-from bench.results import ADDED, CPU, CPU_MEGABYTE, TPS, Results
+from bench.results import ADDED, ANSWERED, CPU, CPU_MEGABYTE, TPS, Results
 from bench.targets import judge
 
 from bench import guardrails, masked, report
@@ -103,3 +103,10 @@ def test_a_run_of_some_sections_leaves_that_of_all_alone(tmp_path: Path, monkeyp
 
 def test_the_file_name_holds_cores_and_processor_only() -> None:
     assert slug({"cores": "8", "processor": "AMD EPYC 7B13 64-Core Processor"}) == "8-cores-amd-epyc-7b13-64-core"
+
+
+def test_lists_of_runbooks_are_held_against_their_bound() -> None:
+    results = Results()
+    results.add(c.LISTS, "names alone", "an administrator", ANSWERED, 50.0)
+    results.add(c.LISTS, "with connections", "an administrator", ANSWERED, 50.1)
+    assert [one.met for one in judge(results)] == [True, False]
