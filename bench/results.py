@@ -34,6 +34,10 @@ WORST_APPROVED = Metric("from an approval to the client's session, the longest",
 WORST_REVOKED = Metric("from a revoke to the end of the session, the longest", "ms", 1)
 IDLE_CPU = Metric("processor time of the proxy while nothing happens", "ms each second", 1)
 DESCRIPTORS = Metric("file descriptors of the proxy", "in all")
+ANSWERED = Metric("until the list is answered, p50", "ms", 1)
+WORST_ANSWERED = Metric("until the list is answered, the longest", "ms", 1)
+CPU_ANSWER = Metric("processor time of an answer, the client's included", "ms", 1)
+STALL = Metric("the event loop stands still, the longest", "ms", 1)
 REQUESTS = Metric("load", "API requests/s")
 
 

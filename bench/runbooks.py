@@ -1,19 +1,23 @@
-"""Measures the list of runbooks: 2,000 of 5 repositories, as the API's process answers it from what it keeps.
+"""Measures the list of runbooks: 2,000 of 5 repositories, as the API's process answers it from what it keeps; and how
+long its event loop stands still while templates are read and filled in.
 
-    python -m bench.runbooks             # about 1 minute
-    python -m bench.runbooks --rounds 20
+    make bench ARGS="--only runbooks"    # as the other sections, with a description of the machine
+    python -m bench.runbooks             # by itself, about 1 minute
 
-The real application with its middleware, access checks and rules over a SQLite store, called in this process, so that
-no client's work is among it. What reads the repositories is not git: how soon that is does not matter here.
+The real application with its middleware, access checks and rules over a SQLite store, called in this process: the
+client's work is among it. What reads the repositories is not git: how soon that is does not matter here.
 """
 
 from __future__ import annotations
 
 import asyncio
+import gc
+import json
 import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from uuid import uuid4
 
@@ -23,7 +27,7 @@ from tests.api.conftest import Api, make_api
 from tests.api.test_access_rules import switch_on
 from tests.support.runbooks import snapshot_of
 
-from postern.domain.runbook import RunbookPattern, RunbookRule
+from postern.domain.runbook import RunbookPattern, RunbookRule, Snapshot, repository_id
 from postern.store.database import Database
 
 REPOSITORIES, RUNBOOKS = 5, 400  # of each
@@ -41,6 +45,24 @@ psql -v id={{{{ .id | required "which order" | type "number" | description "the 
   -v day={{{{ .day | type "date" | description "of the delivery" | squote }}}} \\
   -v note={{{{ .note | placeholder "why" | maxlength 200 | squote }}}} <<< 'select * from orders'
 """
+
+
+# Of the steps that a template may take, nearly all.
+_COSTLY = "select {{ range 28000 }}{{ $.id | squote }}, {{ end }}0"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`case` is None for how long the event loop stood still while `route` was done; else what was asked, and by whom.
+    In milliseconds: of the clock, the median and the longest; `work` of this process. Of `runbooks` in `size` bytes."""
+
+    route: str
+    longest: float
+    case: str | None = None
+    median: float = 0.0
+    work: float = 0.0
+    runbooks: int = 0
+    size: int = 0
 
 
 async def fill(api: Api) -> None:
@@ -91,28 +113,40 @@ async def longest_stall(work: Awaitable[object]) -> float:
     return worst * 1000
 
 
-async def measure(rounds: int) -> None:
+async def measure(rounds: int) -> list[Figure]:
     with tempfile.TemporaryDirectory() as folder:
         database = Database(f"sqlite:///{Path(folder) / 'postern.db'}")
         await database.migrate()
         api = await make_api(database)
         await fill(api)
-        first = 0.0
-
-        async def cold() -> None:
-            nonlocal first
-            first, _, _ = await timed(lambda: api.as_ann.get("/runbooks"))
-
-        stall = await longest_stall(cold())
-        click.echo(f"first list, reading and parsing all: {first:.0f} ms; the loop stood still for {stall:.0f} ms\n")
-        click.echo("| | runbooks | KB | CPU ms | p50 ms | p99 ms | worst ms |\n|---|---:|---:|---:|---:|---:|---:|")
-        for who, client in (("administrator", api.as_admin), ("by rules", api.as_ann)):
+        gc.collect()
+        gc.freeze()  # as the API's process does before it serves
+        figures = [Figure("2,000 runbooks, for the first time", await longest_stall(api.as_ann.get("/runbooks")))]
+        for who, client in (("an administrator", api.as_admin), ("by access rules and 100 runbook rules", api.as_ann)):
             for what, query in QUERIES.items():
-                click.echo(await _row(api, f"{who}, {what}", client, query, rounds))
+                figures.append(await _listed(api, who, what, client, query, rounds))
+        figures += await _stalls(api)
         await database.close()
+        return figures
 
 
-async def _row(api: Api, title: str, client: httpx.AsyncClient, query: str, rounds: int) -> str:
+async def _stalls(api: Api) -> list[Figure]:
+    remotes = api.world.fetcher.remotes
+    url, made = next(iter(remotes.items()))
+    assert isinstance(made, Snapshot)
+    remotes[url] = snapshot_of({one.path: one.text or "" for one in made.files} | {"costly.runbook.sql": _COSTLY})
+    again = api.as_admin.post(f"/runbooks/configurations/{repository_id(url)}/refresh")
+    figures = [Figure("400 runbooks of another commit, one of which is new", await longest_stall(again))]
+    body = {"connection_name": "c0", "repository": url, "file_name": "costly.runbook.sql", "parameters": {"id": "'"}}
+
+    async def fill_in() -> None:
+        answers = await asyncio.gather(*(api.as_admin.post("/runbooks/render", json=body) for _ in range(4)))
+        assert {one.status_code for one in answers} == {200}, answers[0].text
+
+    return [*figures, Figure("a costly template filled in, four times at once", await longest_stall(fill_in()))]
+
+
+async def _listed(api: Api, who: str, what: str, client: httpx.AsyncClient, query: str, rounds: int) -> Figure:
     """Every other request asks the store anew what is the newest, as after a second of nobody asking."""
     spent, worked = [], []
     for number in range(rounds + 1):
@@ -121,19 +155,30 @@ async def _row(api: Api, title: str, client: httpx.AsyncClient, query: str, roun
         took, work, answer = await timed(lambda: client.get(f"/runbooks{query}"))
         spent.append(took)
         worked.append(work)
-    spent = sorted(spent[1:])
     items = sum(len(one["items"]) for one in answer.json()["repositories"])
-    p99 = spent[min(len(spent) - 1, int(len(spent) * 0.99))]
+    median, work = statistics.median(spent[1:]), statistics.median(worked[1:])
+    return Figure(who, max(spent[1:]), what, median, work, items, len(answer.content))
+
+
+def _row(one: Figure) -> str:
     return (
-        f"| {title} | {items:,} | {len(answer.content) / 1000:,.0f} "
-        f"| {statistics.median(worked):.1f} | {statistics.median(spent):.1f} | {p99:.1f} | {spent[-1]:.1f} |"
+        f"| {one.route}, {one.case} | {one.runbooks:,} | {one.size / 1000:,.0f} "
+        f"| {one.work:.1f} | {one.median:.1f} | {one.longest:.1f} |"
     )
 
 
 @click.command()
 @click.option("--rounds", default=200, show_default=True, help="Requests of each kind.")
-def main(rounds: int) -> None:
-    asyncio.run(measure(rounds))
+@click.option("--as-json", is_flag=True, help="For programs.")
+def main(rounds: int, as_json: bool) -> None:
+    figures = asyncio.run(measure(rounds))
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in figures]))
+        return
+    click.echo("| | runbooks | KB | CPU ms | p50 ms | worst ms |\n|---|---:|---:|---:|---:|---:|")
+    click.echo("\n".join(_row(one) for one in figures if one.case is not None))
+    click.echo("\n| the event loop stands still for, at most | ms |\n|---|---:|")
+    click.echo("\n".join(f"| {one.route} | {one.longest:.0f} |" for one in figures if one.case is None))
 
 
 if __name__ == "__main__":

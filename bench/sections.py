@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -10,13 +11,17 @@ from collections.abc import Callable
 
 from bench.plan import CLIENTS, MODES, Plan, add_run, case
 from bench.results import (
+    ANSWERED,
     CONNECTS,
+    CPU_ANSWER,
     CPU_CONNECT,
     MEMORY,
     PER_CORE,
     REQUESTS,
     SPEED,
+    STALL,
     STATEMENTS,
+    WORST_ANSWERED,
     Results,
 )
 from bench.stage import Route, Stage
@@ -32,6 +37,8 @@ CONNECTING = "Connects (pgbench -C, 4 clients, SCRAM on both sides)"
 API_LOAD = "Point queries while the API is under load (pgbench -S, prepared, 8 clients)"
 MEMORY_USE = "Memory"
 STORE = "Statements to the store"
+LISTS = "Lists of 2,000 runbooks of 5 repositories"
+TEMPLATES = "Templates of runbooks beside the API's event loop"
 
 EACH = "each with one query"
 QUIET, LOADED = "API idle", "API under load"
@@ -126,6 +133,18 @@ def store(stage: Stage, results: Results, plan: Plan) -> None:
     results.add(STORE, WHOLE, s.POSTERN, STATEMENTS, whole)
 
 
+def runbooks(stage: Stage, results: Results, plan: Plan) -> None:
+    """In a process of its own, which is the API's: nothing of the stage is in its way."""
+    rounds = str(round(25 * plan.seconds))
+    command = [sys.executable, "-m", "bench.runbooks", "--as-json", "--rounds", rounds]
+    for one in json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout):
+        if one["case"] is None:
+            results.add(TEMPLATES, "the loop", one["route"], STALL, one["longest"])
+            continue
+        for metric, name in ((ANSWERED, "median"), (WORST_ANSWERED, "longest"), (CPU_ANSWER, "work")):
+            results.add(LISTS, one["case"], one["route"], metric, one[name])
+
+
 BASES = {
     **dict.fromkeys((guardrails.SELECTS, guardrails.TPCB, masked.SECTION), (s.POSTERN,)),
     reviews.OPENING: (reviews.NO_RULES,),
@@ -145,4 +164,5 @@ SECTIONS: dict[str, Section] = {
     "reviews": reviews.reviews,
     "api": api_load,
     "store": store,
+    "runbooks": runbooks,
 }

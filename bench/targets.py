@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from bench.plan import CLIENTS, MODES, case
 from bench.results import (
     ADDED,
+    ANSWERED,
     CONNECTS,
     CPU_MEGABYTE,
     MEMORY,
@@ -35,7 +36,7 @@ class Judged:
 
 def judge(results: Results) -> list[Judged]:
     """Those targets for which there are figures."""
-    makers: Iterable[Callable[[Results], Iterable[Judged]]] = (_selects, _large, _inspected, _connects, _memory)
+    makers: Iterable[Callable[[Results], Iterable[Judged]]] = (_selects, _large, _inspected, _connects, _memory, _lists)
     return [one for make in makers for one in make(results)]
 
 
@@ -109,3 +110,10 @@ def _memory(results: Results) -> Iterable[Judged]:
     stalled = results.median(c.MEMORY_USE, c.STALLED, s.POSTERN, MEMORY)
     if stalled is not None:
         yield Judged("a stalled client ≤ 16 MiB", f"{stalled / 1024:.1f} MiB", stalled <= 16 * 1024)
+
+
+def _lists(results: Results) -> Iterable[Judged]:
+    for one in results.all():
+        if one.section == c.LISTS and one.metric == ANSWERED:
+            target = f"2,000 runbooks listed, {one.route}, {one.case}: p50 ≤ 50 ms"
+            yield Judged(target, f"{one.median:.1f} ms", one.median <= 50)

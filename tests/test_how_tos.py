@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import json
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -66,3 +69,17 @@ async def test_attack_a_forged_webhook_is_none(is_from_postern: Callable[..., bo
 async def test_attack_an_old_webhook_sent_again_is_none(is_from_postern: Callable[..., bool]) -> None:
     headers, body = await sent(datetime.now(UTC) - timedelta(hours=1))
     assert not is_from_postern(NEW, headers, body)
+
+
+async def test_the_session_hook_notes_what_it_is_told(tmp_path: Path) -> None:
+    page = (HOW_TOS / "run-session-hooks.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (context,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    code = code.replace("/var/tmp/sessions.txt", str(tmp_path / "noted"))
+    payload = {"POSTERN_HOOK_PAYLOAD": base64.b64encode(context.encode()).decode()}
+    pipe = asyncio.subprocess.PIPE
+    hook = await asyncio.create_subprocess_exec(sys.executable, "-I", "-", stdin=pipe, stdout=pipe, env=payload)
+    printed, _ = await hook.communicate(code.encode())
+    assert (hook.returncode, printed) == (0, b"noted\n")
+    told = json.loads(context)
+    assert (tmp_path / "noted").read_text() == f"{told['sid']} ann@example.com orders exec\n"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from tests.agent.test_secrets import order
@@ -10,11 +12,15 @@ from tests.agent.test_secrets import order
 from postern.agent.declared import Declared
 from postern.domain.connection import ConnectionType
 from postern.domain.declaration import Declaration
+from postern.domain.hook import HookOutcome
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unavailable
 from postern.relay.handshake import StreamHandshake
+from postern.relay.hooks import Hook
 from postern.relay.orders import Order
 from postern.relay.target import Target
+from postern.settings import load_agent
+from postern.wiring.declared import local_policy
 
 SHELL = Declaration("shop", ConnectionType.CUSTOM, "", ("bash",))
 
@@ -31,6 +37,10 @@ class Reached:
 
     async def cancel(self, order: Order, process: int, key: bytes) -> None:
         self.orders.append(order)
+
+    async def hook(self, order: Order, hook: Hook) -> HookOutcome:
+        self.orders.append(order)
+        return HookOutcome(0)
 
 
 def asked(**changes: object) -> Order:
@@ -58,7 +68,8 @@ async def test_attack_a_gateway_that_asks_for_another_command_and_hands_out_secr
 async def test_attack_a_gateway_that_asks_for_another_connection() -> None:
     reached = Reached()
     agent = Declared(reached, SHELL, {"APP": Secret("a")})
-    for work in (agent.dial(asked(connection="other")), agent.cancel(asked(connection="other"), 1, b"")):
+    other, hook = asked(connection="other"), Hook(uuid4(), "print(1)", "", 60)
+    for work in (agent.dial(other), agent.cancel(other, 1, b""), agent.hook(other, hook)):
         with pytest.raises(Denied, match="serves connection 'shop', which it declared, and no other"):
             await work
     assert not reached.orders
@@ -69,3 +80,11 @@ async def test_instances_that_declare_different_kinds_do_not_talk_past_each_othe
     with pytest.raises(Unavailable, match="start all of them with the same arguments"):
         await Declared(reached, SHELL, {}).dial(order({}))
     assert not reached.orders
+
+
+@pytest.mark.parametrize(("policy", "runs"), [("", False), ("commands = true", False), ("hooks = true", True)])
+def test_it_runs_session_hooks_only_where_its_policy_says_so(tmp_path: Path, policy: str, runs: bool) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(policy)
+    given = load_agent({"POSTERN_KEY": "planted"}, agent_policy=str(file) if policy else None)
+    assert local_policy(given).hooks is runs

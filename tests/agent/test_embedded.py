@@ -11,12 +11,14 @@ import pytest
 
 from postern.agent.embedded import EmbeddedAgent
 from postern.domain.connection import Connection, ConnectionType
+from postern.domain.hook import HookOutcome
 from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
 from postern.domain.secret import Secret
 from postern.domain.session import Verb
 from postern.errors import Denied, Unavailable
+from postern.relay.hooks import Hook
 from postern.relay.target import Start
 from postern.settings import load
 from postern.wiring.worker import embedded_agent
@@ -65,6 +67,27 @@ def test_who_may_switch_commands_on_is_told_how_and_others_are_not(tmp_path: Pat
         permit = Permit(ann, connection, Policy(), Verb.CONNECT, "127.0.0.1", None, None, seal())
         with pytest.raises(Denied, match="postern connections update shell --agent NAME") as refused:
             asyncio.run(embedded_agent(settings, ENVIRON, owner).dial(permit, Start(), uuid4()))
+        assert ("POSTERN_GATEWAY_COMMANDS=true" in refused.value.message) is may
+
+
+def test_session_hooks_run_where_commands_do_and_who_may_switch_that_on_is_told_how(tmp_path: Path) -> None:
+    owner, other = uuid4(), uuid4()
+    hook = Hook(uuid4(), "print(1)", "", 60)
+    for org_id, commands, runs, may in (
+        (owner, True, True, True),
+        (owner, False, False, True),
+        (other, True, False, False),
+    ):
+        settings = load({}, home=str(tmp_path), gateway_commands=commands)
+        connection = Connection(uuid4(), org_id, "shop", ConnectionType.DATABASE, "postgres", uuid4())
+        ann = Principal(uuid4(), org_id, "ann", "ann@example.com", "Ann")
+        permit = Permit(ann, connection, Policy(), Verb.CONNECT, "127.0.0.1", None, None, seal())
+        work = embedded_agent(settings, {"PATH": "/usr/bin:/bin"}, owner).hook(permit, uuid4(), hook)
+        if runs:
+            assert asyncio.run(work) == HookOutcome(0, "1\n")
+            continue
+        with pytest.raises(Denied, match="postern connections update shop --agent NAME") as refused:
+            asyncio.run(work)
         assert ("POSTERN_GATEWAY_COMMANDS=true" in refused.value.message) is may
 
 

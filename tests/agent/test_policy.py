@@ -103,6 +103,7 @@ def test_what_is_left_out_is_not_limited_and_an_empty_list_allows_nothing(tmp_pa
         'connections = "shop"',
         "connections = [1]",
         'commands = "no"',
+        "hooks = 1",
         'targets = ["db.internal"]',
         'targets = ["db.internal:http"]',
         'references = "_aws"',

@@ -340,6 +340,7 @@ TABLE: Mapping[tuple[str, str], str] = {
     ("GET", "/sessions/{session_id}/export"):                               "404 200 200 200 404 200 200 404",
     ("GET", "/sessions/{session_id}/stream"):                               "404 200 200 200 404 200 200 404",
     ("POST", "/sessions/{session_id}/download"):                            "404 200 200 200 404 200 200 404",
+    ("GET", "/sessions/{session_id}/hooks"):                                "404 403 200 200 404 200 200 404",
     ("GET", "/sessions/{session_id}/holds"):                                "404 403 200 200 404 200 200 404",
     ("POST", "/sessions/{session_id}/holds"):                               "404 403 403 201 404 403 201 404",
     # There is none: who may release one does not find it.

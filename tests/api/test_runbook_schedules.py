@@ -20,6 +20,8 @@ WHOLE: dict[str, Any] = {
     "timezone": "Europe/Berlin",
     "enabled": True,
 }
+TRACKER = {"kind": "jira_cloud", "url": "https://acme.example.com", "user": "a@example.com", "token": "good"}
+TRACKER["when_down"] = "go_on"
 LEAST: dict[str, Any] = {"connection_name": "shop", "file_name": "pin.runbook.sql", "cron": "0 3 * * *"}
 SECRET = {"parameters": {"pin": "4711"}}
 
@@ -99,6 +101,31 @@ async def test_lists_are_of_ones_own_and_pages_by_name(api: Api) -> None:
     assert [one["name"] for one in page["data"]] == ["aaa", "bbb"]
     assert (page["total"], page["has_next_page"]) == (3, True)
     assert (await api.as_bob.get(SCHEDULES)).json()["data"] == []
+
+
+async def test_what_its_issue_says_is_checked_and_shown_by_name_alone(api: Api) -> None:
+    asks = [{"tracker_field": "summary", "label": "Summary", "required": True}]
+    assert (await api.as_admin.post("/integrations/tracker", json=TRACKER)).status_code == 201
+    connections = [(await api.as_admin.get("/connections/shop")).json()["id"]]
+    template = {"name": "changes", "project_key": "OPS", "request_type_id": "10", "prompt_types": {"items": asks}}
+    whole = {**template, "connection_ids": connections}
+    assert (await api.as_admin.post("/integrations/tracker/issuetemplates", json=whole)).status_code == 200
+    body = {"name": "nightly", **LEAST, **SECRET}
+    assert "needs Summary (summary)" in message(await api.as_ann.post(SCHEDULES, json=body), 422)
+    wrong = {"summary": "planted", "other": "planted"}
+    refused = message(await api.as_ann.post(SCHEDULES, json={**body, "tracker_fields": wrong}), 422)
+    assert ("does not ask for other" in refused, "planted" in refused) == (True, False)
+    made = await api.as_ann.post(SCHEDULES, json={**body, "tracker_fields": {"summary": "planted"}})
+    assert (made.status_code, made.json()["tracker_field_names"]) == (201, ["summary"])
+    changed = await api.as_ann.put(f"{SCHEDULES}/nightly", json={**made.json(), "cron": "1 1 * * *"})
+    assert changed.json()["tracker_field_names"] == ["summary"]
+    ran = await api.as_ann.post(f"{SCHEDULES}/nightly/run")
+    assert ran.status_code == 202, ran.text
+    (issue,) = (await api.as_admin.get("/integrations/tracker/issues")).json()["data"]
+    assert issue["session_id"] == ran.json()["session_id"]
+    log = await api.as_auditor.get("/audit/logs")
+    for answer in (made, changed, ran, log, await api.as_admin.get(SCHEDULES)):
+        assert "planted" not in answer.text
 
 
 async def test_writes_are_audited_without_values(api: Api) -> None:

@@ -50,6 +50,18 @@ def test_schedules_are_made_shown_run_changed_and_deleted(ann: Served, tmp_path:
     assert ann.cli(*SCHEDULES, "get", "weekly").exit_code == 5
 
 
+def test_what_its_issue_says_goes_with_it(ann: Served) -> None:
+    options = ("-c", "shop", "--cron", "30 2 * * *", "-p", "pin=1")
+    refused = ann.cli(*CREATE, *options, "--issue-field", "summary=planted")
+    assert refused.exit_code == 1
+    assert "tracker_fields: sessions of connection 'shop' open no issue" in refused.stderr
+    assert "planted" not in refused.stderr
+    assert "give a field as NAME=VALUE" in ann.cli(*CREATE, *options, "--issue-field", "summary").stderr
+    assert ann.json(*CREATE, *options)["tracker_field_names"] == []
+    refused = ann.cli(*SCHEDULES, "update", "nightly", "--issue-field", "summary=planted")
+    assert "open no issue" in refused.stderr
+
+
 def test_what_is_wrong_is_said(ann: Served) -> None:
     assert ann.cli(*CREATE, "-c", "shop").exit_code == 2
     refused = ann.cli(*CREATE, "-c", "shop", "--cron", "never", "-p", "pin=4711")

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -16,7 +17,7 @@ from postern.domain.lists import Page
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Group
 from postern.domain.runbook import RunbookPattern, RunbookRule
-from postern.errors import Conflict, NotFound
+from postern.errors import Conflict
 
 REPOSITORY = "git.example.com/acme/ops"
 ALL = (RunbookPattern(REPOSITORY),)
@@ -53,13 +54,16 @@ async def test_a_rule_is_kept_as_it_was_given(world: World) -> None:
         assert found is not None
         assert (found.rule, found.connections) == (rule, ("other", "shop"))
     bare = replace(rule_of(world, "bare", groups=frozenset()), id=rule.id)
-    await store.update(bare)
+    bare = replace(bare, updated_at=world.clock() + timedelta(seconds=1))
+    await store.update(bare, rule)
+    with pytest.raises(Conflict, match="meanwhile"):
+        await store.update(rule, rule)
     assert await store.all(world.org_id) == [bare]
     assert bare.allows(REPOSITORY, "any", uuid4(), frozenset())
     await store.remove(rule.id)
     assert await store.get(world.org_id, "bare") is None
-    with pytest.raises(NotFound):
-        await store.update(bare)
+    with pytest.raises(Conflict, match="meanwhile"):
+        await store.update(bare, bare)
 
 
 async def test_names_are_taken_once_in_an_organisation_and_listed_by_name(world: World) -> None:
@@ -73,7 +77,7 @@ async def test_names_are_taken_once_in_an_organisation_and_listed_by_name(world:
     assert ([one.rule.name for one in page.items], page.total) == (["bbb", "ccc"], 3)
     assert [one.name for one in await store.all(other.id)] == ["aaa"]
     with pytest.raises(Conflict, match="exists already"):
-        await store.update(replace(page.items[0].rule, name="ccc"))
+        await store.update(replace(page.items[0].rule, name="ccc"), page.items[0].rule)
     async with counted(world) as statements:
         assert len(await store.all(world.org_id)) == 3
     assert len(statements) == 1
@@ -92,10 +96,10 @@ async def test_attack_a_rule_whose_connections_are_deleted_is_not_for_all_of_the
     groups = frozenset({"dev"})
     assert not any(left.allows(REPOSITORY, "x", key, groups) for key in (shop.id, other.id, uuid4()))
     # Whatever else is changed, it stays so.
-    await store.update(replace(left, description="more"))
+    await store.update(replace(left, description="more"), left)
     assert [one.nowhere for one in await store.all(world.org_id)] == [True]
     again = await world.add_connection("again")
-    await store.update(replace(left, connection_ids=frozenset({again.id}), nowhere=False))
+    await store.update(replace(left, connection_ids=frozenset({again.id}), nowhere=False), left)
     assert [one.nowhere for one in await store.all(world.org_id)] == [False]
     with pytest.raises(Conflict, match="a connection of it was just removed"):
         await store.add(rule_of(world, "late", connection_ids=frozenset({shop.id})))
@@ -157,7 +161,7 @@ async def test_attack_a_group_is_removed_while_a_rule_is_made_or_changed_to_be_f
         made = rule_of(world, f"made-{number}", groups=frozenset({new.name}))
         outcomes = await asyncio.gather(
             store.add(made),
-            store.update(replace(changed, groups=frozenset({new.name}))),
+            store.update(replace(changed, groups=frozenset({new.name})), changed),
             world.stores.groups.remove(new),
             world.stores.groups.remove(old),
             return_exceptions=True,

@@ -19,11 +19,11 @@ from postern.domain.lists import Page
 from postern.domain.organisation import Organisation
 from postern.domain.runbook import Schedule
 from postern.domain.secret import Secret
-from postern.errors import Conflict, NotFound, TooMany
+from postern.errors import Conflict, TooMany
 from postern.store.database import Database
-from postern.store.schema import runbook_schedules
+from postern.store.schema import runbook_schedule_runs, runbook_schedules
 from postern.store.sql.resealing import count_by_key
-from postern.store.sql.runbook_schedules import INTERRUPTED
+from postern.store.sql.runbook_schedules import BEGINS
 
 MOST = 100
 
@@ -61,7 +61,8 @@ async def kept(world: World, schedule: Schedule) -> Schedule:
 
 async def test_a_schedule_is_kept_as_it_was_given_and_changed(world: World) -> None:
     store = world.stores.runbook_schedules
-    made = await add(world, parameters={"user": Secret("ann"), "pin": Secret("planted-'\u00e9")})
+    parameters = {"user": Secret("ann"), "pin": Secret("planted-'\u00e9")}
+    made = await add(world, parameters=parameters, tracker_fields={"summary": Secret("why")})
     for key in ("nightly", str(made.id)):
         found = await store.get(world.org_id, key)
         assert found is not None
@@ -70,22 +71,25 @@ async def test_a_schedule_is_kept_as_it_was_given_and_changed(world: World) -> N
     other = await world.add_connection("other")
     changed = replace(made, name="x", connection_id=other.id, cron="1 * * * *", enabled=False, next_at=None)
     changed = replace(changed, file="c", repository="d", zone="UTC", parameters={}, updated_at=START + timedelta(1))
-    await store.update(changed)
+    changed = replace(changed, tracker_fields={})
+    await store.update(changed, made)
+    with pytest.raises(Conflict, match="meanwhile"):
+        await store.update(replace(made, name="y"), made)
     assert await kept(world, made) == changed
     await store.remove(made.id)
     assert await store.get(world.org_id, "x") is None
-    with pytest.raises(NotFound):
-        await store.update(changed)
+    with pytest.raises(Conflict, match="meanwhile"):
+        await store.update(changed, changed)
 
 
 async def test_values_are_sealed_and_sealed_anew_with_all_others(world: World) -> None:
-    made = await add(world, parameters={"pin": Secret("planted")})
+    made = await add(world, parameters={"pin": Secret("planted")}, tracker_fields={"why": Secret("planted")})
     async with world.database.statement() as connection:
-        (raw,) = (await connection.execute(select(runbook_schedules.c.parameters))).scalars()
+        (raw,) = (await connection.execute(select(runbook_schedules.c.given))).scalars()
     assert b"planted" not in raw
     assert base64.b64encode(b"planted") not in raw
     assert sum((await count_by_key(world.database)).values()) >= 1
-    await world.stores.runbook_schedules.update(replace(made, name="other"))
+    await world.stores.runbook_schedules.update(replace(made, name="other"), made)
     assert (await kept(world, made)).parameters["pin"].reveal() == "planted"
 
 
@@ -104,7 +108,7 @@ async def test_lists_are_of_an_owner_or_of_all_by_name(world: World) -> None:
     with pytest.raises(Conflict, match="exists already"):
         await add(world, "mine", owner_id=mine.owner_id, connection=await world.add_connection("more"))
     with pytest.raises(Conflict, match="exists already"):
-        await store.update(replace(mine, name="aaa"))
+        await store.update(replace(mine, name="aaa"), mine)
 
 
 async def test_an_organisation_has_so_many_at_most(world: World) -> None:
@@ -127,22 +131,67 @@ async def test_what_is_due_comes_first_that_waits_longest(world: World) -> None:
 
 async def test_what_is_taken_is_not_due_any_more_and_says_what_came_of_it(world: World) -> None:
     made = await add(world)
-    store, then, session_id = world.stores.runbook_schedules, START + timedelta(hours=1), uuid4()
-    assert not await store.take(made.id, then, None, START)
-    assert await store.take(made.id, START, then, START)
-    assert not await store.take(made.id, START, then, START)
+    store, then, run_id = world.stores.runbook_schedules, START + timedelta(hours=1), uuid4()
+    assert not await store.take(run_id, made.id, then, None, START)
+    assert await store.take(run_id, made.id, START, then, START)
+    assert not await store.take(uuid4(), made.id, START, then, START)
     assert await store.due(START, 10) == []
-    taken = replace(made, next_at=then, last_at=START, last_error=INTERRUPTED)
+    taken = replace(made, next_at=then, last_at=START, last_error=BEGINS)
     assert await kept(world, made) == taken
-    await store.ran(made.id, session_id, "")
-    assert await kept(world, made) == replace(taken, last_session_id=session_id, last_error="")
-    await store.ran(made.id, None, "why")
-    assert await kept(world, made) == replace(taken, last_session_id=session_id, last_error="why")
+    assert await store.settle(run_id, "")
+    assert await kept(world, made) == replace(taken, last_session_id=run_id, last_error="")
+    again = uuid4()
+    assert await store.take(again, made.id, then, then, then)
+    assert await store.settle(again, "why")
+    told = replace(taken, last_at=then, last_session_id=run_id, last_error="why")
+    assert await kept(world, made) == told
     # A change does not touch what is told of the last run.
-    await store.update(replace(made, next_at=then, last_error="other"))
-    assert (await kept(world, made)).last_error == "why"
-    await store.update(replace(made, next_at=then, enabled=False))
-    assert not await store.take(made.id, then, None, START)
+    await store.update(replace(made, next_at=then, last_error="other"), made)
+    assert await kept(world, made) == told
+    await store.ran(made.id, again)
+    assert await kept(world, made) == replace(told, last_session_id=again, last_error="")
+    await store.update(replace(made, next_at=then, enabled=False), made)
+    assert not await store.take(uuid4(), made.id, then, None, START)
+
+
+async def test_a_run_is_there_until_it_came_about_or_was_told(world: World) -> None:
+    made, other = await add(world), await add(world, "other")
+    store, follow_up = world.stores.runbook_schedules, world.stores.follow_up
+    first, second, later = uuid4(), uuid4(), START + timedelta(hours=1)
+    assert await store.take(first, made.id, START, later, later)
+    assert await store.take(second, other.id, START, later, later + timedelta(minutes=1))
+    whole = await store.unsettled(later + timedelta(hours=1), 10)
+    assert [one.id for one in whole] == [first, second]
+    assert await store.unsettled(later, 10) == []
+    assert [one.id for one in await store.unsettled(later + timedelta(hours=1), 10, other.id)] == [second]
+    run = whole[0]
+    assert (run.schedule, run.owner, run.connection) == ("nightly", "owner-of-nightly@example.com", "shop-nightly")
+    assert (run.schedule_id, run.owner_id, run.connection_id) == (made.id, made.owner_id, made.connection_id)
+    assert (run.repository, run.file, run.due_at, run.at) == (made.repository, made.file, START, later)
+    assert await follow_up.failed_runs(10) == []
+    # Of those who say at once what came of it, one is heard.
+    said = await asyncio.gather(store.settle(first, "why"), store.settle(first, "why"), store.settle(first, ""))
+    assert sorted(said) == [False, False, True]
+    await store.settle(second, "")
+    assert await store.unsettled(later + timedelta(hours=1), 10) == []
+    failed = await follow_up.failed_runs(10)
+    if failed:  # else it came about
+        assert failed == [replace(run, error="why")]
+        await follow_up.tell_failed_runs([first], [])
+    async with world.database.statement() as connection:
+        assert (await connection.execute(select(runbook_schedule_runs.c.id))).all() == []
+
+
+async def test_what_came_of_an_earlier_run_is_not_told_of_a_later_one(world: World) -> None:
+    made, store, later = await add(world), world.stores.runbook_schedules, START + timedelta(hours=1)
+    first, second = uuid4(), uuid4()
+    assert await store.take(first, made.id, START, later, START)
+    assert await store.take(second, made.id, later, None, later)
+    assert await store.settle(second, "")
+    assert await store.settle(first, "lost")
+    shown = await kept(world, made)
+    assert (shown.last_session_id, shown.last_error) == (second, "")
+    assert [one.id for one in await world.stores.follow_up.failed_runs(10)] == [first]
 
 
 async def test_what_goes_with_its_connection_and_what_stays_without_its_owner(world: World) -> None:
@@ -153,12 +202,18 @@ async def test_what_goes_with_its_connection_and_what_stays_without_its_owner(wo
     found = await world.stores.runbook_schedules.get(world.org_id, "other")
     assert found is not None
     assert (found.schedule, found.owner) == (other, "")
+    assert await world.stores.runbook_schedules.take(uuid4(), other.id, START, None, START)
+    (run,) = await world.stores.runbook_schedules.unsettled(START + timedelta(1), 10)
+    assert (run.owner_id, run.owner) == (other.owner_id, "")
+    await world.stores.runbook_schedules.remove(other.id)
+    assert await world.stores.runbook_schedules.settle(run.id, "it is told also of one that is gone")
 
 
 # Takes what is due over and over, and prints what it has taken.
 TAKER = """
 import asyncio, sys
 from datetime import timedelta
+from uuid import uuid4
 from postern.domain.secret import Secret
 from postern.store.database import Database
 from postern.store.encryption import Encryption, LocalMaster
@@ -175,7 +230,7 @@ async def main():
     sys.stdin.readline()
     while due := await store.due(START, 10):
         for one in due:
-            if await store.take(one.id, one.next_at, one.next_at + timedelta(hours=2), START):
+            if await store.take(uuid4(), one.id, one.next_at, one.next_at + timedelta(hours=2), START):
                 print(one.id, one.next_at.isoformat(), flush=True)
     await database.close()
 

@@ -7,6 +7,7 @@ import base64
 import os
 import shutil
 import subprocess
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -15,14 +16,22 @@ import pytest
 from sqlalchemy import make_url
 from tests.support.postgres import binaries
 from tests.support.runbooks import URL
+from tests.support.sessions import add_session
 from tests.support.world import CLIENT, World
 
+from postern.domain.connection import ConnectionType
+from postern.domain.hook import HookKind, HookOutcome, HookRun
+from postern.domain.issue import IssueTemplate, Prompt, TrackerKind, WhenDown
 from postern.domain.login import LoginMethod, Provided, VoucherPurpose
+from postern.domain.principal import Principal
+from postern.domain.runbook import OPEN_HOOK
 from postern.domain.second_factor import FactorKind, SecondFactor
 from postern.domain.secret import Secret
 from postern.services.identity.api_keys import ApiKeyFields
 from postern.services.identity.users import UserFields
+from postern.services.issues.settings import TrackerFields
 from postern.services.runbooks.repositories import RepositoryFields
+from postern.services.runbooks.schedules import ScheduleFields
 from postern.services.server.idempotency import Ticket
 from postern.store.ports import NewVoucher
 from postern.store.sql.resealing import reseal
@@ -57,13 +66,21 @@ async def plant(world: World) -> list[str]:
     ticket = await services.idempotency.begin(ann, "key", "POST", "/api/x?", b"")
     assert isinstance(ticket, Ticket)
     await services.idempotency.finish(ticket, 200, {"token": secrets["kept"]}, secrets["kept"].encode())
-    names = ("git password", "ssh key", "passphrase", "runbook")
-    password, key, passphrase, text = (planted(name) for name in names)
-    world.fetcher.put({"a.runbook.sh": text})
-    given = RepositoryFields(URL, git_password=Secret(password), ssh_key=Secret(key), ssh_keypass=Secret(passphrase))
+    names = ("git password", "ssh key", "passphrase", "runbook", "hook", "printed")
+    password, key, passphrase, text, hook, output = (planted(name) for name in names)
+    pin = 'echo {{ .pin | type "password" | asenv "PIN" }}'
+    world.fetcher.put({"a.runbook.sh": text, "pin.runbook.sh": pin}, hooks={OPEN_HOOK: hook})
+    given = RepositoryFields(
+        URL, git_password=Secret(password), ssh_key=Secret(key), ssh_keypass=Secret(passphrase), hook_ttl=60
+    )
     repository = (await services.runbook_repositories.add(admin, given)).repository
     read = await services.runbook_repositories.refresh(admin, repository.id)
     assert read.outline.commit is not None
+    (script,) = await services.hooks.of(world.org_id, HookKind.OPEN)
+    assert script.text == hook
+    run = (uuid4(), world.org_id, (await add_session(world, ann)).id, script.kind, script.repository, script.commit)
+    await services.hooks.ran(HookRun(*run, at, 0.1, HookOutcome(0, output)))
+    of_schedule = await plant_schedule(world, admin)
     (signing, *_) = await world.stores.signing_keys.all()
     shown = [
         *secrets.values(),
@@ -71,12 +88,36 @@ async def plant(world: World) -> list[str]:
         key,
         passphrase,
         text,
+        *of_schedule,
+        hook,
+        output,
         value,
         opened.token.reveal(),
         issued.password.reveal(),
         api_key.secret.reveal(),
     ]
     return [*shown, base64.b64encode(signing.private).decode(), signing.private.hex()]
+
+
+async def plant_schedule(world: World, admin: Principal) -> list[str]:
+    """A value of a parameter and one of a field of issues: of one run that is under way, and one that failed."""
+    services, at = world.services(), world.clock()
+    tool = await world.add_connection("tool", type=ConnectionType.CUSTOM, subtype="", command=("bash",))
+    asks = IssueTemplate(uuid4(), world.org_id, "changes", "acme/ops", "7", prompts=(Prompt("why", "Why"),))
+    await world.stores.issue_templates.add(replace(asks, created_at=at, updated_at=at), [tool.id])
+    token, parameter, field = (planted(name) for name in ("tracker", "parameter", "field"))
+    url = "https://api.github.com"
+    tracker = TrackerFields(kind=TrackerKind.GITHUB, url=url, token=Secret(token), when_down=WhenDown.GO_ON)
+    await services.tracker.create(admin, tracker)
+    fields = ScheduleFields("nightly", "tool", file="pin.runbook.sh", cron="0 * * * *")
+    given = replace(fields, parameters={"pin": Secret(parameter)}, tracker_fields={"why": Secret(field)})
+    await services.runbook_schedules.create(admin, given)
+    for _ in range(2):
+        world.clock.forward(hours=1)
+        await services.runbook_schedules.once()
+    (failed,) = await world.stores.follow_up.failed_runs(10)
+    assert failed.error.startswith("skipped")
+    return [token, parameter, field]
 
 
 async def bytes_of(world: World, url: str) -> bytes:

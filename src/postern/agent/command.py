@@ -27,12 +27,17 @@ _TERM = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,63}")
 _MARK = "POSTERN_SESSION_ID"
 
 
+def base_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """What every program needs of the agent's own environment."""
+    return _DEFAULTS | {name: environ[name] for name in _PASSED_ON if environ.get(name)}
+
+
 class CommandTargets:
     """`environ` is the agent's own environment."""
 
     def __init__(self, policy: LocalPolicy, environ: Mapping[str, str]) -> None:
         self._policy = policy
-        self._base = _DEFAULTS | {name: environ[name] for name in _PASSED_ON if environ.get(name)}
+        self._base = base_environment(environ)
 
     async def dial(self, order: Order, secrets: Resolved) -> Target:
         """Raises Denied by the policy, Unavailable where the command is not installed."""

@@ -9,16 +9,19 @@ from dataclasses import replace
 from postern.agent.serve import Reaching
 from postern.domain.connection import protocol_of
 from postern.domain.declaration import Declaration
+from postern.domain.hook import HookOutcome
 from postern.domain.secret import Secret
 from postern.errors import Denied, Unavailable
+from postern.relay.hooks import Hook
 from postern.relay.orders import Order
 from postern.relay.target import Target
 
 
 class Declared:
     """Implements `serve.Reaching`. Whatever an order says is run, dialled or handed out, it is what was declared here,
-    with the `secrets` that never left: a gateway that was taken over can have nothing else run. They are by their bare
-    names, and a client's variables take the place of none."""
+    with the `secrets` that never left: a gateway that was taken over can have nothing else run, but for session hooks
+    where the policy of `reach` lets it. They are by their bare names, and a client's variables take the place of
+    none."""
 
     def __init__(self, reach: Reaching, declaration: Declaration, secrets: Mapping[str, Secret]) -> None:
         self._reach = reach
@@ -32,6 +35,10 @@ class Declared:
     async def cancel(self, order: Order, process: int, key: bytes) -> None:
         """Raises as `dial`."""
         await self._reach.cancel(self._own(order), process, key)
+
+    async def hook(self, order: Order, hook: Hook) -> HookOutcome:
+        """Raises as `dial`."""
+        return await self._reach.hook(self._own(order), hook)
 
     def _own(self, order: Order) -> Order:
         mine = self._declaration

@@ -10,9 +10,11 @@ from postern.agent.policy import ANYTHING, NO_COMMANDS
 from postern.agent.reach import Reach
 from postern.agent.secrets import Resolver
 from postern.domain.connection import TERMINAL, Connection
+from postern.domain.hook import HookOutcome
 from postern.domain.permit import Permit
 from postern.errors import Denied
 from postern.integrations.secrets.sources import Sources
+from postern.relay.hooks import Hook, order_for
 from postern.relay.orders import Order
 from postern.relay.target import Start, Target
 
@@ -41,13 +43,23 @@ class EmbeddedAgent:
 
     async def dial(self, permit: Permit, start: Start, session_id: UUID) -> Target:
         connection = permit.connection
-        if connection.protocol == TERMINAL and not (self._commands and connection.org_id == self._owner):
-            raise Denied(self._refusal(connection))
+        if connection.protocol == TERMINAL and not self._runs_programs(connection):
+            raise Denied(self._refusal(connection, "runs a command"))
         return await self._reach(permit).dial(Order.of(permit, start, session_id, self._timeout))
 
-    def _refusal(self, connection: Connection) -> str:
+    async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
+        """Where it runs commands, too. Raises Denied, Unavailable."""
+        connection = permit.connection
+        if not self._runs_programs(connection):
+            raise Denied(self._refusal(connection, "would have a session hook run"))
+        return await self._own.hook(order_for(permit, session_id, self._timeout), hook)
+
+    def _runs_programs(self, connection: Connection) -> bool:
+        return self._commands and connection.org_id == self._owner
+
+    def _refusal(self, connection: Connection, what: str) -> str:
         said = (
-            f"connection {connection.name!r} runs a command, and the gateway's own agent runs none: it could read the "
+            f"connection {connection.name!r} {what}, and the gateway's own agent runs none: it could read the "
             "gateway's keys. An administrator may give it another agent: `postern admin agents create`, then "
             f"`postern connections update {connection.name} --agent NAME`"
         )

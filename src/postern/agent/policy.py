@@ -3,6 +3,7 @@
     connections = ["shop-*", "billing"]           # names of connections, with * and ?
     targets = ["db.internal:5432", "*.svc:*", "10.1.0.0/16:*"]
     commands = false                              # whether commands may be run on the agent's machine
+    hooks = false                                 # whether session hooks may be; as `commands` where it is left out
     variables = ["SHOP_*"]                        # environment variables that _envjson references may name
     references = ["_vaultkv2:kv/shop/*"]          # what secrets may refer to: PROVIDER[:NAME[:KEY]]
 
@@ -60,6 +61,7 @@ class LocalPolicy:
     connections: tuple[str, ...] | None = None
     targets: tuple[str, ...] | None = None
     commands: bool = True
+    hooks: bool | None = None  # as `commands`
     variables: tuple[str, ...] | None = None
     references: tuple[ReferencePattern, ...] | None = None
 
@@ -79,6 +81,14 @@ class LocalPolicy:
             raise Denied(
                 f"the agent's own policy does not let it run the command of connection {connection!r}; "
                 "ask who runs the agent"
+            )
+
+    def check_hooks(self) -> None:
+        """Raises Denied."""
+        if not (self.commands if self.hooks is None else self.hooks):
+            raise Denied(
+                "the agent's own policy does not let it run session hooks; ask who runs the agent, whose policy file "
+                "may say hooks = true"
             )
 
     def check_reference(self, reference: Reference) -> None:
@@ -108,7 +118,8 @@ def read(path: Path) -> LocalPolicy:
     return LocalPolicy(
         connections=_texts(path, given, "connections"),
         targets=_targets(path, _texts(path, given, "targets")),
-        commands=_flag(path, given, "commands"),
+        commands=_flag(path, given, "commands") is not False,
+        hooks=_flag(path, given, "hooks"),
         variables=_texts(path, given, "variables"),
         references=_references(path, _texts(path, given, "references")),
     )
@@ -123,9 +134,9 @@ def _texts(path: Path, given: dict[str, Any], name: str) -> tuple[str, ...] | No
     return tuple(found)
 
 
-def _flag(path: Path, given: dict[str, Any], name: str) -> bool:
-    found = given.get(name, True)
-    if not isinstance(found, bool):
+def _flag(path: Path, given: dict[str, Any], name: str) -> bool | None:
+    found = given.get(name)
+    if found is not None and not isinstance(found, bool):
         raise Misconfigured(f"the agent's policy {path}: {name} must be true or false")
     return found
 

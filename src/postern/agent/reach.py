@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from postern.agent.command import CommandTargets
+from postern.agent.hooks import Hooks
 from postern.agent.policy import ANYTHING, LocalPolicy
 from postern.agent.postgres import PostgresTargets
 from postern.agent.secrets import Resolved, Resolver
 from postern.domain.connection import TERMINAL, protocol_of
+from postern.domain.hook import HookOutcome
 from postern.domain.tracing import part
 from postern.errors import Unavailable
+from postern.relay.hooks import Hook
 from postern.relay.orders import Order
 from postern.relay.target import Target
 
@@ -37,6 +40,7 @@ class Reach:
     ) -> None:
         self._resolver = resolver
         self._policy = policy
+        self._hooks = Hooks(policy, environ or {})
         self._kinds: dict[str, Targets] = {
             "postgres": PostgresTargets(policy),
             TERMINAL: CommandTargets(policy, environ or {}),
@@ -76,6 +80,11 @@ class Reach:
                 await self._kind(order).cancel(order, secrets, process, key)
         except Exception as error:
             log.warning("a request on the target of %r could not be cancelled: %s", order.connection, error)
+
+    async def hook(self, order: Order, hook: Hook) -> HookOutcome:
+        """Raises Denied by the policy, Unavailable."""
+        self._policy.check_connection(order.connection)
+        return await self._hooks.run(hook)
 
     def _kind(self, order: Order) -> Targets:
         self._policy.check_connection(order.connection)

@@ -6,15 +6,20 @@ import asyncio
 import logging
 from typing import Protocol
 
+from postern.domain.hook import HookOutcome
 from postern.domain.text import one_line
 from postern.domain.tracing import NO_TRACER, SpanKind, Tracer, within
 from postern.errors import PosternError, ProtocolViolation
+from postern.relay import hooks
+from postern.relay.hooks import HOOK, Hook
 from postern.relay.orders import CANCEL, DIAL, Order, answer_of, refusal_of
 from postern.relay.target import Target
 from postern.transport.mux import Incoming
 from postern.transport.pipe import End, Pipe
 
 log = logging.getLogger(__name__)
+
+_NOT_REACHED = "connection %r could not be reached: %s"
 
 
 class Reaching(Protocol):
@@ -24,9 +29,12 @@ class Reaching(Protocol):
 
     async def cancel(self, order: Order, process: int, key: bytes) -> None: ...
 
+    async def hook(self, order: Order, hook: Hook) -> HookOutcome: ...
+
 
 class Orders:
-    """Takes the streams of all tunnels of this agent. `running` counts the targets that are joined now."""
+    """Takes the streams of all tunnels of this agent. `running` counts the targets that are joined now, and
+    the hooks that run."""
 
     def __init__(self, reach: Reaching, tracer: Tracer = NO_TRACER) -> None:
         self._reach = reach
@@ -46,10 +54,13 @@ class Orders:
                 self._join(incoming, await self._dial(order))
             elif kind == CANCEL:
                 await self._cancel(incoming, order)
+            elif kind == HOOK:
+                await self._hook(incoming, order)
             else:
                 raise ProtocolViolation(f"this agent does not know the order {kind!r}; is it older than the gateway?")
         except PosternError as error:
-            log.info("connection %r could not be reached: %s", order.connection, one_line(error.message))
+            failed = "connection %r: a hook was not run: %s" if kind == HOOK else _NOT_REACHED
+            log.info(failed, order.connection, one_line(error.message))
             incoming.refuse(*refusal_of(error))
 
     async def _dial(self, order: Order) -> Target:
@@ -62,9 +73,7 @@ class Orders:
         near, far = End(), End()
 
         def over(_error: Exception | None) -> None:
-            self.running -= 1
-            if not self.running:
-                self.idle.set()
+            self._ended()
             target.release()
 
         transport = target.stream.transport
@@ -77,11 +86,29 @@ class Orders:
             target.stream.close()
             target.release()
             raise
-        self.running += 1
-        self.idle.clear()
+        self._began()
         if rest:
             far.data_received(rest)
         Pipe(near, far, over)
+
+    def _began(self) -> None:
+        self.running += 1
+        self.idle.clear()
+
+    def _ended(self) -> None:
+        self.running -= 1
+        if not self.running:
+            self.idle.set()
+
+    async def _hook(self, incoming: Incoming, order: Order) -> None:
+        hook = Hook.read(incoming.request)
+        self._began()
+        try:
+            outcome = await self._reach.hook(order, hook)
+        finally:
+            self._ended()
+        incoming.accept(hooks.answer_of(outcome), End())
+        incoming.stream.close()
 
     async def _cancel(self, incoming: Incoming, order: Order) -> None:
         try:

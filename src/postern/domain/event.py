@@ -25,6 +25,7 @@ class EventKind(StrEnum):
     REVIEW_WITHDRAWN = "review.withdrawn"
     REVIEW_STARTED = "review.started"
     REVIEW_EXECUTED = "review.executed"
+    SCHEDULE_FAILED = "schedule.failed"
     AUDIT_ENTRY = "audit.entry"
     SINK_TEST = "sink.test"
 
@@ -44,6 +45,7 @@ EVENTS: Mapping[EventKind, str] = {
     EventKind.REVIEW_WITHDRAWN: "who asked has given it up",
     EventKind.REVIEW_STARTED: "the script that was approved is being run",
     EventKind.REVIEW_EXECUTED: "the script that was approved has been run",
+    EventKind.SCHEDULE_FAILED: "a scheduled runbook did not run at its time: why",
     EventKind.AUDIT_ENTRY: "an entry of the audit log",
     EventKind.SINK_TEST: "an administrator asked for it; whatever the sink is for",
 }

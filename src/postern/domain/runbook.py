@@ -21,8 +21,9 @@ OPEN_HOOK, CLOSE_HOOK = "session-open.runbook.py", "session-close.runbook.py"
 class Repository:
     """Where an organisation's runbooks are. `name` is host/owner/repository, by which rules and people call it.
 
-    `branch` is empty for the repository's own. `hook_ttl`: with more than 0 seconds the hooks in it run, and are read
-    anew that often. `updated_at` is another after every change: what was fetched before is of other settings.
+    `branch` is empty for the repository's own. `hook_ttl`: with more than 0 seconds the hooks in it run, and who
+    keeps them asks anew that often. `updated_at` is another after every change: what was fetched before is of other
+    settings.
     """
 
     org_id: UUID
@@ -135,12 +136,15 @@ class RunbookRef:
 
     `extended`: who runs it added arguments or variables of their own, which may make something else of it than its
     author did; so they need the right to run scripts of their own as well.
+    `place`: `Connection.place` when it was filled in; values were quoted for what read scripts there, so that it runs
+    nowhere else. Empty before it is filled in.
     """
 
     repository: str
     file: str
     commit: str
     extended: bool = False
+    place: str = ""
 
 
 # Labels of a session that runs a runbook, which nobody else's session has.
@@ -210,7 +214,8 @@ def is_allowed(
 class Schedule:
     """A runbook that runs by itself, as its owner, at the times of a cron expression in a time zone.
 
-    `next_at` is None while it is switched off. `last_error` says why the last run did not come about.
+    `tracker_fields` go into the issues that its sessions open. `next_at` is None while it is switched off.
+    `last_error` says why the last run did not come about.
     """
 
     id: UUID
@@ -223,6 +228,7 @@ class Schedule:
     cron: str
     zone: str = "UTC"
     parameters: Mapping[str, Secret] = field(default_factory=dict)
+    tracker_fields: Mapping[str, Secret] = field(default_factory=dict)
     enabled: bool = True
     next_at: datetime | None = None
     last_at: datetime | None = None
@@ -230,3 +236,23 @@ class Schedule:
     last_error: str = ""
     created_at: datetime | None = None
     updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleRun:
+    """One time of a schedule, with what that was called by then: there from when it was taken until it came about, or,
+    if it did not, until sinks were told why (`error`; empty while that is not known). `id` is that of its session."""
+
+    id: UUID
+    org_id: UUID
+    schedule_id: UUID
+    schedule: str
+    owner_id: UUID
+    owner: str  # e-mail address; empty when they were deleted
+    connection_id: UUID
+    connection: str
+    repository: str
+    file: str
+    due_at: datetime
+    at: datetime
+    error: str = ""

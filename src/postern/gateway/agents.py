@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 from uuid import UUID
 
 from postern.domain.agent import AgentMode
+from postern.domain.hook import HookOutcome
 from postern.domain.permit import Permit
 from postern.errors import PosternError, Unavailable
+from postern.gateway.hooks import HookRunner
 from postern.gateway.tunnels import Tunnels
+from postern.relay import hooks
 from postern.relay.handshake import StreamHandshake
+from postern.relay.hooks import Hook, order_for
 from postern.relay.orders import CANCEL, DIAL, Order, error_of, read_answer
 from postern.relay.target import Dialer, Start, Target
 from postern.transport.mux import Mux, Refused
@@ -23,10 +28,14 @@ log = logging.getLogger(__name__)
 MARGIN = 5.0
 
 
-class Dialers:
-    """Implements `relay.target.Dialer` by one of two others. `mode_of` knows which an agent is."""
+class Agent(Dialer, HookRunner, Protocol):
+    """Wherever it runs."""
 
-    def __init__(self, own: Dialer, remote: Dialer, mode_of: Callable[[UUID], Awaitable[AgentMode]]) -> None:
+
+class Dialers:
+    """Implements `Agent` by one of two others. `mode_of` knows which an agent is."""
+
+    def __init__(self, own: Agent, remote: Agent, mode_of: Callable[[UUID], Awaitable[AgentMode]]) -> None:
         self._own = own
         self._remote = remote
         self._mode_of = mode_of
@@ -42,13 +51,16 @@ class Dialers:
             return
         await dialer.cancel(permit, target)
 
-    async def _of(self, permit: Permit) -> Dialer:
+    async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
+        return await (await self._of(permit)).hook(permit, session_id, hook)
+
+    async def _of(self, permit: Permit) -> Agent:
         mode = await self._mode_of(permit.connection.agent_id)
         return self._own if mode is AgentMode.GATEWAY else self._remote
 
 
 class RemoteAgents:
-    """Implements `relay.target.Dialer` for the agents that dial in. `timeout` is what the agent has for the target."""
+    """Implements `Agent` for those that dial in. `timeout` is what the agent has for the target."""
 
     def __init__(self, tunnels: Tunnels, *, timeout: float) -> None:
         self._tunnels = tunnels
@@ -80,6 +92,23 @@ class RemoteAgents:
                     stream.close()
         except (Unavailable, Refused, TimeoutError) as error:
             log.warning("a request on the target of %r could not be cancelled: %s", permit.connection.name, error)
+
+    async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
+        """Once: an instance that is lost may have run it. Raises Denied, Unavailable."""
+        name = permit.connection.name
+        mux = await self._tunnels.of(permit.connection.agent_id)
+        if mux is None:
+            raise Unavailable(f"the agent of connection {name!r} is offline; start it, or ask who runs it")
+        try:
+            async with asyncio.timeout(hook.seconds + 2 * MARGIN):
+                message = hook.message(order_for(permit, session_id, self._timeout))
+                stream, answer = await mux.open(message, End())
+                stream.close()
+        except Refused as refused:
+            raise error_of(refused) from None
+        except TimeoutError:
+            raise Unavailable(f"the agent of connection {name!r} did not answer in time") from None
+        return hooks.read_answer(answer)
 
     async def _dial(self, mux: Mux, order: Order) -> Target:
         stream = StreamHandshake()

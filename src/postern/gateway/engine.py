@@ -19,6 +19,7 @@ from postern.domain.session import EndReason, Session, Verb
 from postern.domain.tracing import NO_TRACER, Span, SpanKind, Tracer, current, part
 from postern.errors import PosternError, RecordingFailed, Unavailable
 from postern.gateway.held import HeldRequests
+from postern.gateway.hooks import SessionHooks
 from postern.gateway.live import LiveLink, LiveLinks
 from postern.gateway.opening import EndedEarly, Opening
 from postern.gateway.schemas import TargetSchemas, next_reading
@@ -84,6 +85,7 @@ class Parts:
     observe: Observe = _unobserved
     tracer: Tracer = NO_TRACER
     violations: Violations | None = None
+    hooks: SessionHooks | None = None
 
 
 @dataclass(slots=True)
@@ -229,8 +231,8 @@ class Engine:
         self._parts.count("postern_sessions_ended", str(reason))
         await self.unclosed.close(Ending(session_id, datetime.now(UTC), reason, exit_code, {}, event_size=0))
 
-    def prepare(self, session_id: UUID, permit: Permit, start: Start, start_date: datetime) -> Opened:
-        """The recording of a session whose row is there. Raises RecordingFailed."""
+    def prepare(self, session_id: UUID, permit: Permit, start: Start, start_date: datetime, script: str = "") -> Opened:
+        """The recording of a session whose row is there, and its hooks. Raises RecordingFailed."""
         connection, principal = permit.connection, permit.principal
         view = SessionView(
             id=session_id,
@@ -246,6 +248,8 @@ class Engine:
         violations = None
         if self._parts.violations is not None:
             violations = view.violated = self._parts.violations.of(session_id, permit)
+        if self._parts.hooks is not None:
+            self._parts.hooks.opened(session_id, permit, script)
         return Opened(session_id, permit, start, view, recording, time.monotonic(), current(), violations)
 
     async def run(
@@ -336,6 +340,8 @@ class Engine:
         if opened.violations is not None:
             await opened.violations.close()
         await self.unclosed.close(Ending(opened.id, ended_at, reason, exit_code, metrics, recording.size))
+        if self._parts.hooks is not None:
+            self._parts.hooks.closed(opened.id, opened.permit, reason, exit_code)
 
     def _count(self, opened: Opened, reason: EndReason) -> None:
         """What was counted anyway, once for each session."""

@@ -134,7 +134,7 @@ class Executions:
     ) -> None:
         start = _start(permit, invocation)
         try:
-            opened = self._engine.prepare(session.id, permit, start, session.start_date)
+            opened = self._engine.prepare(session.id, permit, start, session.start_date, session.script or "")
         except RecordingFailed as error:
             log.error("session %s was not run: %s", session.id, error.message)
             await self._engine.never_ran(session.id, EndReason.RECORDING_FAILED, exit_code=1)

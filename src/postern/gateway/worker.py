@@ -6,6 +6,7 @@ import asyncio
 import functools
 import logging
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
@@ -14,6 +15,7 @@ from postern.gateway.door import TunnelDoor
 from postern.gateway.errands import ErrandRuns
 from postern.gateway.execution import Executions
 from postern.gateway.held_logins import HeldLogins
+from postern.gateway.hooks import SessionHooks
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.native import NativeListener
@@ -34,6 +36,7 @@ log = logging.getLogger(__name__)
 # Together less than the supervisor's patience: to flush what clients are told, then to seal and close sessions.
 STOP_GRACE = 2.0
 CLOSE_GRACE = 2.0
+HOOK_GRACE = 2.0  # for the hooks of sessions that end with it, less what their clients took
 
 
 class Worker:
@@ -48,6 +51,7 @@ class Worker:
         waiting: HeldLogins,
         unclosed: Unclosed,
         violations: Violations,
+        hooks: SessionHooks,
         executions: Executions,
         errands: ErrandRuns,
         door: TunnelDoor,
@@ -64,6 +68,7 @@ class Worker:
         self._waiting = waiting
         self._unclosed = unclosed
         self._violations = violations
+        self._hooks = hooks
         self._executions = executions
         self._errands = errands
         self._door = door
@@ -108,13 +113,16 @@ class Worker:
             tunnel.close()
             self._tunnels.drain()
             await self._presence.stop()
+            began = time.monotonic()
             await self._waiting.stop(STOP_GRACE)
             await self._links.stop(STOP_GRACE)
+            await self._hooks.stop(HOOK_GRACE - (time.monotonic() - began))
             self._door.close("the gateway is stopping")
             ends = (self._logins, self._executions, self._errands)
             await asyncio.gather(*(one.stop(CLOSE_GRACE) for one in ends))
             await self._violations.once()
             await self._unclosed.once()
+            await self._hooks.stop(0.0)  # of the sessions that ended last
 
     def _accept(self, endpoint: Endpoint) -> asyncio.Protocol:
         """Beyond loopback nobody gets in without TLS."""

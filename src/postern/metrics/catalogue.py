@@ -30,6 +30,9 @@ METRICS: dict[str, Metric] = {
     "postern_rules_violated": Metric(
         "counter", "What rules refused (deny), warned of (warn) and held (review).", ("action",)
     ),
+    "postern_session_hooks": Metric(
+        "counter", "Session hooks, by what came of them: succeeded, failed, not_run.", ("kind", "outcome")
+    ),
     "postern_values_masked": Metric(
         "counter", "Values masked in sessions that have ended; 'other' by custom types and columns.", ("info_type",)
     ),
@@ -56,6 +59,9 @@ METRICS: dict[str, Metric] = {
     "postern_sink_deliveries": Metric("counter", "Events that were sent to sinks, or were to be.", ("kind", "outcome")),
     "postern_tracker_issues": Metric(
         "counter", "What was done in trackers for sessions: made, closed, failed, given_up.", ("outcome",)
+    ),
+    "postern_schedule_runs": Metric(
+        "counter", "Times of schedules: a run came about (begun), or did not (failed).", ("outcome",)
     ),
     "postern_reviews_asked": Metric("counter", "Reviews that somebody asked for, once sinks were told.", ("kind",)),
     "postern_reviews_decided": Metric(

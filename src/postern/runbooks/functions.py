@@ -19,10 +19,9 @@ from postern.runbooks.values import Inputs, Value, is_made
 
 MAX_PIECES = 10_000
 _BLANKS = " \t\r\n"
-_HTML = str.maketrans({'"': "&#34;", "'": "&#39;", "&": "&amp;", "<": "&lt;", ">": "&gt;", "\0": "\ufffd"})
-_JS = str.maketrans(
-    {"\\": "\\\\", "'": "\\'", '"': '\\"', "<": "\\u003C", ">": "\\u003E", "&": "\\u0026", "=": "\\u003D"}
-)
+# In this order: what is written with the first of them is not written anew.
+_HTML = {"&": "&amp;", '"': "&#34;", "'": "&#39;", "<": "&lt;", ">": "&gt;", "\0": "\ufffd"}
+_JS = {"\\": "\\\\", "'": "\\'", '"': '\\"', "<": "\\u003C", ">": "\\u003E", "&": "\\u0026", "=": "\\u003D"}
 
 
 def is_true(value: Value) -> bool:
@@ -125,12 +124,19 @@ def _split(values: Sequence[Value]) -> Value:
     return [piece for piece in (one.strip(_BLANKS) for one in text.split(separator)) if piece]
 
 
+def _replaced(text: str, table: Mapping[str, str]) -> str:
+    """Several times as fast as `translate`, which lets no other thread in until a whole text is done."""
+    for sign, written in table.items():
+        text = text.replace(sign, written)
+    return text
+
+
 def _encodeb64(values: Sequence[Value]) -> Value:
     return base64.b64encode(text_of(values[0], "encodeb64").encode()).decode()
 
 
 def _decodeb64(values: Sequence[Value]) -> Value:
-    text = text_of(values[0], "decodeb64").translate(dict.fromkeys(map(ord, "\r\n")))
+    text = text_of(values[0], "decodeb64").replace("\r", "").replace("\n", "")
     try:
         return base64.b64decode(text.encode("ascii", "replace"), validate=True).decode()
     except (binascii.Error, ValueError):
@@ -138,7 +144,7 @@ def _decodeb64(values: Sequence[Value]) -> Value:
 
 
 def _js(values: Sequence[Value]) -> Value:
-    escaped = printed(values).translate(_JS)
+    escaped = _replaced(printed(values), _JS)
     return "".join(
         char if char.isprintable() else f"\\u{ord(char):04X}" if ord(char) < 0x10000 else char for char in escaped
     )
@@ -159,7 +165,7 @@ FUNCTIONS: Mapping[str, Callable[[Sequence[Value]], Value]] = {
     "print": printed,
     "println": printed_line,
     "printf": lambda values: printed_as(text_of(values[0], "printf"), values[1:]),
-    "html": lambda values: printed(values).translate(_HTML),
+    "html": lambda values: _replaced(printed(values), _HTML),
     "js": _js,
     "urlquery": lambda values: quote_plus(printed(values), safe=""),
     "encodeb64": _encodeb64,

@@ -13,13 +13,14 @@ _BLANK = " \t\r\n"
 _OPEN_COMMENT = re.compile(r"[ \t\r\n]*/\*")
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _CLOSE = re.compile(r"[ \t\r\n]+-\}\}|[ \t\r\n]*\}\}")
+# Without a way back in what repeats: a literal may be as long as the text, and a search lets nobody else in meanwhile.
 _TOKEN = re.compile(
     r"""
     (?P<space>[ \t\r\n]+)
-    | (?P<string>"(?:[^"\\\n]|\\[^\n])*")
+    | (?P<string>"(?:[^"\\\n]++|\\[^\n])*+")
     | (?P<raw>`[^`]*`)
-    | (?P<char>'(?:[^'\\\n]|\\[^\n])+')
-    | (?P<number>[+-]?(?:[0-9]|\.[0-9])(?:[0-9A-Za-z_.]|(?<=[eEpP])[+-])*)
+    | (?P<char>'(?:[^'\\\n]++|\\[^\n])++')
+    | (?P<number>[+-]?(?:[0-9]|\.[0-9])(?:[0-9A-Za-z_.]++|(?<=[eEpP])[+-])*+)
     | (?P<field>\.(?![0-9])\w+)
     | (?P<variable>\$\w*)
     | (?P<word>[^\W0-9]\w*)

@@ -236,6 +236,10 @@ class Access:
         if reason is None and principal.is_auditor:
             reason = _AUDITOR
         reason = reason or await self._runbook_reason(principal, connection, runbook)
+        if reason is None and runbook is not None and runbook.place not in ("", str(connection.place)):
+            reason = (
+                f"connection {connection.name!r} leads elsewhere since {runbook.file!r} was filled in; run it again"
+            )
         if reason is not None:
             raise Denied(reason)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from postern.agent.command import DEFAULT_PATH
 from postern.agent.declared import Declared
 from postern.agent.exports import exported
 from postern.agent.files import SecretFiles
+from postern.agent.policy import LocalPolicy
 from postern.agent.postgres_uri import read
 from postern.agent.reach import Reach
 from postern.agent.secrets import Resolver
@@ -47,8 +48,14 @@ def run(settings: AgentSettings, environ: Mapping[str, str], wanted: Wanted) -> 
             field="key",
         )
     declaration, secrets = declared(environ, wanted)
-    reach = Reach(Resolver(None, SecretFiles(environ)), agent.local_policy(settings), environ)
+    reach = Reach(Resolver(None, SecretFiles(environ)), local_policy(settings), environ)
     agent.serve(key, Declared(reach, declaration, secrets), settings.agent_grace, declaration)
+
+
+def local_policy(settings: AgentSettings) -> LocalPolicy:
+    """Nothing runs here but what is declared, and no session hook unless it says so. Raises Misconfigured."""
+    policy = agent.local_policy(settings)
+    return replace(policy, hooks=policy.hooks is True)
 
 
 def declared(environ: Mapping[str, str], wanted: Wanted) -> tuple[Declaration, dict[str, Secret]]:

@@ -33,6 +33,7 @@ def build_upkeep(settings: Settings, app: App, meters: Meters, tracer: Tracer = 
     sending = build_sending(settings, app, meters, tracer)
     delivering = build_delivering(settings, app, meters)
     made.follow_up.observer = reviews_told(meters)
+    made.runbook_schedules.counted = functools.partial(meters.count, "postern_schedule_runs")
     if settings.runbook_interval < 1:
         raise Misconfigured("POSTERN_RUNBOOK_INTERVAL must be 1 second or more", field="runbook_interval")
     every = timedelta(seconds=settings.runbook_interval)

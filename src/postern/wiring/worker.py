@@ -30,6 +30,7 @@ from postern.gateway.estimates import Estimates
 from postern.gateway.execution import Executions
 from postern.gateway.held import HeldRequests
 from postern.gateway.held_logins import HeldLogins
+from postern.gateway.hooks import SessionHooks
 from postern.gateway.listener import Logins
 from postern.gateway.live import LiveLinks
 from postern.gateway.postgres import PostgresGate
@@ -180,6 +181,7 @@ def build_worker(
     tunnels = Tunnels(wait=AGENT_WAIT)
     agent = _dialers(settings, made, tunnels, owner)
     violations = Violations(made.violations, meters.count)
+    hooks = SessionHooks(made.hooks, agent, meters.count)
     parts = Parts(
         pipeline=pipeline,
         recording=functools.partial(_recording, settings, commits, name),
@@ -188,6 +190,7 @@ def build_worker(
         observe=meters.observe,
         tracer=tracer,
         violations=violations,
+        hooks=hooks,
     )
     engine = _engine(settings, name, made, agent, links, parts)
     address = review_page(made.server_configs)
@@ -208,6 +211,7 @@ def build_worker(
         waiting,
         engine.unclosed,
         violations,
+        hooks,
         Executions(name, made.sessions, engine, made.signals),
         ErrandRuns(name, made.errands, agent, made.signals, tracer=tracer),
         door,

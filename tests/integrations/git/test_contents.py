@@ -9,7 +9,8 @@ import pytest
 from tests.integrations.git.conftest import repository
 from tests.support.gits import Bare, tree
 
-from postern.domain.runbook import MAX_FILE, OPEN_HOOK, RunbookFile, Snapshot
+from postern.domain.hook import MAX_HOOK
+from postern.domain.runbook import CLOSE_HOOK, HOOK_FOLDERS, MAX_FILE, OPEN_HOOK, RunbookFile, Snapshot
 from postern.errors import Invalid, PosternError
 from postern.integrations.git.fetcher import GitFetcher
 from postern.integrations.git.messages import Limits, Policy
@@ -181,6 +182,30 @@ async def test_hooks_come_from_their_folders_alone(bare: Bare, read: Read) -> No
         f"other/hoop-hooks/{OPEN_HOOK}",
     ]
     assert "UTF-8" in files["hoop-hooks/session-close.runbook.py"].error
+
+
+async def test_a_hook_that_is_too_large_is_told_and_the_other_folder_has_none_in_its_place(
+    bare: Bare, read: Read
+) -> None:
+    paths = [f"{folder}/{name}" for folder in HOOK_FOLDERS for name in (OPEN_HOOK, CLOSE_HOOK)]
+    texts = dict.fromkeys(paths, "x" * MAX_HOOK)
+    bare.commit({**texts, paths[0]: "x" * (MAX_HOOK + 1), paths[3]: "x" * (MAX_HOOK + 1)})
+    found: Snapshot = await read()
+    assert found.hooks == {CLOSE_HOOK: "x" * MAX_HOOK}
+    assert {path: file.text for path, file in by_path(found).items()} == {paths[0]: None, paths[3]: None}
+    assert "larger than a session hook" in by_path(found)[paths[0]].error
+
+
+async def test_attack_a_tree_with_two_hooks_of_one_name_has_none(bare: Bare, read: Read) -> None:
+    """Who looks at the commit may be shown the other one."""
+    hooks = [bare.raw("blob", text) for text in (b"harmless", b"evil")]
+    ours, theirs = (
+        bare.raw("tree", tree(*(("100644", OPEN_HOOK.encode(), one) for one in these))) for these in (hooks, hooks[:1])
+    )
+    bare.commit_tree(bare.raw("tree", tree(("40000", b"hoop-hooks", theirs), ("40000", b"postern-hooks", ours))))
+    found: Snapshot = await read()
+    assert found.hooks == {}
+    assert "two files" in by_path(found)[f"postern-hooks/{OPEN_HOOK}"].error
 
 
 async def test_author_and_message_are_readable_whatever_they_are(bare: Bare, read: Read) -> None:

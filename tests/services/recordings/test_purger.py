@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from tests.support.recorded import Records
 from tests.support.retention import Keeping
 
+from postern.domain.hook import HookKind, HookOutcome, HookRun
 from postern.domain.ledger import Kind
 from postern.domain.lists import Page
 from postern.domain.retention import What
@@ -53,6 +55,26 @@ async def test_recordings_go_first_and_sessions_later(keeping: Keeping) -> None:
     assert (report.sessions_purged, report.sessions_proven) == (3, 1)
     with pytest.raises(NotFound):
         await keeping.services.sessions.get(keeping.admin, old[0])
+
+
+async def test_what_hooks_printed_goes_with_the_recording_and_the_rest_with_the_session(keeping: Keeping) -> None:
+    """Also where nothing was recorded."""
+    await keeping.keep(30, 90)
+    keys = [*await keeping.sessions(1), *await keeping.sessions(1, segments=0)]
+    hooks, org_id = keeping.services.hooks, keeping.admin.org_id
+    for key in keys:
+        at = keeping.records.world.clock()
+        run = HookRun(uuid4(), org_id, key, HookKind.OPEN, "git/a/b", "c0ffee", at, 0.5, HookOutcome(3, "printed"))
+        await hooks.ran(run)
+    await keeping.days(31)
+    assert [run.outcome.output for key in keys for run in await hooks.find(keeping.admin, key)] == ["printed"] * 2
+    assert await keeping.round() == 2
+    outcomes = [run.outcome for key in keys for run in await keeping.records.world.stores.hook_runs.of(org_id, key, 9)]
+    assert outcomes == [HookOutcome(3)] * 2
+    assert await keeping.round() == 0
+    await keeping.days(60)
+    assert await keeping.round() == 2
+    assert [run for key in keys for run in await keeping.records.world.stores.hook_runs.of(org_id, key, 9)] == []
 
 
 async def test_ledger_and_audit_log_say_what_was_purged_and_why(keeping: Keeping) -> None:

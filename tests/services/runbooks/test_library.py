@@ -18,13 +18,14 @@ from tests.support.runbooks import NAME, URL, snapshot_of
 from tests.support.world import World
 
 from postern.domain.organisation import Organisation
-from postern.domain.runbook import OPEN_HOOK, Repository, RunbookFile, repository_name
+from postern.domain.runbook import Repository, RunbookFile, repository_name
 from postern.errors import Invalid, NotFound, Unavailable
 from postern.runbooks.template import parse
 from postern.services.runbooks import library as module
 from postern.services.runbooks import parsed
 from postern.services.runbooks.library import Library, Shelf
 from postern.services.runbooks.reading import Reading
+from postern.services.runbooks.turns import Slices
 
 OTHER = "https://git.example.com/other"
 HELLO = {"hello.runbook.sh": 'echo {{ .name | required "say who" }}'}
@@ -50,7 +51,12 @@ class Shelves:
     def new_reading(self) -> Reading:
         stores = self.world.stores
         return Reading(
-            stores.runbook_repositories, stores.runbook_snapshots, stores.leases, self.world.fetcher, self.world.clock
+            stores.runbook_repositories,
+            stores.runbook_snapshots,
+            stores.leases,
+            self.world.fetcher,
+            self.world.signals,
+            self.world.clock,
         )
 
     async def add(self, url: str = URL, org_id: UUID | None = None) -> Repository:
@@ -79,8 +85,7 @@ def shelves(world: World) -> Shelves:
 
 async def test_a_repository_is_read_when_somebody_asks_for_it_first(shelves: Shelves) -> None:
     await shelves.add()
-    hooks = {OPEN_HOOK: "print(1)"}
-    made = shelves.world.fetcher.put(HELLO | {"a/b.runbook.sql": "select 1"}, hooks=hooks)
+    made = shelves.world.fetcher.put(HELLO | {"a/b.runbook.sql": "select 1"})
     found = await asyncio.gather(*(shelves.library.shelves(shelves.world.org_id) for _ in range(5)))
     assert len(shelves.world.fetcher.asked) == 1
     (shelf,) = found[0]
@@ -90,8 +95,6 @@ async def test_a_repository_is_read_when_somebody_asks_for_it_first(shelves: She
     runbook = await shelves.library.find(shelves.world.org_id, "", "/hello.runbook.sh")
     assert (runbook.repository, runbook.name, runbook.commit) == (NAME, "/hello.runbook.sh", made.commit)
     assert (runbook.text, [one.name for one in runbook.parameters]) == (HELLO["hello.runbook.sh"], ["name"])
-    told = await shelves.library.hooks(shelves.world.org_id, NAME)
-    assert (told.ttl, told.texts) == (60, hooks)
     assert len(shelves.world.fetcher.asked) == 1
 
 
@@ -142,6 +145,7 @@ async def test_who_asks_costs_nothing_while_it_holds_and_one_statement_after_tha
     shelves.world.clock.forward(seconds=2)
     assert repository.updated_at is not None
     await shelves.new_reading().begin(repository.org_id, repository.id, repository.updated_at).task
+    asked.clear()  # who reads asks as well
     for _ in range(3):
         (after,) = await shelves.library.shelves(shelves.world.org_id)
     assert len(asked) == 1
@@ -201,6 +205,32 @@ async def test_another_commit_is_shown_once_it_is_parsed_and_at_once_to_who_had_
     assert (await shelves.shown())[NAME][0] == ["new.runbook.sh"]
     await within(asyncio.gather(*shelves.library._loading.values()))
     assert (await shelves.shown())[NAME][0] == ["newest.runbook.sh"]
+
+
+async def test_of_another_commit_only_files_that_are_others_are_parsed(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+
+    def noted(text: str) -> object:
+        seen.append(text)
+        return parse(text)
+
+    monkeypatch.setattr(parsed, "parse", noted)
+    repository = await shelves.add()
+    files = {"a.runbook.sh": "echo {{ .a }}", "b.runbook.sh": "echo {{ .b }}", "bad.runbook.sh": "{{ end }}"}
+    shelves.world.fetcher.put(files)
+    await shelves.shown()
+    assert seen == list(files.values())
+    seen.clear()
+    files |= {"b.runbook.sh": "echo {{ .c }}", "d.runbook.sh": files["a.runbook.sh"]}
+    made = shelves.world.fetcher.put(files)
+    shelf = await shelves.library.refresh(shelves.world.org_id, repository.id)
+    assert seen == ["echo {{ .c }}", "{{ end }}", "echo {{ .a }}"]
+    assert shelf.books is not None
+    with Slices() as slices:
+        assert shelf.books.runbooks == parsed.books_of(NAME, made, None, slices).runbooks
+    assert {one.commit for one in shelf.books.runbooks.values()} == {made.commit}
 
 
 async def test_what_was_read_by_other_settings_is_not_shown(shelves: Shelves) -> None:

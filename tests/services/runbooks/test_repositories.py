@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from tests.support.runbooks import NAME, URL
 from tests.support.world import World
 
 from postern.domain.principal import Principal
-from postern.domain.runbook import MAX_FILE, repository_id
+from postern.domain.runbook import MAX_FILE, Repository, repository_id
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany
 from postern.services.runbooks.repositories import (
@@ -56,6 +57,30 @@ async def test_a_stored_secret_stays_with_its_address_until_it_is_replaced_or_cl
     await repositories.update(admin, made.repository.id, replace(GIVEN, git_password=Secret("other")))
     assert await password_of(world) == "other"
     await repositories.update(admin, made.repository.id, replace(GIVEN, git_password=Secret("")))
+    assert await password_of(world) == ""
+
+
+@pytest.mark.parametrize("way", ["update", "replace"])
+async def test_attack_a_secret_that_is_taken_away_is_not_brought_back_by_a_change_at_the_same_time(
+    world: World, repositories: Repositories, admin: Principal, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    made = await repositories.add(admin, GIVEN)
+    check = world.fetcher.check
+
+    async def meanwhile(repository: Repository) -> None:
+        monkeypatch.setattr(world.fetcher, "check", check)
+        await repositories.update(admin, made.repository.id, replace(GIVEN, git_password=Secret("")))
+
+    monkeypatch.setattr(world.fetcher, "check", meanwhile)
+    late = replace(GIVEN, git_password=None, branch="next")
+    by_way: dict[str, Callable[[], Awaitable[object]]] = {
+        "update": lambda: repositories.update(admin, made.repository.id, late),
+        "replace": lambda: repositories.replace(admin, [late]),
+    }
+    with pytest.raises(Conflict, match="changed meanwhile"):
+        await by_way[way]()
+    assert await password_of(world) == ""
+    await repositories.replace(admin, [late])
     assert await password_of(world) == ""
 
 

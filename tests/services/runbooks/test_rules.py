@@ -14,7 +14,7 @@ from postern.domain.connection import Connection
 from postern.domain.organisation import Organisation
 from postern.domain.principal import Principal
 from postern.domain.runbook import RunbookPattern, RunbookRule, is_allowed
-from postern.errors import Invalid, NotFound, Unavailable
+from postern.errors import Conflict, Invalid, NotFound, Unavailable
 from postern.services.bundle import Services
 from postern.services.runbooks.allowed import Allowed
 from postern.services.runbooks.rules import RunbookRuleFields
@@ -104,6 +104,30 @@ async def test_a_change_holds_at_once_and_asking_costs_nothing(
     assert not await may(services, ann, shop, "deploy/a")
     await services.runbook_rules.remove(admin, "deploys")
     assert await may(services, ann, shop, "deploy/a")
+
+
+async def test_attack_a_rule_that_is_narrowed_is_not_widened_by_a_change_at_the_same_time(
+    world: World,
+    services: Services,
+    admin: Principal,
+    ann: Principal,
+    shop: Connection,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    await give(services, admin)
+    store, update = world.stores.runbook_rules, world.stores.runbook_rules.update
+
+    async def late(*given: Any) -> None:
+        monkeypatch.setattr(store, "update", update)
+        await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(groups=("ops",)))
+        await update(*given)
+
+    monkeypatch.setattr(store, "update", late)
+    with pytest.raises(Conflict, match="changed or deleted meanwhile"):
+        await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(description="of web"))
+    assert not await may(services, ann, shop, "deploy/a")
+    await services.runbook_rules.update(admin, "deploys", RunbookRuleFields(description="of web"))
+    assert not await may(services, ann, shop, "deploy/a")
 
 
 async def test_asking_costs_no_statement_and_is_told_of_every_change(
@@ -201,4 +225,9 @@ def test_a_list_is_told_what_each_single_question_is_told() -> None:
                 single = is_allowed(rules, OPS, file, key, own, is_admin=False)
                 assert (where is None or key in where) == single
                 seen.add(single)
+        files = sorted(
+            {"".join(chance.choices("ab/c\u00e9", k=chance.randint(0, 4))) for _ in range(chance.randint(0, 9))}
+        )
+        told = [where for first, last, where in allowed.spans(OPS, files) for _ in files[first:last]]
+        assert told == [allowed.where(OPS, file) for file in files]
     assert seen == {True, False}

@@ -7,9 +7,10 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
+from sqlalchemy import LargeBinary, select, update
 from tests.services.reviews.desk import Desk
 from tests.support.promises import within
 from tests.support.shelf import NAME, shelve
@@ -21,14 +22,15 @@ from postern.domain.principal import Principal, PrincipalKind, PrincipalStatus
 from postern.domain.runbook import RunbookPattern, Schedule
 from postern.domain.secret import Secret
 from postern.domain.session import EndReason, Session, SessionStatus
-from postern.errors import Denied, Invalid, Malformed, NotFound, TooMany, Unavailable
+from postern.errors import Conflict, Denied, Invalid, Malformed, NotFound, TooMany, Unavailable
 from postern.services.runbooks import schedules as module
 from postern.services.runbooks.rules import RunbookRuleFields
 from postern.services.runbooks.runs import Runs
-from postern.services.runbooks.schedules import ScheduleFields
+from postern.services.runbooks.schedules import INTERRUPTED, ScheduleFields
 from postern.services.server.trail import follow
 from postern.store.ports import SessionFilter
-from postern.store.sql.runbook_schedules import INTERRUPTED
+from postern.store.schema import runbook_schedules
+from postern.store.sql.runbook_schedules import BEGINS
 
 UNLOCK = "update users set locked = false where name = {{ .user | required `whom?` | squote }};"
 PIN = 'select {{ .pin | type "password" | pattern "^[0-9]{4}$" | squote }}'
@@ -37,6 +39,10 @@ FILES = {"users/unlock.runbook.sql": UNLOCK, "pin.runbook.sql": PIN}
 
 @pytest.fixture
 async def desk(world: World) -> Desk:
+    return await stocked(world)
+
+
+async def stocked(world: World) -> Desk:
     """Its shop asks nobody to agree, and lets nobody run scripts of their own."""
     desk = await Desk.make(world)
     desk.shop = replace(desk.shop, reviewers=(), force_approve_groups=(), access_mode_exec=Toggle.DISABLED)
@@ -239,7 +245,8 @@ async def test_a_gateway_that_stops_meanwhile_runs_nothing_twice(desk: Desk, mon
         await begun.wait()
         round_.cancel()
         await asyncio.gather(round_, return_exceptions=True)
-    assert (await pass_by(desk, minutes=1)).last_error == INTERRUPTED
+    assert (await pass_by(desk, minutes=1)).last_error == BEGINS
+    assert (await pass_by(desk, minutes=2)).last_error == INTERRUPTED
     assert await sessions(desk) == []
     assert (await pass_by(desk, hours=1)).last_error == ""
 
@@ -305,6 +312,41 @@ async def test_its_owner_changes_it_and_an_administrator_switches_it_off(desk: D
     assert (await service.find(desk.root, Page())).total == 0
 
 
+async def test_attack_a_change_does_not_undo_what_somebody_else_did_meanwhile(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A schedule that an administrator switches off stays off, whoever was about to save it."""
+    await plan(desk)
+    service, fill = desk.services.runbook_schedules, desk.services.runbook_runs.fill
+
+    async def meanwhile(*args: Any, **named: Any) -> Any:
+        await service.update(desk.root, "nightly", ScheduleFields(enabled=False))
+        return await fill(*args, **named)
+
+    monkeypatch.setattr(desk.services.runbook_runs, "fill", meanwhile)
+    with pytest.raises(Conflict, match="was changed or deleted meanwhile"):
+        await service.update(desk.ann, "nightly", ScheduleFields(parameters={"user": Secret("bob")}))
+    monkeypatch.undo()
+    assert not (await now(desk)).enabled
+    assert (await service.update(desk.ann, "nightly", ScheduleFields(enabled=True))).schedule.enabled
+
+
+async def test_attack_one_that_cannot_be_opened_holds_up_no_other(desk: Desk) -> None:
+    """Whatever became of an organisation's key: the others' backups run."""
+    broken, _ = await plan(desk, name="broken"), await plan(desk)
+    sealed = next(column for column in runbook_schedules.c if isinstance(column.type, LargeBinary))
+    async with desk.world.database.statement() as connection:
+        this = runbook_schedules.c.id == broken.id
+        await connection.execute(update(runbook_schedules).where(this).values({sealed: b"\x01" + b"?" * 64}))
+    ran = await pass_by(desk, hours=1)
+    assert ran.last_session_id is not None
+    async with desk.world.database.statement() as connection:
+        wanted = select(runbook_schedules.c.next_at, runbook_schedules.c.last_error).where(this)
+        row = (await connection.execute(wanted)).one()
+    assert row.next_at == ran.next_at
+    assert f"runbook_schedules/{broken.id}" in row.last_error
+
+
 async def test_what_is_due_while_it_is_changed_is_planned_anew(desk: Desk) -> None:
     await plan(desk)
     desk.world.clock.forward(hours=1)
@@ -313,7 +355,7 @@ async def test_what_is_due_while_it_is_changed_is_planned_anew(desk: Desk) -> No
         desk.ann, "nightly", ScheduleFields(file="pin.runbook.sql", parameters={"pin": Secret("4711")})
     )
     assert due.next_at is not None
-    assert not await desk.world.stores.runbook_schedules.take(due.id, due.next_at, None, desk.world.clock())
+    assert not await desk.world.stores.runbook_schedules.take(uuid4(), due.id, due.next_at, None, desk.world.clock())
     assert (await pass_by(desk, minutes=1)).last_at is None
 
 

@@ -44,7 +44,7 @@ async def add_runbook_repository(body: RepositoryRequest, caller: Caller, servic
     return RepositoryAnswer.of(await services.runbook_repositories.add(caller, body.fields()))
 
 
-@router.put("/{id}", responses=errors(403, 404, 413))
+@router.put("/{id}", responses=errors(403, 404, 409, 413))
 async def update_runbook_repository(
     key: Key, body: RepositoryRequest, caller: Caller, services: Use
 ) -> RepositoryAnswer:

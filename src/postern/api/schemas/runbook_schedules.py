@@ -1,4 +1,4 @@
-"""Schedules of runbooks. The values of parameters are written and never shown."""
+"""Schedules of runbooks. The values of parameters and of the fields of issues are written and never shown."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from postern.domain.session import Session
 from postern.services.runbooks.schedules import NamedSchedule, ScheduleFields
 
 _CRON = "Minute, hour, day of the month, month, day of the week: `30 2 * * MON-FRI`"
-_READ_ONLY = {"id", "owner", "parameter_names", "next_at", "last_at", "last_session_id", "last_error"}
+_READ_ONLY = {
+    "id",
+    "owner",
+    "parameter_names",
+    "tracker_field_names",
+    "next_at",
+    "last_at",
+    "last_session_id",
+    "last_error",
+}
 
 
 class RunbookScheduleChange(Body):
@@ -29,10 +38,14 @@ class RunbookScheduleChange(Body):
     cron: str | None = Field(None, description=_CRON)
     timezone: str | None = Field(None, description="IANA time zone of these times; UTC unless said otherwise")
     parameters: dict[str, str] | None = Field(None, description="Replaces all; no answer shows them")
+    tracker_fields: dict[str, str] | None = Field(
+        None,
+        description="What the connection's issue template asks for, by the tracker's names of the fields; replaces "
+        "all, and no answer shows them",
+    )
     enabled: bool | None = None
 
     def fields(self) -> ScheduleFields:
-        parameters = self.parameters
         return ScheduleFields(
             name=self.name,
             connection=self.connection_name,
@@ -40,9 +53,14 @@ class RunbookScheduleChange(Body):
             file=self.file_name,
             cron=self.cron,
             zone=self.timezone,
-            parameters=None if parameters is None else {name: Secret(value) for name, value in parameters.items()},
+            parameters=_secrets(self.parameters),
+            tracker_fields=_secrets(self.tracker_fields),
             enabled=self.enabled,
         )
+
+
+def _secrets(given: dict[str, str] | None) -> dict[str, Secret] | None:
+    return None if given is None else {name: Secret(value) for name, value in given.items()}
 
 
 class RunbookScheduleRequest(RunbookScheduleChange):
@@ -62,6 +80,7 @@ class RunbookScheduleAnswer(Answer):
     cron: str
     timezone: str
     parameter_names: list[str]
+    tracker_field_names: list[str]
     enabled: bool
     next_at: datetime | None = Field(description="Null while it is switched off")
     last_at: datetime | None = Field(description="When its time came last")
@@ -83,6 +102,7 @@ class RunbookScheduleAnswer(Answer):
             cron=one.cron,
             timezone=one.zone,
             parameter_names=sorted(one.parameters),
+            tracker_field_names=sorted(one.tracker_fields),
             enabled=one.enabled,
             next_at=one.next_at,
             last_at=one.last_at,

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
 from postern.domain.secret import Secret
-from postern.services.runbooks.listing import Entry, ListedShelf
+from postern.services.runbooks.listing import Entry, ListedShelf, Part
 from postern.services.runbooks.parsed import metadata_of
 from postern.services.runbooks.repositories import FileFields, RepositoryFields, RepositoryView
 
@@ -78,24 +78,26 @@ class RunbookAnswer(RunbookItem):
 
 def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> str:
     """A RunbookListV2. What is the same for everybody was written when the repository was read."""
-    told = _Told()
+    told = _Told() if with_connections else None
     errors = [_error_of(one) for one in shelves if one.shelf.error]
     repositories = []
     for one in shelves:
         books = one.shelf.books
         if books is None:
             continue
-        if with_connections:
-            items = [f'{entry.runbook.listed},"connections":{told(entry.connections)}}}' for entry in one.entries]
-        else:
-            items = [f"{entry.runbook.listed}}}" for entry in one.entries]
+        items = ",".join(_part_as_json(part, told) for part in one.parts)
         age = json.dumps(one.shelf.fetched_at and one.shelf.fetched_at.isoformat())
-        repositories.append(f'{books.listed},"fetched_at":{age},"items":[{",".join(items)}]}}')
+        repositories.append(f'{books.listed},"fetched_at":{age},"items":[{items}]}}')
     return f'{{"errors":{json.dumps(errors)},"repositories":[{",".join(repositories)}]}}'
 
 
+def _part_as_json(part: Part, told: _Told | None) -> str:
+    end = "}" if told is None else f',"connections":{told(part.connections)}}}'
+    return f"{end},".join([one.listed for one in part.runbooks]) + end
+
+
 class _Told:
-    """Names of connections as JSON: most runbooks share theirs with others."""
+    """Names of connections as JSON: most parts share theirs with others."""
 
     def __init__(self) -> None:
         self._known: dict[int, str] = {}

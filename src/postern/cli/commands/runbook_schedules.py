@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from postern.cli import completion, runbook_parameters
+from postern.cli import completion, runbook_parameters, script_options
 from postern.cli.api import client
 from postern.cli.output import json_option
 from postern.cli.rows import (
@@ -54,6 +54,7 @@ def _fields(command: Command) -> Command:
             help="A value, or KEY=@FILE; repeatable, replaces all.",
         ),
         click.option("--parameters", "file", metavar="FILE", help="A JSON object with values; - is standard input."),
+        script_options.issue_fields,
         json_option,
     ]
     for option in reversed(options):
@@ -65,8 +66,8 @@ def _fields(command: Command) -> Command:
 def schedules() -> None:
     """Run runbooks by themselves, as you, at the times of a cron expression.
 
-    A run is a session of yours, with the rights that you have at that moment. The values of parameters are kept
-    encrypted, and nobody is shown them again.
+    A run is a session of yours, with the rights that you have at that moment. The values of parameters, and of
+    the fields of issues (--issue-field), are kept encrypted, and nobody is shown them again.
 
     \b
     postern runbooks schedules create cleanup ops/cleanup.runbook.sql -c shop --cron "30 2 * * *" --zone Europe/Berlin
@@ -146,9 +147,13 @@ def delete(name: str, yes: bool, as_json: bool) -> None:
     told({"deleted": name}, as_json, f"Deleted {name}.")
 
 
-def _given(connection: str | None, parameters: tuple[str, ...], file: str | None, **more: Any) -> Row:
+def _given(
+    connection: str | None, parameters: tuple[str, ...], file: str | None, fields: tuple[str, ...], **more: Any
+) -> Row:
     body = given(connection_name=connection, **more)
     if parameters or file:
         values = runbook_parameters.given(parameters, file)
         body["parameters"] = {name: value.reveal() for name, value in values.items()}
+    if fields:
+        body["tracker_fields"] = script_options.fields_of(fields)
     return body

@@ -9,6 +9,7 @@ import click
 
 from postern.cli import completion, moments, timeline
 from postern.cli.api import client
+from postern.cli.commands.session_hooks import hooks
 from postern.cli.commands.session_keeping import hold, holds, purge, purges, release
 from postern.cli.commands.session_views import export, replay_, watch
 from postern.cli.output import as_text, duration, emit, fields, json_option, local_time, span, table
@@ -37,6 +38,7 @@ def sessions(ctx: click.Context, as_json: bool) -> None:
     postern sessions replay ID --speed 4 --max-pause 2s
     postern sessions export ID --format asciicast -o session.cast
     postern sessions hold ID --name "case A" --reason "court order"
+    postern sessions hooks ID
     postern sessions kill ID
     postern sessions verify EXPORT --key FILE
     """
@@ -238,5 +240,5 @@ def verify(path: Path, keys: tuple[str, ...], anchored: tuple[str, ...], as_json
         raise SystemExit(1)
 
 
-for _command in (watch, replay_, export, hold, release, holds, purge, purges):
+for _command in (watch, replay_, export, hooks, hold, release, holds, purge, purges):
     sessions.add_command(_command)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from dulwich.objects import Blob, Commit, ObjectID, Tree, parse_tree
 
-from postern.domain.runbook import CLOSE_HOOK, HOOK_FOLDERS, MARK, MAX_FILE, OPEN_HOOK, RunbookFile, Snapshot
+from postern.domain.hook import FILE_OF, MAX_HOOK
+from postern.domain.runbook import HOOK_FOLDERS, MARK, MAX_FILE, RunbookFile, Snapshot
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.messages import Limits
 from postern.integrations.git.packs import Objects
@@ -55,30 +56,41 @@ def snapshot_of(objects: Objects, head: ObjectID, limits: Limits) -> Snapshot:
     """Raises Invalid over a limit, Unavailable where something is missing."""
     commit = commit_of(objects, head)
     files: dict[str, RunbookFile] = {}
-    hooks: dict[str, dict[str, str]] = {folder: {} for folder in HOOK_FOLDERS}
     total = 0
     for entry in _walk(objects, commit.tree, limits):
         file = _file(objects, entry)
         total += len(entry.path) + len(file.text.encode() if file.text else b"")
         if total > limits.texts:
             raise Invalid(f"the runbooks of the repository are larger than {limits.texts >> 20} MiB together")
-        folder, _, base = file.path.rpartition("/")
-        if folder in hooks and base in (OPEN_HOOK, CLOSE_HOOK) and file.text is not None:
-            hooks[folder][base] = file.text
-        elif file.path in files:
+        if file.path in files:
             files[file.path] = RunbookFile(file.path, None, "the commit has two files of this path")
         else:
             files[file.path] = file
         if len(files) > limits.files:
             raise Invalid(f"the repository has more than {limits.files} runbooks")
-    chosen = {name: text for folder in reversed(HOOK_FOLDERS) for name, text in hooks[folder].items()}
+    hooks = _hooks(files)
     return Snapshot(
         head.decode(),
         _clean(commit.author, commit.encoding)[:MAX_AUTHOR],
         _clean(commit.message, commit.encoding, lines=True)[:MAX_MESSAGE],
         tuple(files[path] for path in sorted(files)),
-        chosen,
+        hooks,
     )
+
+
+def _hooks(files: dict[str, RunbookFile]) -> dict[str, str]:
+    """Taken out of the files; what cannot be one stays there with its error, and nothing runs in its place."""
+    hooks: dict[str, str] = {}
+    for path, name in [(f"{folder}/{name}", name) for folder in reversed(HOOK_FOLDERS) for name in FILE_OF.values()]:
+        file = files.get(path)
+        if file is not None and file.text is not None and len(file.text.encode()) <= MAX_HOOK:
+            hooks[name] = file.text
+            del files[path]
+        elif file is not None:
+            error = file.error or f"it is larger than a session hook may be ({MAX_HOOK} bytes)"
+            files[path] = RunbookFile(path, None, error)
+            hooks.pop(name, None)
+    return hooks
 
 
 def _walk(objects: Objects, root: ObjectID, limits: Limits) -> Iterator[Entry]:

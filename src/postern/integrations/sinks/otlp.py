@@ -16,7 +16,7 @@ from postern.integrations.sinks.receivers import Receivers
 log = logging.getLogger(__name__)
 
 _INFO, _WARN = (9, "INFO"), (13, "WARN")
-_SEVERITY = {EventKind.SESSION_KILL: _WARN, EventKind.GUARDRAIL_VIOLATION: _WARN}
+_SEVERITY = {EventKind.SESSION_KILL: _WARN, EventKind.GUARDRAIL_VIOLATION: _WARN, EventKind.SCHEDULE_FAILED: _WARN}
 
 
 class OtlpSender:

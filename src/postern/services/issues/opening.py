@@ -135,7 +135,7 @@ class Issues:
         try:
             return bound.template, checked_prompts(bound.template, given)
         except Invalid as error:
-            how = f"--issue-field NAME=VALUE of postern connect {connection.name} or postern exec {connection.name}"
+            how = f"--issue-field NAME=VALUE of postern connect {connection.name}, or of what runs scripts there"
             raise Invalid(f"{error.message}; say it by {how}, or by {GIVEN} in the API", field=error.field) from None
 
     async def _note(self, wanted: SessionIssue) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from uuid import UUID
 
 from postern.domain.principal import Principal
@@ -48,6 +50,16 @@ class Allowed:
             found = _both(found, patterns.get(file[:length], _NOWHERE))
         return found
 
+    def spans(self, repository: str, files: Sequence[str]) -> Iterator[tuple[int, int, frozenset[UUID] | None]]:
+        """Of paths in order: from where to where, and `where` of each of these. The paths that begin alike stand side
+        by side, so that few have to be asked about."""
+        names = self._patterns.get(repository, {})
+        edges: Iterable[int] = range(len(files) + 1)
+        if len(names) < len(files):
+            edges = sorted({0, len(files)}.union(*(_run(files, name) for name in names)))
+        for first, last in pairwise(edges):
+            yield first, last, self.where(repository, files[first])
+
     def any_on(self, connection_id: UUID) -> bool:
         places = (where for patterns in self._patterns.values() for where in patterns.values())
         return self.everything or any(where is None or connection_id in where for where in places)
@@ -78,3 +90,9 @@ def _both(one: frozenset[UUID] | None, other: frozenset[UUID] | None) -> frozens
     if one is None or other is None:
         return None
     return one | other if one and other else one or other
+
+
+def _run(files: Sequence[str], name: str) -> tuple[int, int]:
+    """From where to where they begin with it."""
+    first = bisect_left(files, name)
+    return first, bisect_left(files, True, first, key=lambda file: not file.startswith(name))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -18,6 +18,7 @@ from postern.domain.runbook import repository_name
 from postern.errors import Invalid, NotFound, PosternError, Unavailable
 from postern.services.runbooks.parsed import Books, Runbook, books_of
 from postern.services.runbooks.reading import Reading
+from postern.services.runbooks.turns import Turns
 from postern.store.ports import Clock, Outline, SnapshotStore
 
 log = logging.getLogger(__name__)
@@ -44,14 +45,6 @@ class Shelf:
 
 
 @dataclass(frozen=True, slots=True)
-class Hooks:
-    """Texts by their file names; `ttl` in seconds, and 0 where they are switched off."""
-
-    ttl: int
-    texts: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class _Kept:
     """`over`: how many attempts to read them had ended when the store was asked."""
 
@@ -73,6 +66,7 @@ class Library:
         self._now = now
         self._kept: dict[UUID, _Kept] = {}
         self._held: OrderedDict[tuple[UUID, UUID], _Held] = OrderedDict()
+        self._turns = Turns()
         self._loading: dict[tuple[UUID, UUID, datetime, str], asyncio.Task[Books | None]] = {}
 
     async def shelves(self, org_id: UUID) -> list[Shelf]:
@@ -102,13 +96,6 @@ class Library:
     async def repository(self, org_id: UUID, repository: str) -> str:
         """The name of the one that is meant. Raises NotFound, Invalid as `find`."""
         return self._named(await self.shelves(org_id), repository).outline.name
-
-    async def hooks(self, org_id: UUID, repository: str) -> Hooks:
-        """Raises as `find`; nothing is switched on in a repository that was never read."""
-        shelf = self._named(await self.shelves(org_id), repository)
-        if shelf.books is None:
-            return Hooks(0, {})
-        return Hooks(shelf.outline.hook_ttl, shelf.books.hooks)
 
     async def refresh(self, org_id: UUID, repository_id: UUID) -> Shelf:
         """Reads it now, and answers what is shown of it from now on. Raises NotFound, Unavailable when the store does
@@ -193,7 +180,9 @@ class Library:
         fetched = await self._snapshots.get(org_id, outline.id)
         if fetched is None or fetched.snapshot is None:
             return None
-        books = await asyncio.to_thread(books_of, outline.name, fetched.snapshot)
+        snapshot, held = fetched.snapshot, self._held.get((org_id, outline.id))
+        before = None if held is None else held.books
+        books = await self._turns.take(org_id, lambda slices: books_of(outline.name, snapshot, before, slices))
         self._held[org_id, outline.id] = _Held(fetched.settings_at, books)
         self._held.move_to_end((org_id, outline.id))
         while len(self._held) > 1 and sum(held.books.size for held in self._held.values()) > MAX_KEPT:

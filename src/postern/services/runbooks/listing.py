@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -24,11 +24,19 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """Runbooks that stand side by side, and may be run on the same connections."""
+
+    runbooks: Sequence[Runbook]
+    connections: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ListedShelf:
-    """A repository as somebody sees it; nothing in it where it was never read."""
+    """A repository as somebody sees it, by path; nothing in it where it was never read."""
 
     shelf: Shelf
-    entries: list[Entry]
+    parts: list[Part]
 
 
 class Listing:
@@ -50,7 +58,7 @@ class Listing:
         if not shelves:
             raise NotFound(NO_REPOSITORY)
         places = await self._places(principal, connection)
-        return [ListedShelf(shelf, list(places.entries(shelf, with_empty=with_empty))) for shelf in shelves]
+        return [ListedShelf(shelf, list(places.parts(shelf, with_empty=with_empty))) for shelf in shelves]
 
     async def get(self, principal: Principal, repository: str, file: str) -> Entry:
         """Raises NotFound, also for one that they may run nowhere; Invalid and Unavailable as the library does."""
@@ -80,16 +88,21 @@ class _Places:
         self._known: dict[frozenset[UUID], tuple[str, ...]] = {}
 
     def of(self, repository: str, file: str) -> tuple[str, ...]:
-        given = self._allowed.where(repository, file)
+        return self._names(self._allowed.where(repository, file))
+
+    def parts(self, shelf: Shelf, *, with_empty: bool) -> Iterator[Part]:
+        if shelf.books is None:
+            return
+        paths, runbooks = list(shelf.books.runbooks), list(shelf.books.runbooks.values())
+        for first, last, given in self._allowed.spans(shelf.outline.name, paths):
+            names = self._names(given)
+            if names or with_empty:
+                yield Part(runbooks[first:last], names)
+
+    def _names(self, given: frozenset[UUID] | None) -> tuple[str, ...]:
         if given is None:
             return self._everywhere
         names = self._known.get(given)
         if names is None:
             names = self._known[given] = tuple(name for key, name in self._there.items() if key in given)
         return names
-
-    def entries(self, shelf: Shelf, *, with_empty: bool) -> list[Entry]:
-        if shelf.books is None:
-            return []
-        found = [Entry(one, self.of(one.repository, one.path)) for one in shelf.books.runbooks.values()]
-        return found if with_empty else [one for one in found if one.connections]

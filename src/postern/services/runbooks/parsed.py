@@ -6,11 +6,12 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from postern.domain.runbook import Parameter, RunbookFile, Snapshot
 from postern.runbooks.template import TemplateError, parse
+from postern.services.runbooks.turns import Slices
 
 log = logging.getLogger(__name__)
 
@@ -44,27 +45,33 @@ class Books:
     author: str
     message: str
     runbooks: Mapping[str, Runbook]
-    hooks: Mapping[str, str]
     listed: str
     size: int
 
 
-def books_of(repository: str, snapshot: Snapshot) -> Books:
-    """Takes long: to be called in a thread."""
-    runbooks = [_runbook_of(repository, snapshot.commit, file) for file in snapshot.files]
+def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: Slices) -> Books:
+    """Takes long: to be called in a thread. `before`: of the same repository, whose files are not read again where they
+    say the same."""
+    runbooks = []
+    for file in snapshot.files:
+        known = before.runbooks.get(file.path) if before else None
+        if known is not None and not known.error and not file.error and known.text == file.text:
+            runbooks.append(replace(known, commit=snapshot.commit))
+        else:
+            runbooks.append(_runbook_of(repository, snapshot.commit, file))
+        slices.rest()
     told = {
         "repository": repository,
         "commit": snapshot.commit,
         "commit_author": snapshot.author,
         "commit_message": snapshot.message,
     }
-    texts = (*(one.text or "" for one in runbooks), *(one.listed for one in runbooks), *snapshot.hooks.values())
+    texts = (*(one.text or "" for one in runbooks), *(one.listed for one in runbooks))
     return Books(
         commit=snapshot.commit,
         author=snapshot.author,
         message=snapshot.message,
         runbooks={one.path: one for one in sorted(runbooks, key=lambda one: one.path)},
-        hooks=snapshot.hooks,
         listed=_open(told),
         size=sum(map(len, texts)),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from uuid import uuid4
 
 from postern.domain.connection import check_new_name
@@ -67,8 +68,10 @@ class RunbookRules:
         """Raises Denied, NotFound, Invalid, Conflict."""
         require_admin(principal, _DEED)
         current = (await self._existing(principal, name_or_id)).rule
-        rule = replace(await self._merged(current, given), updated_at=self._now())
-        await self._store.update(rule)
+        assert current.updated_at is not None, "only those of the store are changed"
+        at = max(self._now(), current.updated_at + timedelta(microseconds=1))
+        rule = replace(await self._merged(current, given), updated_at=at)
+        await self._store.update(rule, current)
         changed(current, rule)
         return await self._told(principal, rule)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -15,14 +14,14 @@ from postern.domain.runbook import PARAMETERS_LABEL, SCHEDULE_LABEL, Parameter, 
 from postern.domain.secret import Secret
 from postern.domain.session import Session
 from postern.errors import Conflict, Invalid, Malformed
-from postern.runbooks.template import MASK, Rendered, RenderError, Target, TemplateError, parse, target_of
+from postern.runbooks.template import MASK, Rendered, RenderError, TemplateError, parse, target_of
 from postern.services.access import Access
 from postern.services.runbooks.library import Library
 from postern.services.runbooks.parsed import Runbook
+from postern.services.runbooks.turns import Turns
 from postern.services.sessions import Sessions, check_correlation_id
 
 BATCH_LABEL = "sessionBatchId"
-_AT_ONCE = 4  # renderings, in threads
 _SHORTEST_HASH = 7
 _LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of all, as the label has them
 
@@ -71,7 +70,7 @@ class Runs:
         self._library = library
         self._access = access
         self._sessions = sessions
-        self._rendering = asyncio.Semaphore(_AT_ONCE)
+        self._turns = Turns()
 
     async def submit(
         self,
@@ -111,10 +110,13 @@ class Runs:
             tracker_fields=wanted.tracker_fields,
         )
 
-    async def fill(self, principal: Principal, wanted: RunRequest) -> Filled:
-        """What `submit` would run, for who may, with everything checked that can be before it runs. Raises as that."""
+    async def fill(self, principal: Principal, wanted: RunRequest, *, with_issue: bool = False) -> Filled:
+        """What `submit` would run, for who may, with everything checked that can be before it runs; `with_issue`: also
+        what the issue of its session needs. Raises as that."""
         ready = await self._ready(principal, wanted)
         self._sessions.require_runnable(ready.connection)
+        if with_issue:
+            await self._sessions.check_issue(ready.connection, wanted.tracker_fields)
         variables = _environment(ready, wanted.variables)
         shown = await self._render(ready.found, ready.connection, wanted, masked=True)
         return Filled(ready.ref, ready.connection.name, shown.text, tuple(sorted({*wanted.variables, *variables})))
@@ -129,27 +131,27 @@ class Runs:
         found = await self._library.find(principal.org_id, repository, f"/{file}")  # exactly what was asked about
         _require_commit(found, wanted.ref_hash)
         rendered = await self._render(found, connection, wanted)
-        return _Ready(found, connection, rendered, replace(asked, commit=found.commit))
+        return _Ready(
+            found, connection, rendered, replace(asked, commit=found.commit, place=str(connection.place or ""))
+        )
 
     async def _render(
         self, found: Runbook, connection: Connection, wanted: RunRequest, *, masked: bool = False
     ) -> Rendered:
         """In a thread: it may take as long as a template is let. `masked` as for `Template.render`."""
-        if found.text is None or found.error:
+        text = found.text
+        if text is None or found.error:
             raise _unusable(found, found.error)
         values = {name: value.reveal() for name, value in wanted.parameters.items()}
         target = target_of(connection.subtype, (*connection.command, *wanted.arguments), found.path)
         try:
-            async with self._rendering:
-                return await asyncio.to_thread(_rendered, found.text, values, target, masked=masked)
+            return await self._turns.take(
+                connection.org_id, lambda _: parse(text).render(values, target, masked=masked)
+            )
         except RenderError as error:
             raise Malformed(f"parameters: {error.message}", field="parameters") from None
         except TemplateError as error:
             raise _unusable(found, error.message) from None
-
-
-def _rendered(text: str, values: Mapping[str, str], target: Target, *, masked: bool) -> Rendered:
-    return parse(text).render(values, target, masked=masked)
 
 
 def _unusable(found: Runbook, why: str) -> Malformed:

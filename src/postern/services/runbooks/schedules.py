@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 from postern.domain.connection import check_new_name
 from postern.domain.lists import Listed, Page
@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 MAX_SCHEDULES = 500  # of an organisation
 LATEST = timedelta(hours=1)  # after its time, that a run still begins
 SOURCE: Final = "schedule"  # where its sessions come from, in the place of an address
+INTERRUPTED: Final = "the gateway was stopped before there was a session of this run; the next comes as planned"
+_GRACE = timedelta(minutes=2)  # more than beginning a run takes, with the tracker that it may wait for
 _BATCH, _AT_ONCE = 50, 8
 _OWNERS = (PrincipalKind.USER, PrincipalKind.SERVICE_ACCOUNT)
 
@@ -37,7 +39,7 @@ _OWNERS = (PrincipalKind.USER, PrincipalKind.SERVICE_ACCOUNT)
 @dataclass(frozen=True, slots=True)
 class ScheduleFields:
     """What a writer sets; `connection` is a name or id, `repository` a name or address, empty for the only one. None
-    leaves as it is, where there is something already; `parameters` are replaced whole."""
+    leaves as it is, where there is something already; `parameters` and `tracker_fields` are replaced whole."""
 
     name: str | None = None
     connection: str | None = None
@@ -46,6 +48,7 @@ class ScheduleFields:
     cron: str | None = None
     zone: str | None = None
     parameters: Mapping[str, Secret] | None = None
+    tracker_fields: Mapping[str, Secret] | None = None
     enabled: bool | None = None
 
     @property
@@ -54,10 +57,13 @@ class ScheduleFields:
 
     @property
     def says_what_runs(self) -> bool:
-        return any(one is not None for one in (self.connection, self.repository, self.file, self.parameters))
+        said = (self.connection, self.repository, self.file, self.parameters, self.tracker_fields)
+        return any(one is not None for one in said)
 
 
 class Schedules:
+    """`counted` hears of each run at its time, once: that it came about ("begun"), or did not ("failed")."""
+
     def __init__(
         self,
         store: ScheduleStore,
@@ -67,6 +73,7 @@ class Schedules:
         runs: Runs,
         now: Clock,
     ) -> None:
+        self.counted: Callable[[str], None] = lambda _outcome: None
         self._store = store
         self._principals = principals
         self._sessions = sessions
@@ -87,8 +94,8 @@ class Schedules:
         return found
 
     async def create(self, principal: Principal, given: ScheduleFields) -> NamedSchedule:
-        """It runs as who creates it. The runbook is filled in once, so that what is wrong with its parameters is said
-        now. Raises as `Runs.submit`, and Conflict, TooMany."""
+        """It runs as who creates it. The runbook is filled in once, so that what is wrong with its parameters, or is
+        missing in the issue that it opens, is said now. Raises as `Runs.submit`, and Conflict, TooMany."""
         if principal.kind not in _OWNERS:
             raise Denied("only users and service accounts may have schedules: a run needs an owner who stays")
         at = self._now()
@@ -110,8 +117,10 @@ class Schedules:
                     "a schedule runs as its owner, who alone may change it; an administrator may switch it off or "
                     "delete it, and create another one"
                 )
-        schedule = await self._merged(principal, current, given, self._now())
-        await self._store.update(schedule)
+        assert current.updated_at is not None, "only those of the store are changed"
+        at = max(self._now(), current.updated_at + timedelta(microseconds=1))
+        schedule = await self._merged(principal, current, given, at)
+        await self._store.update(schedule, current)
         changed(_told(current), _told(schedule))
         return await self.get(principal, str(schedule.id))
 
@@ -130,38 +139,53 @@ class Schedules:
         if schedule.owner_id != principal.id:
             raise Denied("only its owner may run a schedule: it runs as them")
         session = await self._submit(principal, schedule)
-        await self._store.ran(schedule.id, session.id, "")
+        await self._store.ran(schedule.id, session.id)
         return session
 
     async def once(self) -> bool:
         """Begins what is due, of all organisations; each run by one process alone. Whether more may be due."""
+        lost = await self._store.unsettled(self._now() - _GRACE, _BATCH)
+        for run in lost:
+            await self._settle(run.org_id, run.id, run.schedule_id, INTERRUPTED)
         due = await self._store.due(self._now(), _BATCH)
         outcomes = await asyncio.gather(*(self._begin(schedule) for schedule in due), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):  # the store does not answer
                 raise outcome
-        return len(due) == _BATCH
+        return _BATCH in (len(due), len(lost))
 
     async def _begin(self, due: Schedule) -> None:
         """One run. It is taken before it begins, so that it never comes twice; and what goes wrong is told where its
         owner looks, and leaves the next one as it is planned."""
         async with self._at_once:
-            now, due_at = self._now(), due.next_at
-            if due_at is None or not await self._store.take(due.id, due_at, _after(due, now), now):
+            now, due_at, run_id = self._now(), due.next_at, uuid4()
+            coming, why = _after(due, now)
+            if due_at is None or not await self._store.take(run_id, due.id, due_at, coming, now):
                 return
-            session_id, why = None, ""
             try:
-                session_id = (await self._run_due(due, due_at, now)).id
+                if not why:
+                    await self._run_due(due, run_id, due_at, now)
             except PosternError as error:
                 why = error.message
             except Exception:
                 log.exception("schedule %s came to nothing", due.id)
                 why = "the gateway met an error that it did not expect; its log has it"
-            if why:
-                log.warning("schedule %s of organisation %s did not run: %s", due.id, due.org_id, why)
-            await self._store.ran(due.id, session_id, why)
+            if not await self._settle(due.org_id, run_id, due.id, why) and not why:
+                await self._store.ran(due.id, run_id)  # it took so long that it was given up for lost
 
-    async def _run_due(self, due: Schedule, due_at: datetime, now: datetime) -> Session:
+    async def _settle(self, org_id: UUID, run_id: UUID, schedule_id: UUID, why: str) -> bool:
+        """`why` it came to nothing, unless there is its session all the same: that runs, whatever went wrong then.
+        Whether nobody else did so."""
+        if why and await self._sessions.get(org_id, run_id) is not None:
+            why = ""
+        is_ours = await self._store.settle(run_id, why)
+        if is_ours:
+            self.counted("failed" if why else "begun")
+        if is_ours and why:
+            log.warning("schedule %s of organisation %s did not run: %s", schedule_id, org_id, why)
+        return is_ours
+
+    async def _run_due(self, due: Schedule, run_id: UUID, due_at: datetime, now: datetime) -> None:
         """Raises as `Runs.submit`, and why it is left out."""
         if now - due_at > LATEST:
             raise Conflict(f"missed: it was due at {due_at:%Y-%m-%d %H:%M} UTC, when no gateway ran")
@@ -169,23 +193,34 @@ class Schedules:
         if named is None:
             raise NotFound("it was deleted")
         schedule = named.schedule
-        if await self._still_runs(schedule):
-            raise Conflict(f"skipped: session {schedule.last_session_id}, the run before, has not ended")
+        await self._require_ended(schedule, run_id)
         account = await self._principals.get(due.org_id, schedule.owner_id)
         if account is None:
             raise Denied("its owner was deleted; an administrator may delete it")
-        return await self._submit(account.principal, schedule)
+        await self._submit(account.principal, schedule, run_id)
 
-    async def _still_runs(self, schedule: Schedule) -> bool:
-        """Or waits for its review."""
-        if schedule.last_session_id is None:
-            return False
-        last = await self._sessions.get(schedule.org_id, schedule.last_session_id)
-        return last is not None and last.status is not SessionStatus.DONE
+    async def _require_ended(self, schedule: Schedule, run_id: UUID) -> None:
+        """The session of the run before, which does not wait for its review either. Raises Conflict."""
+        last = schedule.last_session_id
+        for run in await self._store.unsettled(self._now(), _BATCH, schedule.id):
+            if run.id == run_id:
+                continue
+            if await self._sessions.get(run.org_id, run.id) is None:
+                raise Conflict(f"skipped: the run before, of {run.at:%Y-%m-%d %H:%M} UTC, is yet to begin")
+            await self._settle(run.org_id, run.id, schedule.id, "")  # before there is a later session
+            last = run.id
+        found = None if last is None else await self._sessions.get(schedule.org_id, last)
+        if found is not None and found.status is not SessionStatus.DONE:
+            raise Conflict(f"skipped: session {last}, the run before, has not ended")
 
-    async def _submit(self, owner: Principal, schedule: Schedule) -> Session:
+    async def _submit(self, owner: Principal, schedule: Schedule, session_id: UUID | None = None) -> Session:
         return await self._runs.submit(
-            owner, _wanted(schedule), source=SOURCE, means=f"schedule:{schedule.id}", schedule=schedule.name
+            owner,
+            _wanted(schedule),
+            source=SOURCE,
+            means=f"schedule:{schedule.id}",
+            session_id=session_id,
+            schedule=schedule.name,
         )
 
     async def _merged(self, principal: Principal, current: Schedule, given: ScheduleFields, at: datetime) -> Schedule:
@@ -199,7 +234,7 @@ class Schedules:
                 raise NotFound(f"there is no connection {given.connection!r}; list them and check the name")
             merged = replace(merged, connection_id=found.id)
         if given.says_what_runs or (merged.enabled and not current.enabled):
-            filled = await self._runs.fill(principal, _wanted(merged))
+            filled = await self._runs.fill(principal, _wanted(merged), with_issue=True)
             merged = replace(merged, repository=filled.runbook.repository, file=filled.runbook.file)
         if not merged.enabled and given.cron is None and given.zone is None:
             return replace(merged, next_at=None)
@@ -207,22 +242,32 @@ class Schedules:
         return replace(merged, next_at=coming if merged.enabled else None)
 
 
-_PLAIN = ("name", "repository", "file", "cron", "zone", "parameters", "enabled")
+_PLAIN = ("name", "repository", "file", "cron", "zone", "parameters", "tracker_fields", "enabled")
 
 
-def _after(due: Schedule, now: datetime) -> datetime | None:
+def _after(due: Schedule, now: datetime) -> tuple[datetime | None, str]:
+    """Its next time, or why there is none: it was saved with other time zones than there are now."""
     try:
-        return next_time(due.cron, due.zone, now)
-    except Invalid as error:  # saved with other time zones than there are now
-        log.warning("schedule %s has no next time: %s", due.id, error.message)
-        return None
+        return next_time(due.cron, due.zone, now), ""
+    except Invalid as error:
+        return None, f"{error.message}; it does not run any more until its owner changes it"
 
 
 def _wanted(schedule: Schedule) -> RunRequest:
-    return RunRequest(str(schedule.connection_id), schedule.file, schedule.repository, parameters=schedule.parameters)
+    return RunRequest(
+        str(schedule.connection_id),
+        schedule.file,
+        schedule.repository,
+        parameters=schedule.parameters,
+        tracker_fields={name: value.reveal() for name, value in schedule.tracker_fields.items()},
+    )
 
 
 def _told(schedule: Schedule) -> dict[str, object]:
-    """For the audit log, which shows no value of a parameter: some are secret."""
+    """For the audit log, which shows no value of a parameter, nor of a field: some are secret."""
     shown = ("id", "name", "owner_id", "connection_id", "repository", "file", "cron", "zone", "enabled")
-    return {name: getattr(schedule, name) for name in shown} | {"parameter_names": sorted(schedule.parameters)}
+    names = {
+        "parameter_names": sorted(schedule.parameters),
+        "tracker_field_names": sorted(schedule.tracker_fields),
+    }
+    return {name: getattr(schedule, name) for name in shown} | names

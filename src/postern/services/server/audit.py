@@ -25,6 +25,7 @@ _SECRET_WORDS = ("password", "secret", "token", "key", "credential", "env", "aut
 _SECRET_NAMES = frozenset(
     {"code", "code_verifier", "device_code", "user_code", "ticket", "assertion", "headers"}
     | {"parameters"}  # of a runbook: which of them are secret is known once it was read; its session says the others
+    | {"tracker_fields"}  # they are sealed with the issue that they are for
 )
 # What sounds like a secret and is none, as a field of ours: within others, clients choose names.
 _PLAIN_NAMES = frozenset({"project_key"})  # in a tracker: what the keys of its issues begin with

@@ -9,12 +9,14 @@ from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from postern.domain.event import OF_REVIEWS, EventKind
+from postern.domain.runbook import ScheduleRun
 from postern.domain.session import EndReason
 from postern.domain.sink import NewDelivery, Sink, SinkOutline
 from postern.domain.violation import Violation
 from postern.services.telling.payloads import (
     AuditEntryData,
     GuardrailViolation,
+    ScheduleFailed,
     SessionClose,
     SessionOpen,
     SinkTest,
@@ -61,6 +63,12 @@ def of_review(news: ReviewNews, sinks: Iterable[SinkOutline], tags: Mapping[str,
         if not sink.scope.covers(review, tags):
             continue
         yield _delivery(sink, news.id, kind, news.at, review_data(review, with_script=sink.with_script))
+
+
+def of_failed_run(one: ScheduleRun, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
+    kind = EventKind.SCHEDULE_FAILED
+    for sink in _for(sinks, one.org_id, kind, one.at):
+        yield _delivery(sink, one.id, kind, one.at, _failed_run(one))
 
 
 def of_entry(entry: AuditEntry, sinks: Iterable[SinkOutline]) -> Iterator[NewDelivery]:
@@ -147,6 +155,21 @@ def _violation(one: Violation, *, with_script: bool) -> GuardrailViolation:
     if with_script:
         found["statement"] = one.statement
     return found
+
+
+def _failed_run(one: ScheduleRun) -> ScheduleFailed:
+    return {
+        "schedule": one.schedule,
+        "schedule_id": one.schedule_id,
+        "repository": one.repository,
+        "runbook": f"/{one.file}",
+        "connection": one.connection,
+        "connection_id": one.connection_id,
+        "owner": one.owner,
+        "owner_id": one.owner_id,
+        "due_at": one.due_at,
+        "reason": one.error,
+    }
 
 
 def _entry(entry: AuditEntry) -> AuditEntryData:

@@ -15,6 +15,7 @@ from postern.domain.event import OF_REVIEWS, EventKind
 from postern.domain.principal import Principal
 from postern.domain.report import Counts, slot_of
 from postern.domain.review import ReviewEvent
+from postern.domain.runbook import ScheduleRun
 from postern.domain.session import EndReason
 from postern.domain.sink import SinkOutline
 from postern.domain.violation import Violation
@@ -23,7 +24,7 @@ from postern.services.identity.users import require_admin
 from postern.services.leases import Lease
 from postern.services.reviews.news import tell_of
 from postern.services.server.trail import changed
-from postern.services.telling.events import KILLED, of_entry, of_review, of_session, of_violation
+from postern.services.telling.events import KILLED, of_entry, of_failed_run, of_review, of_session, of_violation
 from postern.store.ports import AuditEntry, Clock, Signals
 from postern.store.ports.recordings import LeaseStore
 from postern.store.ports.reviews import ReviewNews, ReviewStore
@@ -87,19 +88,22 @@ class FollowUp:
             untold = await self._store.untold(BATCH)
             news = await self._reviews.news(BATCH)
             violations = await self._store.violations(BATCH)
-            if not (found or untold or news or violations) or not await self._lease.have():
+            failed = await self._store.failed_runs(BATCH)
+            if not (found or untold or news or violations or failed) or not await self._lease.have():
                 return 0
             await self._tell(untold, sinks)
             await self._tell_reviews(news, sinks)
             await self._tell_violations(violations, sinks)
+            await self._tell_failed_runs(failed, sinks)
+            others = len(untold) + len(news) + len(violations) + len(failed)
             if len(violations) == BATCH:  # a session's end is told behind all of its violations
-                return len(untold) + len(news) + len(violations)
+                return others
             found.sort(key=lambda one: one.session.end_date or one.session.start_date)
             settled = [Settled(one, tuple(counted(one)), tuple(of_session(one, sinks))) for one in found]
             done = await self._store.settle(settled) if settled else 0
             if len(found) < BATCH:  # whoever waits for the lease has its turn now
                 await self._lease.release()
-            return done + len(untold) + len(news) + len(violations)
+            return done + others
 
     async def _tell(self, untold: list[AuditEntry], sinks: list[SinkOutline]) -> None:
         if untold:
@@ -132,6 +136,11 @@ class FollowUp:
         if violations:
             told = [delivery for one in violations for delivery in of_violation(one, sinks)]
             await self._store.tell_violations([one.id for one in violations], told)
+
+    async def _tell_failed_runs(self, failed: list[ScheduleRun], sinks: list[SinkOutline]) -> None:
+        if failed:
+            told = [delivery for one in failed for delivery in of_failed_run(one, sinks)]
+            await self._store.tell_failed_runs([one.id for one in failed], told)
 
     async def stop(self) -> None:
         """Another process may go on at once."""

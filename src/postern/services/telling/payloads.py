@@ -150,6 +150,23 @@ class ReviewData(TypedDict):
     """The held statement with its values, 10,000 characters at most; for sinks with `with_script`"""
 
 
+class ScheduleFailed(TypedDict):
+    schedule: str
+    """Its name at that time"""
+    schedule_id: UUID
+    repository: str
+    runbook: str
+    """Its path from the root of the repository"""
+    connection: str
+    connection_id: UUID
+    owner: str
+    """E-mail address of who it runs as; empty when they were deleted"""
+    owner_id: UUID
+    due_at: datetime
+    reason: str
+    """As `last_error` of the schedule says it"""
+
+
 class AuditEntryData(TypedDict):
     id: UUID
     actor_id: UUID | None
@@ -186,6 +203,7 @@ DATA: Mapping[EventKind, type] = {
     EventKind.SESSION_KILL: SessionClose,
     EventKind.GUARDRAIL_VIOLATION: GuardrailViolation,
     **_REVIEWS,
+    EventKind.SCHEDULE_FAILED: ScheduleFailed,
     EventKind.AUDIT_ENTRY: AuditEntryData,
     EventKind.SINK_TEST: SinkTest,
 }

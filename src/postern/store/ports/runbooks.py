@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from postern.domain.hook import HookRun
 from postern.domain.lists import Listed, Page
-from postern.domain.runbook import Fetched, Repository, RunbookRule, Schedule, Snapshot
+from postern.domain.runbook import Fetched, Repository, RunbookRule, Schedule, ScheduleRun, Snapshot
 
 
 class RepositoryStore(Protocol):
@@ -27,11 +28,14 @@ class RepositoryStore(Protocol):
     async def add(self, repository: Repository, most: int) -> None:
         """Raises Conflict when there is one of that name, TooMany when the organisation has `most` already."""
 
-    async def update(self, repository: Repository) -> None:
-        """Raises NotFound."""
+    async def update(self, repository: Repository, read: Repository | None = None) -> None:
+        """Raises NotFound; Conflict when somebody has changed it since it was `read`."""
 
-    async def replace(self, org_id: UUID, repositories: Sequence[Repository]) -> None:
-        """Those and no others, in one transaction; what was read of those that stay stays. Raises Conflict."""
+    async def replace(
+        self, org_id: UUID, repositories: Sequence[Repository], read: Sequence[Repository] | None = None
+    ) -> None:
+        """Those and no others, in one transaction; what was read of those that stay stays. Raises Conflict, also when
+        somebody has changed any since they were `read`."""
 
     async def remove(self, org_id: UUID, repository_id: UUID) -> bool:
         """With what was read of it. False when there is none."""
@@ -53,6 +57,17 @@ class Outline:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RepositoryHooks:
+    """A repository whose hooks are switched on; `texts` by their file names, none of one that was not read yet. `ttl`
+    in seconds."""
+
+    repository: str
+    ttl: int
+    commit: str
+    texts: Mapping[str, str]
+
+
 class SnapshotStore(Protocol):
     """What was read of a repository: sealed, one for each."""
 
@@ -62,6 +77,10 @@ class SnapshotStore(Protocol):
     async def get(self, org_id: UUID, repository_id: UUID) -> Fetched | None:
         """What was read by the settings that it has now. Raises Malformed when it cannot be unpacked."""
 
+    async def hooks(self, org_id: UUID) -> list[RepositoryHooks]:
+        """Of the repositories that have them switched on, as they were read by the settings of now; by name. One
+        statement, which opens nothing else. What cannot be opened is left out, and logged."""
+
     async def put(
         self, org_id: UUID, repository_id: UUID, snapshot: Snapshot, settings_at: datetime, at: datetime
     ) -> bool:
@@ -70,6 +89,16 @@ class SnapshotStore(Protocol):
 
     async def failed(self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime) -> None:
         """What was read before stays, unless it was read by other settings."""
+
+
+class HookRunStore(Protocol):
+    """What hooks printed is sealed, and goes with the recording of their session; the rest goes with the session."""
+
+    async def add(self, run: HookRun) -> None:
+        """Does nothing when its session is gone; where the recording was purged, what it printed is not kept."""
+
+    async def of(self, org_id: UUID, session_id: UUID, most: int) -> list[HookRun]:
+        """First those that began first. The reason says so where what one printed cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +121,8 @@ class RunbookRuleStore(Protocol):
     async def add(self, rule: RunbookRule) -> None:
         """Raises Conflict when the name is taken, or a connection of it was just removed."""
 
-    async def update(self, rule: RunbookRule) -> None:
-        """Raises Conflict, NotFound."""
+    async def update(self, rule: RunbookRule, read: RunbookRule) -> None:
+        """Raises Conflict, also when somebody has changed it since it was `read`."""
 
     async def remove(self, rule_id: UUID) -> None: ...
 
@@ -108,7 +137,7 @@ class NamedSchedule:
 
 
 class ScheduleStore(Protocol):
-    """The values of parameters are sealed."""
+    """The values of parameters and of the fields of issues are sealed."""
 
     async def find(self, org_id: UUID, owner_id: UUID | None, page: Page) -> Listed[NamedSchedule]:
         """By name; of that owner, or of all."""
@@ -119,17 +148,30 @@ class ScheduleStore(Protocol):
     async def add(self, schedule: Schedule, most: int) -> None:
         """Raises Conflict, TooMany."""
 
-    async def update(self, schedule: Schedule) -> None:
-        """All but what is told of its last run. Raises Conflict, NotFound."""
+    async def update(self, schedule: Schedule, read: Schedule) -> None:
+        """All but what is told of its last run, unless somebody has changed it since it was `read`. Raises
+        Conflict."""
 
     async def remove(self, schedule_id: UUID) -> None: ...
 
     async def due(self, now: datetime, most: int) -> list[Schedule]:
-        """Of all organisations, first those that were to run longest ago."""
+        """Of all organisations, first those that were to run longest ago; without what is sealed."""
 
-    async def take(self, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime) -> bool:
+    async def take(
+        self, run_id: UUID, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime
+    ) -> bool:
         """This run is this caller's, and the next one is then: True for exactly one of those who come at once, while it
-        is switched on. Until `ran` is called, its error says that the gateway was stopped."""
+        is switched on. It is to be the session `run_id`; until `settle` is called, its error says that the gateway was
+        stopped."""
 
-    async def ran(self, schedule_id: UUID, session_id: UUID | None, error: str) -> None:
-        """What came of the last run: its session, or why there is none; then the session before it stays noted."""
+    async def settle(self, run_id: UUID, error: str) -> bool:
+        """What came of a run that was taken: its session, or why there is none; then the session before it stays noted,
+        and sinks are to be told. True for exactly one of those who come at once. Where a later run was taken its error
+        stays."""
+
+    async def unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
+        """Runs, of that schedule or of all, that were taken before then and of which is not known what came of them;
+        the oldest first."""
+
+    async def ran(self, schedule_id: UUID, session_id: UUID) -> None:
+        """Beside its times, as this session."""

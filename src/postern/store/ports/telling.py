@@ -11,6 +11,7 @@ from uuid import UUID
 from postern.domain.lists import Listed, Page
 from postern.domain.report import Counts, GroupBy, Interval, Masked, ReportFilter, Span
 from postern.domain.review_report import Reviewed
+from postern.domain.runbook import ScheduleRun
 from postern.domain.session import Session
 from postern.domain.sink import Delivery, DeliveryState, NewDelivery, Sink, SinkOutline, Trouble
 from postern.domain.violation import Violation
@@ -86,6 +87,12 @@ class FollowUpStore(Protocol):
         """Of which nobody was told, the oldest first, and of one session in their order."""
 
     async def tell_violations(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+        """These are told by these deliveries, and forgotten. All or nothing."""
+
+    async def failed_runs(self, most: int) -> list[ScheduleRun]:
+        """Of schedules, of which nobody was told, the oldest first."""
+
+    async def tell_failed_runs(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         """These are told by these deliveries, and forgotten. All or nothing."""
 
     async def tell(self, entries: Sequence[AuditEntry], deliveries: Sequence[NewDelivery]) -> None:

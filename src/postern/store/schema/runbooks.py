@@ -6,8 +6,10 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    Float,
     ForeignKey,
     ForeignKeyConstraint,
+    Index,
     Integer,
     LargeBinary,
     String,
@@ -44,6 +46,7 @@ runbook_snapshots = Table(
     Column("org_id", Uuid, primary_key=True),
     Column("repository_id", Uuid, primary_key=True),
     Column("content", LargeBinary),  # sealed, packed; NULL until it was read once
+    Column("hooks", LargeBinary),  # sealed JSON: their texts by file names; empty where the commit has none
     Column("commit_id", String(64)),
     Column("fetched_at", Utc),
     Column("tried_at", Utc, nullable=False),
@@ -94,7 +97,7 @@ runbook_schedules = Table(
     Column("file", String(1024), nullable=False),
     Column("cron", String(128), nullable=False),
     Column("zone", String(64), nullable=False),
-    Column("parameters", LargeBinary, nullable=False),  # sealed JSON
+    Column("given", LargeBinary, nullable=False),  # parameters and fields of issues: sealed JSON
     Column("enabled", Boolean, nullable=False),
     Column("next_at", Utc, index=True),
     Column("last_at", Utc),
@@ -103,4 +106,41 @@ runbook_schedules = Table(
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
     UniqueConstraint("org_id", "name"),
+)
+
+# Their runs that are about to begin, and those that did not come about, until sinks are told (domain.ScheduleRun).
+runbook_schedule_runs = Table(
+    "runbook_schedule_runs",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("schedule_id", Uuid, nullable=False, index=True),
+    Column("schedule", String(128), nullable=False),
+    Column("owner_id", Uuid, nullable=False),
+    Column("owner", String(320), nullable=False),
+    Column("connection_id", Uuid, nullable=False),
+    Column("connection", String(128), nullable=False),
+    Column("repository", String(512), nullable=False),
+    Column("file", String(1024), nullable=False),
+    Column("due_at", Utc, nullable=False),
+    Column("at", Utc, nullable=False),
+    Column("error", Text, nullable=False),
+)
+
+# What became of session hooks.
+session_hooks = Table(
+    "session_hooks",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("repository", String(512), nullable=False),
+    Column("commit_id", String(64), nullable=False),
+    Column("started_at", Utc, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("exit_code", Integer),
+    Column("reason", Text, nullable=False),
+    Column("output", LargeBinary, nullable=False),  # sealed; empty where there is none, or the recording was purged
+    Index(None, "session_id", "started_at", "id"),
 )

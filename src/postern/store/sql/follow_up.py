@@ -14,6 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from postern.domain.ledger import Kind
 from postern.domain.report import COUNTED, Counts
+from postern.domain.runbook import ScheduleRun
 from postern.domain.session import SessionStatus
 from postern.domain.sink import NewDelivery
 from postern.domain.violation import Violation
@@ -24,6 +25,7 @@ from postern.store.schema import (
     audit_log,
     ledger,
     review_news,
+    runbook_schedule_runs,
     session_counts,
     session_maskings,
     sessions,
@@ -103,6 +105,15 @@ class SqlFollowUp:
 
     async def tell_violations(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         await self._told(violations.c.id, told, deliveries)
+
+    async def failed_runs(self, most: int) -> list[ScheduleRun]:
+        runs = runbook_schedule_runs.c
+        wanted = select(*runs).where(runs.error != "").order_by(runs.at, runs.id).limit(most)
+        async with self._database.statement() as connection:
+            return [ScheduleRun(**row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def tell_failed_runs(self, told: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
+        await self._told(runbook_schedule_runs.c.id, told, deliveries)
 
     async def _told(self, key: Column[UUID], ids: Sequence[UUID], deliveries: Sequence[NewDelivery]) -> None:
         """Of rows that are there until they are told."""

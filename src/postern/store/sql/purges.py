@@ -17,6 +17,7 @@ from sqlalchemy import (
     exists,
     func,
     insert,
+    or_,
     select,
     tuple_,
     update,
@@ -33,7 +34,7 @@ from postern.store.database import Database
 from postern.store.ports.retention import Doomed
 from postern.store.ports.server import AuditEntry
 from postern.store.ports.telling import UNREAD
-from postern.store.schema import ledger, purge_rounds, purges, reviews, segments, sessions
+from postern.store.schema import ledger, purge_rounds, purges, reviews, segments, session_hooks, sessions
 from postern.store.schema.retention import KEEPING
 from postern.store.sql.audit import add_entry
 from postern.store.sql.ledger import append
@@ -42,6 +43,7 @@ from postern.store.sql.rows import count_of
 
 _FIELDS = [column.name for column in purges.c]
 _ROUND = "purge"
+_PRINTED = session_hooks.c.output != b""  # what hooks printed is kept as long as the recording is
 
 
 class SqlPurges:
@@ -159,6 +161,8 @@ def _done(connection: Connection, done: Sequence[Purge]) -> None:
     connection.execute(delete(segments).where(segments.c.session_id.in_(ids)))
     quoting = update(reviews).where(reviews.c.session_id.in_(ids), reviews.c.kind == ReviewKind.STATEMENT)
     connection.execute(quoting.values(input="", estimate=None))  # they quote the recording
+    printed = update(session_hooks).where(session_hooks.c.session_id.in_(ids), _PRINTED)
+    connection.execute(printed.values(output=b""))
     whole = [one.session_id for one in done if one.what is What.SESSION]
     lock_sessions(connection, whole)
     connection.execute(delete(sessions).where(sessions.c.id.in_(whole)))
@@ -187,16 +191,17 @@ def _kept() -> Select[Any]:
     """Since when: a clock may have been wrong when a session ended, and the ledger's moments never go back."""
     entry = and_(ledger.c.org_id == sessions.c.org_id, ledger.c.number == sessions.c.closed_entry)
     has_segments = exists().where(segments.c.session_id == sessions.c.id).correlate(sessions)
+    has_output = exists().where(session_hooks.c.session_id == sessions.c.id, _PRINTED).correlate(sessions)
     columns = ("id", "org_id", "connection_id", "start_date", "end_date", "recording_purged_at", "event_size")
     return (
-        select(*(sessions.c[name] for name in columns), ledger.c.at, has_segments.label("has_segments"))
+        select(*(sessions.c[name] for name in columns), ledger.c.at, or_(has_segments, has_output).label("has_content"))
         .select_from(sessions.join(ledger, entry))
         .where(sessions.c.status == SessionStatus.DONE, sessions.c.end_date.is_not(None))
     )
 
 
 def _kept_of(row: Row[Any]) -> Kept:
-    has_recording = row.recording_purged_at is None and bool(row.has_segments or row.event_size)
+    has_recording = row.recording_purged_at is None and bool(row.has_content or row.event_size)
     since = max(row.end_date, row.at)
     return Kept(row.id, row.org_id, row.connection_id, row.start_date, since, has_recording)
 

@@ -22,6 +22,7 @@ from postern.store.schema import (
     runbook_schedules,
     runbook_snapshots,
     second_factors,
+    session_hooks,
     session_issues,
     session_starts,
     sinks,
@@ -72,13 +73,15 @@ PLACES = (
     _Place(
         idempotency_keys, "body", lambda row: f"idempotency_keys/{row.principal_id}/{row.digest.hex()}", "principal_id"
     ),
-    _Place(runbook_schedules, "parameters", lambda row: f"runbook_schedules/{row.id}"),
+    _Place(runbook_schedules, "given", lambda row: f"runbook_schedules/{row.id}"),
     _Place(vouchers, "payload", lambda row: f"vouchers/{row.digest.hex()}", server=True),
     _Place(session_starts, "content", lambda row: f"session_starts/{row.session_id}", server=True),
     _Place(session_issues, "new", lambda row: f"session_issues/{row.session_id}"),
     _Place(ledger_keys, "private", lambda row: f"ledger_keys/{row.id}"),
     _Place(runbook_repositories, "secrets", lambda row: f"runbook_repositories/{row.org_id}/{row.id}"),
     _Place(runbook_snapshots, "content", lambda row: f"runbook_snapshots/{row.org_id}/{row.repository_id}"),
+    _Place(runbook_snapshots, "hooks", lambda row: f"runbook_hooks/{row.org_id}/{row.repository_id}"),
+    _Place(session_hooks, "output", lambda row: f"session_hooks/{row.id}"),
     _Place(token_keys, "private", lambda row: f"token_keys/{row.id}", server=True),
 )
 

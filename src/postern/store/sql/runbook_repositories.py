@@ -21,7 +21,7 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, Malformed, Misconfigured, NotFound, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import Outline
+from postern.store.ports import Outline, RepositoryHooks
 from postern.store.prepared import Row
 from postern.store.schema import runbook_repositories as repositories
 from postern.store.schema import runbook_snapshots as snapshots
@@ -37,7 +37,7 @@ _PLAIN = (
     *("branch", "hook_ttl", "created_at", "updated_at"),
 )
 _SECRETS = ("git_password", "ssh_key", "ssh_keypass")
-_REPLACED = ("content", "commit_id", "fetched_at")
+_REPLACED = ("content", "hooks", "commit_id", "fetched_at")
 # What was read by other settings than it has now is as if it had not been read.
 _CURRENT = and_(
     snapshots.c.org_id == repositories.c.org_id,
@@ -94,23 +94,31 @@ class SqlRepositories:
         except IntegrityError:
             raise Conflict(f"git_url: there is a repository {repository.name} already", field="git_url") from None
 
-    async def update(self, repository: Repository) -> None:
+    async def update(self, repository: Repository, read: Repository | None = None) -> None:
         values = await self._values(repository)
-        changed = update(repositories).where(*_this(repository.org_id, repository.id)).values(values)
-        async with self._database.statement() as connection:
-            if (await connection.execute(changed)).rowcount != 1:
-                raise NotFound(f"there is no repository {repository.name} any more")
+        this = _this(repository.org_id, repository.id)
+        same = this if read is None else (*this, repositories.c.updated_at == read.updated_at)
+        async with self._database.transaction() as transaction:
+            if (await transaction.execute(update(repositories).where(*same).values(values))).rowcount == 1:
+                return
+            if (await transaction.execute(select(repositories.c.id).where(*this))).one_or_none() is not None:
+                raise _changed_meanwhile()
+        raise NotFound(f"there is no repository {repository.name} any more")
 
-    async def replace(self, org_id: UUID, repositories_: Sequence[Repository]) -> None:
+    async def replace(
+        self, org_id: UUID, repositories_: Sequence[Repository], read: Sequence[Repository] | None = None
+    ) -> None:
         rows = [await self._values(repository) for repository in repositories_]
         kept = [repository.id for repository in repositories_]
         try:
             async with self._database.transaction() as transaction:
                 await one_at_a_time(transaction)
-                gone = (repositories.c.org_id == org_id, repositories.c.id.not_in(kept))
-                await transaction.execute(delete(repositories).where(*gone))
-                there = select(repositories.c.id).where(repositories.c.org_id == org_id)
-                known = set((await transaction.execute(there)).scalars())
+                own = repositories.c.org_id == org_id
+                there = select(repositories.c.id, repositories.c.updated_at).where(own).with_for_update()
+                known = {row.id: row.updated_at for row in await transaction.execute(there)}
+                if read is not None and known != {one.id: one.updated_at for one in read}:
+                    raise _changed_meanwhile()
+                await transaction.execute(delete(repositories).where(own, repositories.c.id.not_in(kept)))
                 for row in rows:
                     this = _this(org_id, row["id"])
                     changed = update(repositories).where(*this) if row["id"] in known else insert(repositories)
@@ -174,12 +182,47 @@ class SqlSnapshots:
             snapshot = await asyncio.to_thread(_unpacked, packed)
         return Fetched(snapshot, row["fetched_at"], row["tried_at"], row["settings_at"], row["error"])
 
+    async def hooks(self, org_id: UUID) -> list[RepositoryHooks]:
+        wanted = (
+            select(
+                *(repositories.c[name] for name in ("id", "name", "hook_ttl")), snapshots.c.commit_id, snapshots.c.hooks
+            )
+            .select_from(repositories.outerjoin(snapshots, _CURRENT))
+            .where(repositories.c.org_id == org_id, repositories.c.hook_ttl > 0)
+            .order_by(repositories.c.name)
+        )
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        return [
+            RepositoryHooks(row["name"], row["hook_ttl"], row["commit_id"] or "", await self._hooks(org_id, row))
+            for row in rows
+        ]
+
+    async def _hooks(self, org_id: UUID, row: Row) -> dict[str, str]:
+        """None where they cannot be opened, or are of another commit than the row says."""
+        if not row["hooks"]:
+            return {}
+        try:
+            clear = await self._encryption.open(row["hooks"], row=_hooks_row(org_id, row["id"]), org_id=org_id)
+        except Misconfigured as problem:
+            log.warning("hooks of %s do not run: %s", row["name"], problem)
+            return {}
+        told = json.loads(clear)
+        if told["commit"] != row["commit_id"]:
+            log.warning("hooks of %s do not run: they are of another commit than its row says", row["name"])
+            return {}
+        return dict(told["texts"])
+
     async def put(
         self, org_id: UUID, repository_id: UUID, snapshot: Snapshot, settings_at: datetime, at: datetime
     ) -> bool:
         packed = await asyncio.to_thread(_packed, snapshot)
         sealed = await self._encryption.seal(packed, row=_content_row(org_id, repository_id), org_id=org_id)
-        values = {"content": sealed, "commit_id": snapshot.commit, "fetched_at": at, "error": ""}
+        hooks = b""
+        if snapshot.hooks:
+            told = json.dumps({"commit": snapshot.commit, "texts": dict(snapshot.hooks)}).encode()
+            hooks = await self._encryption.seal(told, row=_hooks_row(org_id, repository_id), org_id=org_id)
+        values = {"content": sealed, "hooks": hooks, "commit_id": snapshot.commit, "fetched_at": at, "error": ""}
         return await self._tried(org_id, repository_id, values, settings_at, at)
 
     async def failed(self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime) -> None:
@@ -214,6 +257,11 @@ class SqlSnapshots:
             return False
 
 
+def _changed_meanwhile() -> Conflict:
+    """What was left out in a change, secrets as well, was filled in from what is there no more."""
+    return Conflict("repositories: they were changed meanwhile; look at them, and try again", field="repositories")
+
+
 def _this(org_id: UUID, repository_id: UUID) -> tuple[ColumnElement[bool], ...]:
     return repositories.c.org_id == org_id, repositories.c.id == repository_id
 
@@ -224,6 +272,10 @@ def _secrets_row(org_id: UUID, repository_id: UUID) -> str:
 
 def _content_row(org_id: UUID, repository_id: UUID) -> str:
     return f"runbook_snapshots/{org_id}/{repository_id}"
+
+
+def _hooks_row(org_id: UUID, repository_id: UUID) -> str:
+    return f"runbook_hooks/{org_id}/{repository_id}"
 
 
 def _packed(snapshot: Snapshot) -> bytes:

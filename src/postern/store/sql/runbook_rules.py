@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from postern.domain.lists import Listed, Page
 from postern.domain.principal import Group
 from postern.domain.runbook import RunbookPattern, RunbookRule
-from postern.errors import Conflict, NotFound
+from postern.errors import Conflict
 from postern.store.database import Database
 from postern.store.ports import NamedRunbookRule
 from postern.store.schema import runbook_rule_connections, runbook_rule_groups, runbook_rules
@@ -69,13 +69,16 @@ class SqlRunbookRules:
         except IntegrityError:
             raise _taken(rule) from None
 
-    async def update(self, rule: RunbookRule) -> None:
-        changed = update(runbook_rules).where(runbook_rules.c.id == rule.id).values(_values(rule))
+    async def update(self, rule: RunbookRule, read: RunbookRule) -> None:
+        same = (runbook_rules.c.id == rule.id, runbook_rules.c.updated_at == read.updated_at)
+        changed = update(runbook_rules).where(*same).values(_values(rule))
         try:
             async with self._database.transaction() as transaction:
                 await hold_groups(transaction, rule.org_id, rule.groups)  # first: who removes a group does so, too
                 if (await transaction.execute(changed)).rowcount != 1:
-                    raise NotFound(f"there is no runbook rule {rule.name!r} any more")
+                    raise Conflict(
+                        f"runbook rule {read.name!r} was changed or deleted meanwhile; look at it, and try again"
+                    )
                 await _associate(transaction, rule)
         except IntegrityError:
             raise _taken(rule) from None

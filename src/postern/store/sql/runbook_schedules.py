@@ -1,8 +1,9 @@
-"""Schedules of runbooks, the values of their parameters sealed."""
+"""Schedules of runbooks; the values of parameters and of the fields of issues sealed."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 from uuid import UUID
@@ -11,21 +12,23 @@ from sqlalchemy import RowMapping, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from postern.domain.lists import Listed, Page
-from postern.domain.runbook import Schedule
+from postern.domain.runbook import Schedule, ScheduleRun
 from postern.domain.secret import Secret
-from postern.errors import Conflict, NotFound, TooMany
+from postern.errors import Conflict, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
 from postern.store.ports import NamedSchedule
-from postern.store.schema import connections, runbook_schedules, users
+from postern.store.schema import connections, runbook_schedule_runs, runbook_schedules, users
 from postern.store.sql.locking import one_at_a_time
 from postern.store.sql.rows import count_of
 from postern.store.sql.rule_parts import one_of
 
-INTERRUPTED: Final = "the gateway was stopped while this run began; look for its session, the next run comes as planned"
+BEGINS: Final = "the gateway was stopped while this run began; what came of it is said here within a few minutes"
 
 _FIXED = ("id", "org_id", "owner_id", "created_at")
 _CHOSEN = ("name", "connection_id", "repository", "file", "cron", "zone", "enabled", "next_at", "updated_at")
+_SEALED = ("parameters", "tracker_fields")
+_KEPT = ("org_id", "owner_id", "owner", "connection_id", "connection", "repository", "file")  # of a run
 _TOLD = ("last_at", "last_session_id", "last_error")
 _NAMED = (
     select(
@@ -72,8 +75,9 @@ class SqlRunbookSchedules:
         except IntegrityError:
             raise _taken(schedule) from None
 
-    async def update(self, schedule: Schedule) -> None:
-        changed = update(runbook_schedules).where(runbook_schedules.c.id == schedule.id)
+    async def update(self, schedule: Schedule, read: Schedule) -> None:
+        same = (runbook_schedules.c.id == schedule.id, runbook_schedules.c.updated_at == read.updated_at)
+        changed = update(runbook_schedules).where(*same)
         values = await self._values(schedule)
         try:
             async with self._database.statement() as connection:
@@ -81,7 +85,7 @@ class SqlRunbookSchedules:
         except IntegrityError:
             raise _taken(schedule) from None
         if done.rowcount != 1:
-            raise NotFound(f"there is no schedule {schedule.name!r} any more")
+            raise Conflict(f"schedule {schedule.name!r} was changed or deleted meanwhile; look at it, and try again")
 
     async def remove(self, schedule_id: UUID) -> None:
         async with self._database.statement() as connection:
@@ -92,36 +96,66 @@ class SqlRunbookSchedules:
         wanted = select(*runbook_schedules.c).where(*mine).order_by(runbook_schedules.c.next_at).limit(most)
         async with self._database.statement() as connection:
             rows = (await connection.execute(wanted)).mappings().all()
-        return [await self._schedule(row) for row in rows]
+        # What is sealed is opened for each run by itself: one that cannot be must not hold up the others.
+        return [Schedule(**{name: row[name] for name in (*_FIXED, *_CHOSEN, *_TOLD)}) for row in rows]
 
-    async def take(self, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime) -> bool:
+    async def take(
+        self, run_id: UUID, schedule_id: UUID, due_at: datetime, next_at: datetime | None, at: datetime
+    ) -> bool:
         mine = (
             runbook_schedules.c.id == schedule_id,
             runbook_schedules.c.next_at == due_at,
             runbook_schedules.c.enabled,
         )
-        changed = update(runbook_schedules).where(*mine).values(next_at=next_at, last_at=at, last_error=INTERRUPTED)
-        async with self._database.statement() as connection:
-            return (await connection.execute(changed)).rowcount == 1
+        changed = update(runbook_schedules).where(*mine).values(next_at=next_at, last_at=at, last_error=BEGINS)
+        async with self._database.transaction() as transaction:
+            if (await transaction.execute(changed)).rowcount != 1:
+                return False
+            wanted = _NAMED.where(runbook_schedules.c.id == schedule_id)
+            row = (await transaction.execute(wanted)).mappings().one()
+            kept = {name: row[name] for name in _KEPT}
+            run = ScheduleRun(run_id, schedule_id=schedule_id, schedule=row["name"], due_at=due_at, at=at, **kept)
+            await transaction.execute(insert(runbook_schedule_runs).values(asdict(run)))
+            return True
 
-    async def ran(self, schedule_id: UUID, session_id: UUID | None, error: str) -> None:
-        told: dict[str, object] = {"last_error": error}
-        if session_id is not None:
-            told["last_session_id"] = session_id
+    async def settle(self, run_id: UUID, error: str) -> bool:
+        runs = runbook_schedule_runs
+        mine = (runs.c.id == run_id, runs.c.error == "")
+        settled = update(runs).where(*mine).values(error=error) if error else delete(runs).where(*mine)
+        async with self._database.transaction() as transaction:
+            run = (await transaction.execute(settled.returning(runs.c.schedule_id, runs.c.at))).one_or_none()
+            if run is None:
+                return False
+            changed = update(runbook_schedules).where(runbook_schedules.c.id == run.schedule_id)
+            if not error:
+                await transaction.execute(changed.values(last_session_id=run_id))
+            await transaction.execute(changed.where(runbook_schedules.c.last_at == run.at).values(last_error=error))
+            return True
+
+    async def unsettled(self, before: datetime, most: int, schedule_id: UUID | None = None) -> list[ScheduleRun]:
+        runs = runbook_schedule_runs.c
+        wanted = select(*runs).where(runs.error == "", runs.at < before).order_by(runs.at, runs.id).limit(most)
+        if schedule_id is not None:
+            wanted = wanted.where(runs.schedule_id == schedule_id)
         async with self._database.statement() as connection:
-            await connection.execute(
-                update(runbook_schedules).where(runbook_schedules.c.id == schedule_id).values(told)
-            )
+            return [ScheduleRun(**row) for row in (await connection.execute(wanted)).mappings()]
+
+    async def ran(self, schedule_id: UUID, session_id: UUID) -> None:
+        changed = update(runbook_schedules).where(runbook_schedules.c.id == schedule_id)
+        async with self._database.statement() as connection:
+            await connection.execute(changed.values(last_session_id=session_id, last_error=""))
 
     async def _values(self, schedule: Schedule) -> dict[str, Any]:
-        clear = json.dumps({name: value.reveal() for name, value in schedule.parameters.items()}).encode()
-        sealed = await self._encryption.seal(clear, row=_row(schedule.id), org_id=schedule.org_id)
-        return {name: getattr(schedule, name) for name in _CHOSEN} | {"parameters": sealed}
+        given = {kind: {name: value.reveal() for name, value in getattr(schedule, kind).items()} for kind in _SEALED}
+        sealed = await self._encryption.seal(json.dumps(given).encode(), row=_row(schedule.id), org_id=schedule.org_id)
+        return {name: getattr(schedule, name) for name in _CHOSEN} | {"given": sealed}
 
     async def _schedule(self, row: RowMapping) -> Schedule:
-        opened = await self._encryption.open(row["parameters"], row=_row(row["id"]), org_id=row["org_id"])
-        parameters = {name: Secret(value) for name, value in json.loads(opened).items()}
-        return Schedule(**{name: row[name] for name in (*_FIXED, *_CHOSEN, *_TOLD)}, parameters=parameters)
+        opened = json.loads(await self._encryption.open(row["given"], row=_row(row["id"]), org_id=row["org_id"]))
+        given: dict[str, Any] = {
+            kind: {name: Secret(value) for name, value in opened[kind].items()} for kind in _SEALED
+        }
+        return Schedule(**{name: row[name] for name in (*_FIXED, *_CHOSEN, *_TOLD)}, **given)
 
     async def _named(self, row: RowMapping) -> NamedSchedule:
         return NamedSchedule(await self._schedule(row), row["connection"], row["owner"])

@@ -51,7 +51,7 @@ def _fields(command: Command) -> Command:
             "git_hook_ttl",
             type=int,
             metavar="SECONDS",
-            help="For which session hooks are good; 0 switches them off. They are kept, and do not run yet.",
+            help="For which session hooks are good; 0 switches them off. Hooks run on the machines of agents.",
         ),
         json_option,
     ]

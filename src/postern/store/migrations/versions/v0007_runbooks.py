@@ -22,6 +22,7 @@ def upgrade() -> None:
     _repositories()
     _rules()
     _schedules()
+    _hooks()
     _issues()
 
 
@@ -49,6 +50,7 @@ def _repositories() -> None:
         sa.Column("org_id", sa.Uuid(), nullable=False),
         sa.Column("repository_id", sa.Uuid(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=True),
+        sa.Column("hooks", sa.LargeBinary(), nullable=True),
         sa.Column("commit_id", sa.String(64), nullable=True),
         sa.Column("fetched_at", _MOMENT, nullable=True),
         sa.Column("tried_at", _MOMENT, nullable=False),
@@ -118,7 +120,7 @@ def _schedules() -> None:
         sa.Column("file", sa.String(1024), nullable=False),
         sa.Column("cron", sa.String(128), nullable=False),
         sa.Column("zone", sa.String(64), nullable=False),
-        sa.Column("parameters", sa.LargeBinary(), nullable=False),
+        sa.Column("given", sa.LargeBinary(), nullable=False),
         sa.Column("enabled", sa.Boolean(), nullable=False),
         sa.Column("next_at", _MOMENT, nullable=True),
         sa.Column("last_at", _MOMENT, nullable=True),
@@ -135,6 +137,49 @@ def _schedules() -> None:
     )
     for column in ("owner_id", "connection_id", "next_at"):
         op.create_index(f"ix_runbook_schedules_{column}", "runbook_schedules", [column])
+    op.create_table(
+        "runbook_schedule_runs",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("schedule_id", sa.Uuid(), nullable=False),
+        sa.Column("schedule", sa.String(128), nullable=False),
+        sa.Column("owner_id", sa.Uuid(), nullable=False),
+        sa.Column("owner", sa.String(320), nullable=False),
+        sa.Column("connection_id", sa.Uuid(), nullable=False),
+        sa.Column("connection", sa.String(128), nullable=False),
+        sa.Column("repository", sa.String(512), nullable=False),
+        sa.Column("file", sa.String(1024), nullable=False),
+        sa.Column("due_at", _MOMENT, nullable=False),
+        sa.Column("at", _MOMENT, nullable=False),
+        sa.Column("error", sa.Text(), nullable=False),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_runbook_schedule_runs_org_id"),
+        sa.PrimaryKeyConstraint("id", name="pk_runbook_schedule_runs"),
+    )
+    op.create_index("ix_runbook_schedule_runs_schedule_id", "runbook_schedule_runs", ["schedule_id"])
+
+
+def _hooks() -> None:
+    op.create_table(
+        "session_hooks",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("session_id", sa.Uuid(), nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("repository", sa.String(512), nullable=False),
+        sa.Column("commit_id", sa.String(64), nullable=False),
+        sa.Column("started_at", _MOMENT, nullable=False),
+        sa.Column("seconds", sa.Float(), nullable=False),
+        sa.Column("exit_code", sa.Integer(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("output", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_session_hooks_org_id"),
+        sa.ForeignKeyConstraint(
+            ["session_id"], ["sessions.id"], name="fk_session_hooks_session_id", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name="pk_session_hooks"),
+    )
+    columns = ["session_id", "started_at", "id"]
+    op.create_index("ix_session_hooks_session_id_started_at_id", "session_hooks", columns)
 
 
 def _issues() -> None:

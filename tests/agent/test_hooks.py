@@ -1,0 +1,187 @@
+"""Session hooks, run with a real Python as an agent runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import sys
+import textwrap
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID, uuid4
+
+import pytest
+from tests.agent.test_command import Go, go
+from tests.agent.test_secrets import order
+from tests.support.promises import within
+
+from postern.agent.ending import processes
+from postern.agent.hooks import Hooks
+from postern.agent.policy import ANYTHING, NO_COMMANDS, LocalPolicy
+from postern.agent.reach import Reach
+from postern.agent.secrets import Resolver
+from postern.domain.hook import MAX_OUTPUT, HookOutcome
+from postern.errors import Denied, Unavailable
+from postern.relay.hooks import MORE, Hook
+
+__all__ = ["go"]
+
+# The interpreter itself, and no script that stands before it.
+ENVIRON = {**os.environ, "PATH": f"{Path(sys.executable).resolve().parent}:{os.environ['PATH']}"}
+CONTEXT = base64.b64encode(json.dumps({"sid": "s1"}).encode()).decode()
+
+
+def hook(text: str, seconds: float = 60.0) -> Hook:
+    return Hook(uuid4(), textwrap.dedent(text), CONTEXT, seconds)
+
+
+async def run(one: Hook, environ: Mapping[str, str] = ENVIRON, policy: LocalPolicy = ANYTHING) -> HookOutcome:
+    """And looks whether anything was left behind."""
+    outcome = await Hooks(policy, environ).run(one)
+    assert alive(one.id) == set()
+    return outcome
+
+
+def alive(run_id: UUID) -> set[int]:
+    return processes(-1, f"POSTERN_HOOK_ID={run_id}".encode())
+
+
+def test_what_a_hook_is_told_and_what_it_prints(go: Go) -> None:
+    async def work() -> None:
+        script = """
+            import base64, json, os, sys
+            for name in ("POSTERN_HOOK_PAYLOAD", "HOOP_RUNBOOK_HOOK_PAYLOAD"):
+                print(json.loads(base64.b64decode(os.environ[name]))["sid"], flush=True)
+            print("größe", file=sys.stderr)
+            sys.exit(3)
+        """
+        assert await run(hook(script)) == HookOutcome(3, "s1\ns1\ngröße\n")
+
+    go(work)
+
+
+async def test_no_secret_of_the_agent_is_in_its_environment_and_it_is_isolated() -> None:
+    environ = {"PATH": ENVIRON["PATH"], "AWS_SECRET_ACCESS_KEY": "planted", "POSTERN_KEY": "planted"}
+    outcome = await run(hook("import os, sys; print(sorted(os.environ), sys.flags.isolated)"), environ)
+    own = ["HOOP_RUNBOOK_HOOK_PAYLOAD", "LANG", "PATH", "POSTERN_HOOK_ID", "POSTERN_HOOK_PAYLOAD"]
+    found, _, isolated = outcome.output.rstrip().rpartition(" ")
+    assert isolated == "1"
+    assert set(json.loads(found.replace("'", '"'))) - {"LC_CTYPE"} == set(own)
+
+
+def test_one_that_hangs_is_ended_and_says_what_it_had_printed(go: Go) -> None:
+    async def work() -> None:
+        stubborn = """
+            import signal, time
+            for number in (signal.SIGHUP, signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_IGN)
+            print("ready", flush=True)
+            while True:
+                time.sleep(1)
+        """
+        outcome = await asyncio.wait_for(run(hook(stubborn, seconds=2)), within(6))
+        assert outcome == HookOutcome(None, "ready\n", "it did not end within 2 seconds, and was ended")
+
+    go(work)
+
+
+def test_attack_100_mb_are_read_and_left_out(go: Go) -> None:
+    async def work() -> None:
+        outcome = await run(hook("import sys\nfor _ in range(100): sys.stdout.write('ä' * 500_000)\nsys.exit(4)"))
+        assert outcome.exit_code == 4
+        assert len(outcome.output) == MAX_OUTPUT
+        assert outcome.output == "ä" * (MAX_OUTPUT - len(MORE)) + MORE
+
+    go(work)
+
+
+async def test_attack_one_that_prints_for_ever_ends_with_its_time() -> None:
+    outcome = await run(hook("while True: print('y' * 1000)", seconds=2))
+    assert (outcome.exit_code, len(outcome.output)) == (None, MAX_OUTPUT)
+    assert "was ended" in outcome.reason
+
+
+async def test_what_fills_its_room_exactly_is_whole() -> None:
+    assert (await run(hook(f"print('x' * {MAX_OUTPUT}, end='')"))).output == "x" * MAX_OUTPUT
+    assert (await run(hook(f"print('x' * {MAX_OUTPUT + 1}, end='')"))).output.endswith(MORE)
+
+
+async def test_bytes_that_are_no_text_can_be_kept() -> None:
+    outcome = await run(hook(r"import os; os.write(1, b'a\0b\xff\xed\xa0\x80')"))
+    assert outcome.exit_code == 0
+    assert outcome.output.startswith("a\ufffdb\ufffd")
+    assert "\0" not in outcome.output
+
+
+def test_attack_children_that_left_the_session_do_not_stay(go: Go) -> None:
+    async def work() -> None:
+        script = """
+            import subprocess
+            subprocess.Popen(["setsid", "-f", "sleep", "300"])
+            subprocess.Popen(["sleep", "301"])
+            print("begun")
+        """
+        assert await run(hook(script)) == HookOutcome(0, "begun\n")
+
+    go(work)
+
+
+async def test_what_is_no_python_says_so() -> None:
+    outcome = await run(hook("echo 'I am a shell script' | wc"))
+    assert outcome.exit_code == 1
+    assert "SyntaxError" in outcome.output
+    assert (await run(hook("print(1)\0"))).exit_code == 1
+
+
+async def test_one_that_kills_itself() -> None:
+    assert (await run(hook("import os; os.kill(os.getpid(), 9)"))).exit_code == 137
+
+
+async def test_a_large_one_is_whole() -> None:
+    text = "x = 0\n" + "x += 1  # one of many\n" * 5_000 + "print(x)\n"
+    assert (await run(hook(text))).output == "5000\n"
+
+
+async def test_a_machine_without_python(tmp_path: Path) -> None:
+    with pytest.raises(Unavailable, match="'python3' is not there"):
+        await run(hook("print(1)"), {"PATH": str(tmp_path)})
+
+
+@pytest.mark.parametrize(
+    ("policy", "runs"),
+    [
+        (ANYTHING, True),
+        (NO_COMMANDS, False),
+        (LocalPolicy(hooks=False), False),
+        (LocalPolicy(commands=False, hooks=True), True),
+    ],
+)
+async def test_the_policy_of_the_agent_is_asked(policy: LocalPolicy, runs: bool) -> None:
+    if runs:
+        assert (await run(hook("print(1)"), policy=policy)).exit_code == 0
+        return
+    with pytest.raises(Denied, match="own policy does not let it run session hooks"):
+        await run(hook("print(1)"), policy=policy)
+
+
+async def test_an_agent_that_may_not_serve_the_connection_runs_no_hook_of_it() -> None:
+    reach = Reach(Resolver(None, None), LocalPolicy(connections=("billing",)), ENVIRON)  # type: ignore[arg-type]
+    with pytest.raises(Denied, match="does not let it serve connection 'shop'"):
+        await reach.hook(order({}), hook("print(1)"))
+    assert (await reach.hook(replace(order({}), connection="billing"), hook("print(1)"))).exit_code == 0
+
+
+async def test_who_takes_the_wish_back_ends_it_with_all_its_processes(tmp_path: Path) -> None:
+    there = tmp_path / "there"
+    one = hook(f"import subprocess; open({str(there)!r}, 'w'); subprocess.run(['sleep', '300'])")
+    task = asyncio.ensure_future(run(one))
+    async with asyncio.timeout(60):
+        while not there.exists():  # noqa: ASYNC110 - files tell nobody
+            await asyncio.sleep(0.02)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert alive(one.id) == set()

@@ -1,0 +1,350 @@
+"""Session hooks of a worker: in order, bounded, kept, and of no consequence for anybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from uuid import UUID, uuid4
+
+import pytest
+
+from postern.domain.connection import Connection, ConnectionType
+from postern.domain.hook import HookKind, HookOutcome, HookRun, HookScript
+from postern.domain.permit import Permit, seal
+from postern.domain.policy import Policy
+from postern.domain.principal import Principal
+from postern.domain.secret import Secret
+from postern.domain.session import EndReason, Verb
+from postern.errors import Denied, Unavailable
+from postern.gateway import hooks as module
+from postern.gateway.hook_context import MOST, Moment, context
+from postern.gateway.hooks import AT_ONCE, SessionHooks
+from postern.relay.hooks import MAX_TEXT, Hook
+
+SESSION = uuid4()
+OPEN, CLOSE = HookKind.OPEN, HookKind.CLOSE
+Answer = Callable[[Hook], Awaitable[HookOutcome]]
+
+
+def permit_of(verb: Verb = Verb.EXEC) -> Permit:
+    secret = {"envvar:PASS": Secret("planted")}
+    connection = Connection(
+        uuid4(), uuid4(), "shop", ConnectionType.DATABASE, "postgres", uuid4(), secret=secret, reviewers=("dba",)
+    )
+    ann = Principal(uuid4(), connection.org_id, "ann", "ann@example.com", "Ann")
+    return Permit(ann, connection, Policy(), verb, "192.0.2.1", None, None, seal())
+
+
+async def succeeds(hook: Hook) -> HookOutcome:
+    return HookOutcome(0, "what it printed")
+
+
+async def hangs(hook: Hook) -> HookOutcome:
+    await asyncio.Event().wait()
+    raise AssertionError("nobody waits that long")
+
+
+def refuses(error: Exception) -> Answer:
+    async def answer(hook: Hook) -> HookOutcome:
+        raise error
+
+    return answer
+
+
+class Here:
+    """The store's side and the agents', and what they heard."""
+
+    def __init__(self, answer: Answer = succeeds, *, repositories: Sequence[str] = ("one",), late: float = 60) -> None:
+        self.permit = permit_of()
+        self.answer = answer
+        self.repositories = repositories
+        self.text = "print(1)"
+        self.told: list[dict[str, Any]] = []  # of hooks that began, in order
+        self.runs: list[HookRun] = []
+        self.tries = 0
+        self.news = asyncio.Event()
+        self.most = self.now = 0  # hooks that ran at once
+        self.is_away = False
+        self.is_known = True
+        self.counted: Counter[tuple[str, ...]] = Counter()
+        self.hooks = SessionHooks(self, self, self.count, seconds=0, late=late)
+
+    def count(self, name: str, *labels: str, by: float = 1) -> None:
+        assert name == "postern_session_hooks"
+        self.counted[labels] += int(by)
+
+    async def of(self, org_id: UUID, kind: HookKind) -> Sequence[HookScript]:
+        assert org_id == self.permit.connection.org_id
+        await asyncio.sleep(0)
+        if not self.is_known:
+            raise Unavailable("the store is away")
+        return [HookScript(kind, name, "c0ffee" * 6, self.text) for name in self.repositories]
+
+    async def ran(self, run: HookRun) -> None:
+        self.tries += 1
+        self.news.set()
+        if self.is_away:
+            raise Unavailable("the store is away")
+        self.runs.append(run)
+
+    async def hook(self, permit: Permit, session_id: UUID, hook: Hook) -> HookOutcome:
+        assert permit is self.permit
+        self.told.append(json.loads(base64.b64decode(hook.context)))
+        self.now += 1
+        self.most = max(self.most, self.now)
+        self.news.set()
+        try:
+            return await self.answer(hook)
+        finally:
+            self.now -= 1
+
+    def opened(self, session_id: UUID = SESSION) -> None:
+        self.hooks.opened(session_id, self.permit, "select 1")
+
+    def closed(self, session_id: UUID = SESSION, reason: EndReason = EndReason.COMPLETED, code: int | None = 0) -> None:
+        self.hooks.closed(session_id, self.permit, reason, code)
+
+    async def until(self, true: Callable[[], object]) -> None:
+        async with asyncio.timeout(60):
+            while not true():
+                self.news.clear()
+                await self.news.wait()
+
+    async def ended(self, number: int = 1) -> list[tuple[HookKind, int | None, str]]:
+        """Of so many hooks: kind, exit code, reason."""
+        await self.until(lambda: len(self.runs) >= number)
+        return [(run.kind, run.outcome.exit_code, run.outcome.reason) for run in self.runs]
+
+
+async def test_what_a_hook_is_told_when_a_session_begins_and_ends(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    here = Here()
+    here.opened()
+    here.closed(reason=EndReason.KILLED, code=None)
+    assert await here.ended(2) == [(OPEN, 0, ""), (CLOSE, 0, "")]
+    opened, closed = here.told
+    about = {
+        "verb": "exec",
+        "connection_name": "shop",
+        "connection_type": "database",
+        "connection_subtype": "postgres",
+        "connection_envs": {},
+        "connection_reviewers": [],
+        "user_email": "ann@example.com",
+    }
+    assert opened == {
+        "id": str(here.runs[0].id),
+        "sid": str(SESSION),
+        "command": ["python3"],
+        "event_session_open": {**about, "input": "select 1", "input_truncated": False},
+        "event_session_close": None,
+    }
+    assert closed["event_session_open"] is None
+    assert closed["event_session_close"] == {"exit_code": 1, "output": "killed", **about}
+    run = here.runs[0]
+    assert (run.org_id, run.session_id, run.repository) == (here.permit.connection.org_id, SESSION, "one")
+    assert run.outcome.output == "what it printed"
+    assert here.counted == {(OPEN, "succeeded"): 1, (CLOSE, "succeeded"): 1}
+    assert f"session {SESSION}: hook session-open of one at c0ffeec0ffee ended with exit code 0" in caplog.text
+    assert "what it printed" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("reason", "code", "told"),
+    [
+        (EndReason.CLIENT_CLOSED, None, 0),
+        (EndReason.IDLE, None, 1),
+        (EndReason.COMPLETED, 0, 0),
+        (EndReason.FAILED, 7, 7),
+    ],
+)
+def test_a_session_always_has_an_exit_code_there(reason: EndReason, code: int | None, told: int) -> None:
+    moment = Moment(CLOSE, SESSION, permit_of(Verb.CONNECT), reason=reason, exit_code=code)
+    assert json.loads(base64.b64decode(context(uuid4(), moment)))["event_session_close"]["exit_code"] == told
+
+
+@pytest.mark.parametrize("script", ["x" * 9_000_000, '"\n' * 40_000, "\udc80ä😀" * 30_000, "y" * MOST])
+def test_attack_a_script_that_is_too_long_for_a_variable_is_cut_and_said_to_be(script: str) -> None:
+    found = context(uuid4(), Moment(OPEN, SESSION, permit_of(), script))
+    assert 0.9 * MOST < len(base64.b64decode(found)) <= MOST
+    event = json.loads(base64.b64decode(found))["event_session_open"]
+    assert event["input_truncated"] is True
+    assert script.encode("utf-16", "surrogatepass").startswith(event["input"].encode("utf-16", "surrogatepass"))
+
+
+async def test_the_hooks_of_the_end_wait_for_those_of_the_beginning_of_the_same_session() -> None:
+    go_on = asyncio.Event()
+
+    async def slow_first(hook: Hook) -> HookOutcome:
+        await go_on.wait()
+        return HookOutcome(0)
+
+    here = Here(slow_first, repositories=("one", "two"))
+    here.opened()
+    here.closed()
+    other = uuid4()
+    here.closed(other)
+    await here.until(lambda: len(here.told) == 2)
+    assert {one["sid"] for one in here.told} == {str(SESSION), str(other)}
+    go_on.set()
+    await here.ended(6)
+    mine = [(run.kind, run.repository) for run in here.runs if run.session_id == SESSION]
+    assert mine == [(OPEN, "one"), (OPEN, "two"), (CLOSE, "one"), (CLOSE, "two")]
+
+
+async def test_attack_more_than_may_run_wait_and_more_than_may_wait_do_not_run(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "WAITING", 3)
+    go_on = asyncio.Event()
+
+    async def slow(hook: Hook) -> HookOutcome:
+        await go_on.wait()
+        return HookOutcome(0)
+
+    here = Here(slow)
+    for _ in range(AT_ONCE + 3 + 2):
+        here.opened(uuid4())
+    found = await here.ended(2)
+    assert {(code, "3 hooks of other sessions wait already" in reason) for _, code, reason in found} == {(None, True)}
+    assert "did not run to its end: 3 hooks of other sessions wait already" in caplog.text
+    go_on.set()
+    assert [code for _, code, _ in await here.ended(AT_ONCE + 5)] == [None] * 2 + [0] * (AT_ONCE + 3)
+    assert here.most == AT_ONCE
+    assert here.counted == {(OPEN, "not_run"): 2, (OPEN, "succeeded"): AT_ONCE + 3}
+
+
+async def test_attack_sessions_without_end_while_nobody_says_which_hooks_there_are(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "MOMENTS", 2)
+    here = Here()
+    for _ in range(3):
+        here.opened(uuid4())
+    await here.ended(2)
+    assert "its hooks do not run, since too many others wait" in caplog.text
+    assert len(here.told) == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (refuses(Denied("the agent's own policy\nforbids it")), r"the agent's own policy\nforbids it"),
+        (refuses(Unavailable("its agent is offline")), "its agent is offline"),
+        (refuses(RuntimeError("planted")), "of an error of the gateway; its log says more"),
+    ],
+)
+async def test_why_one_did_not_run_is_kept(answer: Answer, reason: str) -> None:
+    here = Here(answer)
+    here.opened()
+    assert await here.ended() == [(OPEN, None, reason)]
+    assert here.counted == {(OPEN, "not_run"): 1}
+
+
+async def test_an_agent_that_never_answers_is_given_up() -> None:
+    here = Here(hangs, late=0.05)
+    here.opened()
+    ((_, code, reason),) = await here.ended()
+    assert (code, reason) == (None, "its agent did not answer in time; whether it ran is not known")
+
+
+async def test_one_that_fails_or_is_cut_off_by_its_agent() -> None:
+    outcomes = iter([HookOutcome(3, "no"), HookOutcome(None, "a", "it did not end within 60 seconds, and was ended")])
+
+    async def answer(hook: Hook) -> HookOutcome:
+        return next(outcomes)
+
+    here = Here(answer)
+    here.opened()
+    here.closed()
+    await here.ended(2)
+    assert here.counted == {(OPEN, "failed"): 1, (CLOSE, "not_run"): 1}
+    assert here.runs[1].outcome.output == "a"
+
+
+async def test_one_that_is_too_large_for_an_agent_is_not_sent_there() -> None:
+    here = Here()
+    here.text = "#" * (MAX_TEXT + 1)
+    here.opened()
+    assert await here.ended() == [(OPEN, None, f"it has {MAX_TEXT + 1} bytes, and a hook may have {MAX_TEXT} at most")]
+    assert here.told == []
+
+
+async def test_where_it_cannot_be_known_which_hooks_there_are_none_runs(caplog: pytest.LogCaptureFixture) -> None:
+    here = Here()
+    here.is_known = False
+    here.opened()
+    await here.hooks.stop(0.1)
+    assert (here.told, here.runs) == ([], [])
+    assert f"session {SESSION}: which hooks it has is not known: the store is away" in caplog.text
+
+
+async def test_a_store_that_comes_back_is_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "AGAIN", (0.01,) * 1_000)
+    here = Here()
+    here.is_away = True
+    here.opened()
+    await here.until(lambda: here.tries == 3)
+    here.is_away = False
+    assert await here.ended() == [(OPEN, 0, "")]
+
+
+async def test_a_store_that_stays_away_is_told_of_in_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "AGAIN", (0.01, 0.01))
+    here = Here()
+    here.is_away = True
+    here.opened()
+    await here.until(lambda: here.tries == 3)
+    await here.hooks.stop(0.1)
+    said = "what came of hook session-open of one at c0ffeec0ffee could not be kept: the store is away"
+    assert said in caplog.text
+
+
+async def test_a_worker_that_stops_lets_what_runs_end() -> None:
+    go_on = asyncio.Event()
+
+    async def slow(hook: Hook) -> HookOutcome:
+        await go_on.wait()
+        return HookOutcome(0)
+
+    here = Here(slow)
+    here.opened()
+    await here.until(lambda: here.now)
+    here.closed()
+    stopping = asyncio.ensure_future(here.hooks.stop(60))
+    go_on.set()
+    await stopping
+    assert await here.ended(2) == [(OPEN, 0, ""), (CLOSE, 0, "")]
+
+
+async def test_a_worker_that_stops_runs_the_hooks_of_sessions_that_end_with_it() -> None:
+    here = Here()
+    here.opened()
+    await here.ended(1)
+    stopping = asyncio.ensure_future(here.hooks.stop(60))
+    await asyncio.sleep(0.05)
+    here.closed(reason=EndReason.GATEWAY_STOPPED)
+    await stopping
+    assert await here.ended(2) == [(OPEN, 0, ""), (CLOSE, 0, "")]
+
+
+async def test_a_worker_that_stops_cuts_off_what_hangs_and_runs_nothing_more() -> None:
+    here = Here(hangs, repositories=("one", "two"))
+    for _ in range(AT_ONCE + 1):
+        here.opened(uuid4())
+    await here.until(lambda: here.now == AT_ONCE)
+    await here.hooks.stop(0.01)
+    assert here.now == 0
+    here.closed(uuid4())
+    await here.hooks.stop(0)
+    found = await here.ended(2 * AT_ONCE + 4)
+    assert {(code, reason) for _, code, reason in found} == {(None, "the gateway stopped before it had run to its end")}
+    assert len(here.told) == AT_ONCE
+    assert not here.hooks._tasks
