@@ -110,7 +110,7 @@ async def test_what_was_missed_is_told_once(desk: Desk) -> None:
 async def test_a_schedule_without_a_next_time_says_so(desk: Desk) -> None:
     """Time zones are taken away, by an update of those of the machine."""
     made = await plan(desk)
-    await desk.world.stores.runbook_schedules.update(replace(made, zone="Mars/Olympus"))
+    await desk.world.stores.runbook_schedules.update(replace(made, zone="Mars/Olympus"), made)
     over = await pass_by(desk, hours=1)
     assert (over.next_at, over.last_session_id, over.enabled) == (None, None, True)
     assert "'Mars/Olympus' is no IANA time zone" in over.last_error
