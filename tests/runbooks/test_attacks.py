@@ -234,6 +234,7 @@ ARITHMETIC, COMMAND = f"a[$({HIT})]", HIT
         ("[[ -v ", " ]]", ARITHMETIC),
         ("[ -v ", " ]", ARITHMETIC),
         ("echo $(( 1 )) $[ ", " ]", ARITHMETIC),
+        ("\\eval echo ", "", f"$({HIT})"),
         ('echo "$[ x[', '] ]"', ARITHMETIC),
         ("let ", "", ARITHMETIC),
         ("x=1 command let y=", "", ARITHMETIC),

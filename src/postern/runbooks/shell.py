@@ -13,12 +13,11 @@ _CODE = re.compile(r"\\|'|\"|`|\$'|\$\(\(|\$\(|\$\{|\$\[|\(\(|\(|\)|#|<<<|<<|\n|
 _DOUBLE = re.compile(r"\\|\"|`|\$\(\(|\$\(|\$\{|\$\[")
 _EXPANSION = re.compile(r"\\|'|\"|`|\}|\$'|\$\(\(|\$\(|\$\{|\$\[")
 _ARITHMETIC = re.compile(r"\\|\$\(\(|\$\(|\(|\)\)|\)|`")
-_OLD_ARITHMETIC = re.compile(r"\\|\$\(\(|\$\(|\[|\]|`")
 _DOCUMENT = re.compile(r"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
-_OPENS = {"$(": "(", "${": "{", "$((": "((", "$[": "[", "(": "s"}  # the others are called as they are written
-_PAIRS = {("))", "(("), (")", "("), (")", "s"), ("}", "{"), ("]", "[")}
+_OPENS = {"$(": "(", "${": "{", "$((": "((", "(": "s"}  # the others are called as they are written
+_PAIRS = {("))", "(("), (")", "("), (")", "s"), ("}", "{")}
 _CODE_MODES = frozenset({"", "(", "s"})
-_OPAQUE = frozenset({"`", "((", "[", "p", "{"})
+_OPAQUE = frozenset({"`", "((", "p", "{"})
 # Commands of the shell itself that read an argument once more: as code, as arithmetic, which runs what stands in a
 # subscript, or as the name of a variable, which may have one.
 _FIRST = r"(?:[\s!{]|\b(?:if|then|elif|else|while|until|do|time|command|builtin)\s|\w+=\S*\s)*"
@@ -39,7 +38,7 @@ _SEPARATES = re.compile(r"\[\[(?=\s)|(?<=\s)\]\]|(?:^|(?<=\s))\{(?=\s)|;|(?<![<>
 
 class Shell(Scanner):
     """What is open, outermost first: "(" and "s" are code within parentheses, "((" and "p" arithmetic, "#" a comment,
-    "[" the arithmetic of "$[", "<<" a here-document, "{" an expansion; the others are quotes."""
+    "<<" a here-document, "{" an expansion; the others are quotes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,13 +115,14 @@ class Shell(Scanner):
         pattern = _PATTERNS.get(mode, _CODE)
         sign = pattern.search(text, at)
         if pattern is _CODE:
-            self._follow(text[at : sign.start() if sign else len(text)], sign[0] if sign else "")
+            self._follow(text[at : sign.start() if sign else len(text)], sign)
         if sign is None:
             return len(text)
         return self._sign(text, sign, mode)
 
-    def _follow(self, code: str, sign: str) -> None:
+    def _follow(self, code: str, found_sign: re.Match[str] | None) -> None:
         """How the command begins, once that code is read, and the sign behind it."""
+        sign = found_sign[0] if found_sign else ""
         command, done = self._commands[-1], 0
         for found in _SEPARATES.finditer(code):
             command += code[done : found.start()]
@@ -134,7 +134,9 @@ class Shell(Scanner):
         command += code[done:]
         if sign == "\n" or (sign == ")" and not self._mode):  # which ends a pattern of case
             command = command + " " if command.startswith("[[") else ""
-        elif sign not in ("\\", ")"):
+        elif found_sign and sign == "\\":
+            command += found_sign.string[found_sign.end() : found_sign.end() + 1].strip("\n")
+        elif sign != ")":
             command += "case" if sign == "case" else "_" if sign else ""
         self._commands[-1] = command[:_MAX_COMMAND]
 
@@ -157,6 +159,8 @@ class Shell(Scanner):
             return self._escape(text, found.start())
         if sign == "case":
             self.is_lost = "(" in self._open  # its patterns end with parentheses that nothing opened
+        elif sign == "$[":
+            self.is_lost = True  # arithmetic in bash, and nothing in other shells
         elif sign == "#":
             before = self._before(text, found.start())[-1:]
             if not before or before in " \t\n;&|()":
@@ -167,7 +171,7 @@ class Shell(Scanner):
             if self._announced:
                 self._open.append("<<")
                 self._line = ""
-        elif sign in (")", "))", "}", "]"):
+        elif sign in (")", "))", "}"):
             return self._shut(found, mode)
         elif sign == mode or (sign == "`" and "`" in self._open):
             del self._open[len(self._open) - 1 - self._open[::-1].index(sign) :]
@@ -218,4 +222,4 @@ class Shell(Scanner):
         return end + 1
 
 
-_PATTERNS = {'"': _DOUBLE, "{": _EXPANSION, "((": _ARITHMETIC, "p": _ARITHMETIC, "[": _OLD_ARITHMETIC}
+_PATTERNS = {'"': _DOUBLE, "{": _EXPANSION, "((": _ARITHMETIC, "p": _ARITHMETIC}

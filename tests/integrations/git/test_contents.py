@@ -43,6 +43,8 @@ def by_path(snapshot: Snapshot) -> Mapping[str, RunbookFile]:
     ("name", "content", "mode", "words"),
     [
         ("a.runbook.sh", b"\x7fELF\0\0", "100644", "binary"),
+        ("a.runbook.sh", b"\xef\xbb\xbfset -e\n", "100644", "byte order mark"),
+        ("a.runbook.sh", "set -e\n".encode("utf-16"), "100644", "binary"),
         ("a.runbook.sh", "größe\n".encode("latin-1"), "100644", "not UTF-8 (line 1)"),
         ("a.runbook.sh", b"fine\nfine\n\xff\xfe\n", "100644", "not UTF-8 (line 3)"),
         ("a.runbook.sh", b"\xed\xa0\x80", "100644", "not UTF-8"),
@@ -64,7 +66,7 @@ async def test_text_is_as_it_was_committed(bare: Bare, read: Read) -> None:
     texts = {
         "a.runbook.sh": "",
         "b.runbook.sh": "a\r\nb\r",
-        "c.runbook.sh": "\ufeffx\x01\u2028\n",
+        "c.runbook.sh": "x\ufeff\x01\u2028\n",
         "d.runbook.x": "é" * 9,
     }
     bare.commit(texts)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import threading
 from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import timedelta
@@ -18,7 +19,7 @@ from tests.support.runbooks import NAME, URL, snapshot_of
 from tests.support.world import World
 
 from postern.domain.organisation import Organisation
-from postern.domain.runbook import OPEN_HOOK, Repository, RunbookFile, repository_name
+from postern.domain.runbook import OPEN_HOOK, Repository, RunbookFile, Snapshot, repository_name
 from postern.errors import Invalid, NotFound, Unavailable
 from postern.runbooks.template import parse
 from postern.services.runbooks import library as module
@@ -245,6 +246,78 @@ async def test_memory_is_bounded(shelves: Shelves, monkeypatch: pytest.MonkeyPat
     for _ in range(2):
         assert {paths[0] for paths, _ in (await shelves.shown()).values()} == set(HELLO)
     assert len(shelves.library._held) == 1
+
+
+async def test_attack_who_keeps_much_takes_no_room_of_others(shelves: Shelves, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Organisation(uuid4(), "other", shelves.world.clock())
+    await shelves.world.stores.organisations.add(other)
+    await shelves.add(org_id=other.id)
+    shelves.world.fetcher.put(HELLO)
+    (small,) = await shelves.library.shelves(other.id)
+    assert small.books is not None
+    monkeypatch.setattr(module, "MAX_KEPT", 10_000)
+    for number in range(4):
+        await shelves.add(f"{OTHER}{number}")
+        shelves.world.fetcher.put({"large.runbook.sh": "x" * 8_000}, f"{OTHER}{number}")
+        await shelves.shown()
+    (again,) = await shelves.library.shelves(other.id)
+    assert again.books is small.books
+
+
+async def test_attack_who_waits_for_what_takes_long_to_open_is_told_and_others_do_not_wait(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "FIRST_WAIT", 0.5)
+    monkeypatch.setattr(module, "OPENED", 0.1)
+    other = Organisation(uuid4(), "other", shelves.world.clock())
+    await shelves.world.stores.organisations.add(other)
+    release, opened = threading.Event(), []
+
+    def opens(name: str, snapshot: Snapshot) -> parsed.Books:
+        opened.append(name)
+        if name != NAME:
+            release.wait(PATIENT)
+        return parsed.books_of(name, snapshot)
+
+    monkeypatch.setattr(module, "books_of", opens)
+    for number in range(3):
+        await shelves.add(f"{OTHER}{number}")
+        shelves.world.fetcher.put(HELLO, f"{OTHER}{number}")
+    await shelves.add(org_id=other.id)
+    shelves.world.fetcher.put(HELLO)
+    try:
+        found = await within(shelves.shown())
+        assert {error for _, error in found.values()} == {
+            "what was read of it is still being opened; ask again in a moment"
+        }
+        assert len(opened) == 1
+        (shelf,) = await within(shelves.library.shelves(other.id))
+        assert paths_of(shelf) == [*HELLO]
+    finally:
+        release.set()
+    monkeypatch.setattr(module, "FIRST_WAIT", PATIENT)
+    assert {error for _, error in (await within(shelves.shown())).values()} == {""}
+
+
+def test_attack_what_is_too_much_to_open_or_to_list_is_told_of_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = "{{ .a | options " + " ".join(f'"{number:050}"' for number in range(1000)) + " }}"
+    made = snapshot_of({"a.runbook.sh": HELLO["hello.runbook.sh"], "b.runbook.sh": many * 2, "c.runbook.sh": "{{"})
+    books = parsed.books_of(NAME, made).runbooks.values()
+    assert [one.error for one in books] == ["", "", next(one.error for one in books if one.path == "c.runbook.sh")]
+    monkeypatch.setattr(parsed, "MAX_LISTED", 10_000)
+    (good, large, wrong) = parsed.books_of(NAME, made).runbooks.values()
+    assert (good.error, large.parameters, large.text) == ("", (), many * 2)
+    assert "more than a list can show" in large.error
+    assert len(large.listed) < 1_000
+    monkeypatch.setattr(parsed, "MAX_LISTED", 100_000)
+    monkeypatch.setattr(parsed, "MAX_LISTS", len(good.listed))
+    assert ["more than a list" in one.error for one in parsed.books_of(NAME, made).runbooks.values()] == [
+        *(False, True, False)
+    ]
+    monkeypatch.setattr(parsed, "SECONDS", -1.0)
+    late = list(parsed.books_of(NAME, made).runbooks.values())
+    assert all("took all the time" in one.error and not one.parameters for one in late)
+    assert "is not closed" in wrong.error
 
 
 async def test_upkeep_reads_what_is_due_and_one_process_does(shelves: Shelves) -> None:

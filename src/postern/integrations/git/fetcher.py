@@ -7,9 +7,11 @@ import os
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from base64 import b64encode
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TypeVar
+from uuid import UUID
 
 from postern.domain.runbook import Repository, Snapshot
 from postern.errors import PosternError, Unavailable
@@ -30,6 +32,14 @@ _HIDDEN = 4  # characters of the shortest secret that is looked for in words of 
 T = TypeVar("T")
 
 
+class _Turns:
+    """Half of them, and one at least, is all that one organisation has at once."""
+
+    def __init__(self, children: int) -> None:
+        self.all = asyncio.Semaphore(children)
+        self.of: defaultdict[UUID, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore((children + 1) // 2))
+
+
 class GitFetcher:
     """A `Fetcher` (services/runbooks/fetching.py). `seconds`: what a task may take, once it has begun."""
 
@@ -39,8 +49,8 @@ class GitFetcher:
         self._policy = policy
         self._environment = {name: environment[name] for name in _KEPT if name in environment}
         self._seconds = seconds
-        self._turns = asyncio.Semaphore(children)
-        self._checks = asyncio.Semaphore(children)  # which wait for no server, and so not for those who do
+        self._turns = _Turns(children)
+        self._checks = _Turns(children)  # which wait for no server, and so not for those who do
 
     async def check(self, repository: Repository) -> None:
         """Raises Invalid, Unavailable."""
@@ -64,7 +74,7 @@ class GitFetcher:
 
     async def _do(self, request: Request, read: Callable[[bytes], T]) -> T:
         try:
-            async with self._turn(request.task):
+            async with self._turn(request):
                 answer = await self._ask(request)
             return await asyncio.to_thread(read, answer)
         except PosternError as error:
@@ -76,18 +86,17 @@ class GitFetcher:
             ) from None
 
     @asynccontextmanager
-    async def _turn(self, task: str) -> AsyncIterator[None]:
+    async def _turn(self, request: Request) -> AsyncIterator[None]:
         """Raises Unavailable when none comes."""
-        turns = self._checks if task == "check" else self._turns
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await turns.acquire()
-        except TimeoutError:
-            raise Unavailable("other repositories are being read, which takes long; try again later") from None
-        try:
+        turns = self._checks if request.task == "check" else self._turns
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await held.enter_async_context(turns.of[request.repository.org_id])
+                    await held.enter_async_context(turns.all)
+            except TimeoutError:
+                raise Unavailable("other repositories are being read, which takes long; try again later") from None
             yield
-        finally:
-            turns.release()
 
     async def _ask(self, request: Request) -> bytes:
         process = await self._start()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -137,6 +138,9 @@ def _file(objects: Objects, entry: Entry) -> RunbookFile:
         return RunbookFile(entry.path, None, "it is no file")
     if data.startswith(_LFS):
         return RunbookFile(entry.path, None, "it is kept in Git LFS, which is not read; keep it in git itself")
+    if data.startswith(BOM_UTF8):
+        why = "it begins with a byte order mark, which would be a part of its first command; save it without"
+        return RunbookFile(entry.path, None, why)
     if b"\0" in data:
         return RunbookFile(entry.path, None, "it is a binary file; a runbook is text")
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 
 HOLDS = timedelta(seconds=1)
 FIRST_WAIT = 5.0  # seconds that one waits for a repository that was never read, from when reading it began
+OPENED = 30.0  # seconds that who had one read waits until what came of it is opened
+_AT_ONCE, _OF_ONE = 2, 1  # opened in threads: of all organisations, of one
 MAX_KEPT = 128_000_000  # characters of all repositories
 
 NO_REPOSITORY = "no repository with runbooks is configured; an administrator adds one: postern admin runbookrepos add"
@@ -71,6 +73,8 @@ class Library:
         self._kept: dict[UUID, _Kept] = {}
         self._held: OrderedDict[tuple[UUID, UUID], _Held] = OrderedDict()
         self._loading: dict[tuple[UUID, UUID, datetime, str], asyncio.Task[Books | None]] = {}
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots_of: defaultdict[UUID, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_OF_ONE))
 
     async def shelves(self, org_id: UUID) -> list[Shelf]:
         """By the repositories' names. A repository that was never read is read now, and waited for within bounds.
@@ -162,10 +166,15 @@ class Library:
             if held.books.commit == outline.commit:
                 return Shelf(outline, held.books, outline.error)
         task = self._load(org_id, outline)
-        if held is not None and same and not wait:
+        is_known = held is not None and same
+        if wait or not is_known:
+            await asyncio.wait({task}, timeout=OPENED if wait else FIRST_WAIT)
+        if held is not None and is_known and not (wait and task.done()):
             return Shelf(replace(outline, commit=held.books.commit), held.books, outline.error)
+        if not task.done():
+            return Shelf(outline, None, "what was read of it is still being opened; ask again in a moment")
         try:
-            return Shelf(outline, await asyncio.shield(task), outline.error)
+            return Shelf(outline, task.result(), outline.error)
         except Unavailable:
             raise
         except PosternError as error:
@@ -186,15 +195,25 @@ class Library:
             log.warning("what was read of the repository %s cannot be shown: %s", key[1], task.exception())
 
     async def _loaded(self, org_id: UUID, outline: Outline) -> Books | None:
-        fetched = await self._snapshots.get(org_id, outline.id)
-        if fetched is None or fetched.snapshot is None:
-            return None
-        books = await asyncio.to_thread(books_of, outline.name, fetched.snapshot)
+        async with self._slots_of[org_id], self._slots:
+            fetched = await self._snapshots.get(org_id, outline.id)
+            if fetched is None or fetched.snapshot is None:
+                return None
+            books = await asyncio.to_thread(books_of, outline.name, fetched.snapshot)
         self._held[org_id, outline.id] = _Held(fetched.settings_at, books)
         self._held.move_to_end((org_id, outline.id))
-        while len(self._held) > 1 and sum(held.books.size for held in self._held.values()) > MAX_KEPT:
-            self._held.popitem(last=False)
+        self._make_room()
         return books
+
+    def _make_room(self) -> None:
+        """What was not asked for longest goes, of the organisation that has most: nobody else reads theirs again."""
+        sizes: Counter[UUID] = Counter()
+        for (org_id, _), held in self._held.items():
+            sizes[org_id] += held.books.size
+        while len(self._held) > 1 and sizes.total() > MAX_KEPT:
+            largest = max(sizes, key=lambda org_id: sizes[org_id])
+            oldest = next(key for key in self._held if key[0] == largest)
+            sizes[largest] -= self._held.pop(oldest).books.size
 
 
 def _name_of(repository: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from uuid import UUID
@@ -22,7 +23,7 @@ from postern.services.runbooks.parsed import Runbook
 from postern.services.sessions import Sessions, check_correlation_id
 
 BATCH_LABEL = "sessionBatchId"
-_AT_ONCE = 4  # renderings, in threads
+_AT_ONCE, _OF_ONE = 4, 2  # renderings, in threads: of all organisations, of one
 _SHORTEST_HASH = 7
 _LONGEST_VALUE, _LONGEST_LABEL = 200, 4_000  # characters of a parameter, and of all, as the label has them
 
@@ -71,7 +72,8 @@ class Runs:
         self._library = library
         self._access = access
         self._sessions = sessions
-        self._rendering = asyncio.Semaphore(_AT_ONCE)
+        self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._slots_of: defaultdict[UUID, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(_OF_ONE))
 
     async def submit(
         self,
@@ -140,7 +142,7 @@ class Runs:
         values = {name: value.reveal() for name, value in wanted.parameters.items()}
         target = target_of(connection.subtype, (*connection.command, *wanted.arguments), found.path)
         try:
-            async with self._rendering:
+            async with self._slots_of[connection.org_id], self._slots:
                 return await asyncio.to_thread(_rendered, found.text, values, target, masked=masked)
         except RenderError as error:
             raise Malformed(f"parameters: {error.message}", field="parameters") from None
