@@ -226,3 +226,6 @@ async def test_what_was_changed_is_in_the_audit_log(api: Api) -> None:
         for entry in reversed(log)
     ]
     assert names == [(None, "changes"), ("changes", "renamed"), ("renamed", None)]
+    changed = log[1]
+    shown = [changed["body"], changed["before"]["template"], changed["after"]["template"]]
+    assert [one["project_key"] for one in shown] == ["OPS"] * 3

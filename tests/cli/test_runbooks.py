@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -47,13 +48,33 @@ def test_repositories_are_added_changed_read_and_removed(root: Served, tmp_path:
     assert (changed["git_branch"], changed["git_hook_ttl"], changed["git_user"]) == ("next", 0, "me")
     assert secrets_of(root) == ["planted", "", "", hosts.read_text()]
     assert root.cli(*REPOS, "update", NAME).exit_code == 2
-    root.world.fetcher.remotes[URL] = Unavailable("it is away")
-    failed = root.cli(*REPOS, "refresh", URL)
-    assert (failed.exit_code, "could not be read: it is away" in failed.stderr) == (1, True)
     assert root.cli(*REPOS, "refresh", "no such").exit_code == 5
     assert root.cli(*REPOS, "remove", NAME, stdin="n\n").exit_code == 1
     root.ok(*REPOS, "remove", NAME, "--yes")
     assert root.json(*REPOS, "list") == []
+
+
+def test_what_could_not_be_read_is_told_as_that(root: Served) -> None:
+    made = root.world.fetcher.remotes[URL]
+    root.world.fetcher.remotes[URL] = Unavailable("it is away")
+    why = f"postern: {NAME} could not be read: it is away\n"
+    added = root.ok(*REPOS, "add", URL)
+    assert added.stdout == f"Added {NAME}. It could not be read: none of its runbooks are shown yet.\n"
+    assert added.stderr == why
+    failed = root.cli(*REPOS, "refresh", NAME)
+    assert (failed.exit_code, failed.stderr) == (1, why)
+    assert failed.stdout == f"{NAME} could not be read: none of its runbooks are shown yet.\n"
+    root.world.fetcher.remotes[URL] = made
+    commit = root.json(*REPOS, "refresh", NAME)["commit"]
+    assert root.ok(*REPOS, "refresh", NAME).stdout == f"Read {NAME}. It is at {commit}.\n"
+    root.world.fetcher.remotes[URL] = Unavailable("it is away")
+    failed = root.cli(*REPOS, "refresh", NAME)
+    assert failed.stdout == f"{NAME} could not be read: it is shown as it was read before, at {commit}.\n"
+    failed = root.cli(*REPOS, "refresh", NAME, "--json")
+    assert (failed.exit_code, json.loads(failed.stdout)["error"]) == (1, "it is away")
+    changed = root.ok(*REPOS, "update", NAME, "--branch", "next")
+    assert changed.stdout == f"Changed {NAME}. It could not be read: none of its runbooks are shown yet.\n"
+    assert changed.stderr == why
 
 
 def test_a_secret_is_no_argument(root: Served) -> None:
@@ -88,7 +109,7 @@ def test_runbooks_are_listed_and_shown(root: Served) -> None:
     assert root.cli("runbooks", "show", "no-such").exit_code == 5
     assert root.json("runbooks", "list")["errors"] == []
     root.log_in()
-    assert root.cli(*REPOS, "add", other).exit_code == 1  # added, and says that it cannot be read
+    root.ok(*REPOS, "add", other)  # which cannot be read
     listed = root.ok("runbooks", "list")
     assert "postern: git.example.com/away: nothing answers there" in listed.stderr
     assert len(listed.stdout.splitlines()) == 2

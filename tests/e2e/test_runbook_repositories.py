@@ -55,8 +55,9 @@ def test_pushes_are_shown_and_a_server_that_goes_away_takes_nothing_with_it(read
     books = served.repository()
     first = books.commit(HELLO)
     url = f"{served.url}/team/runbooks.git"
-    refused = reader.run(*REPOS, "add", url)
-    assert (refused.returncode, "could not be read" in refused.stderr) == (1, True)
+    unread = reader.run(*REPOS, "add", url)
+    assert (unread.returncode, "could not be read" in unread.stderr) == (0, True)
+    assert reader.run(*REPOS, "refresh", url).returncode == 1
     changed = reader.run(*REPOS, "update", url, "--user", "me", "--password-file", "-", stdin="secret-token\n")
     assert (changed.returncode, first in changed.stdout) == (0, True), changed.stderr
     assert names(reader) == ["/ops/hello.runbook.sh"]

@@ -167,3 +167,16 @@ def test_redaction_reaches_everywhere_and_is_bounded() -> None:
     assert len(redacted["long"]) == 1_001
     assert len(redacted["many"]) == 100
     assert len(str(redacted["deep"])) < 200
+
+
+def test_the_project_of_a_tracker_is_shown_and_no_other_key() -> None:
+    assert redact({"project_key": "OPS"}) == {"project_key": "OPS"}
+    others = ("key", "api_key", "ssh_key", "private_key", "key_id", "KEYS", "project_keys", "Project_Key")
+    for name in (*others, "project_token", "project_secret"):
+        assert redact({name: "x"}) == {name: "[REDACTED]"}
+    pair = {"name": "project_key", "value": "x"}
+    for below in ({"project_key": "x"}, [{"project_key": "x"}], {"a": {"project_key": "x"}}, pair, [pair]):
+        assert "'x'" not in str(redact({"labels": below}))
+    assert redact(pair)["value"] == "[REDACTED]"
+    nested = {"project_key": {"token": "x", "name": "password", "value": "x"}}
+    assert "'x'" not in str(redact(nested))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
@@ -15,11 +16,14 @@ from postern.domain.connection import Toggle
 from postern.domain.errand import MAX_ANSWER, Errand, ErrandAnswer, ErrandKind, Failure
 from postern.domain.features import Feature
 from postern.domain.principal import Principal
+from postern.domain.runbook import RunbookPattern, RunbookRule
 from postern.errors import Denied, Invalid, Malformed, NotFound, PosternError, TooMany, Unavailable
 from postern.services import errands as module
 from postern.services.errands import Errands
 from postern.store.ports import Topic
 from postern.store.schema import errands as table
+
+OFF: dict[str, Any] = {"access_mode_connect": Toggle.DISABLED, "access_mode_exec": Toggle.DISABLED}
 
 
 class Worker:
@@ -168,11 +172,34 @@ async def test_the_schema_is_switched_by_access_schema_and_the_test_is_not(
 async def test_a_connection_that_is_switched_off_is_tested_by_administrators_alone(
     world: World, errands: Errands, ann: Principal
 ) -> None:
-    await world.add_connection(access_mode_connect=Toggle.DISABLED, access_mode_exec=Toggle.DISABLED)
+    await world.add_connection(**OFF, access_mode_runbooks=Toggle.DISABLED)
     Worker(world, errands, ErrandAnswer({"success": True}))
     with pytest.raises(Denied, match="disabled"):
         await ask(errands, ann)
     assert (await ask(errands, await world.add_user("chief", "admin"))).result == {"success": True}
+
+
+async def test_who_may_run_runbooks_there_may_test_the_connection(
+    world: World, errands: Errands, ann: Principal
+) -> None:
+    connection = await world.add_connection(**OFF, access_schema=Toggle.DISABLED)
+    Worker(world, errands, ErrandAnswer({"success": True}))
+    assert (await ask(errands, ann)).result == {"success": True}
+    with pytest.raises(Denied, match="schema"):
+        await ask(errands, ann, ErrandKind.DATABASES)
+
+    async def rule(groups: frozenset[str], *where: UUID) -> None:
+        books, at = (RunbookPattern("git.example.com/x"),), world.clock()
+        made = RunbookRule(uuid4(), world.org_id, f"{uuid4()}", "", books, frozenset(where), groups, False, at, at)
+        await world.stores.runbook_rules.add(made)
+        await world.signals.publish(Topic.POLICY_CHANGED, org_id=str(world.org_id))
+
+    await rule(frozenset({"nobody"}))
+    await rule(frozenset(), (await world.add_connection("stock")).id)
+    with pytest.raises(Denied, match="connect is disabled"):
+        await ask(errands, ann)
+    await rule(frozenset(), connection.id)
+    assert (await ask(errands, ann)).result == {"success": True}
 
 
 async def test_auditors_ask_nothing_of_targets(world: World, errands: Errands) -> None:

@@ -65,8 +65,14 @@ async def follow(world: World) -> int:
 
 
 async def tried(world: World, session_id: UUID) -> bool:
+    found = await world.stores.session_issues.get(session_id)
+    return await tried_as(world, found or wanted(world, session_id))
+
+
+async def tried_as(world: World, read: SessionIssue) -> bool:
+    """By who read it as it was then."""
     at = world.clock()
-    return await world.stores.session_issues.trying(session_id, at, at + timedelta(minutes=1))
+    return await world.stores.session_issues.trying(read, at, at + timedelta(minutes=1))
 
 
 async def end(world: World, session_id: UUID) -> None:
@@ -126,6 +132,23 @@ async def test_one_that_is_made_is_told_to_its_session_and_keeps_no_fields(world
     assert await follow(world) == 0
     await world.stores.session_issues.made(one.session_id, Issue("OPS-2", "elsewhere"), world.clock())
     assert (await now(world, one.session_id)).issue == MADE
+
+
+async def test_attack_who_read_it_before_somebody_else_tried_does_not_try_too(world: World) -> None:
+    """It would make the issue without a look whether it is there."""
+    one = await added(world)
+    early = await now(world, one.session_id)
+    assert await tried(world, one.session_id)
+    world.clock.forward(minutes=2)
+    assert not await tried_as(world, early)
+    assert await tried(world, one.session_id)
+    await world.stores.session_issues.made(one.session_id, MADE, world.clock())
+    await opened(world, one.session_id)
+    await end(world, one.session_id)
+    await follow(world)
+    assert (await now(world, one.session_id)).state is IssueState.CLOSING
+    assert not await tried_as(world, early)
+    assert await tried(world, one.session_id)
 
 
 async def test_a_session_that_comes_later_is_told(world: World) -> None:

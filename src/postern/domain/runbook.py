@@ -135,12 +135,15 @@ class RunbookRef:
 
     `extended`: who runs it added arguments or variables of their own, which may make something else of it than its
     author did; so they need the right to run scripts of their own as well.
+    `place`: `Connection.place` when it was filled in; values were quoted for what read scripts there, so that it runs
+    nowhere else. Empty before it is filled in.
     """
 
     repository: str
     file: str
     commit: str
     extended: bool = False
+    place: str = ""
 
 
 # Labels of a session that runs a runbook, which nobody else's session has.

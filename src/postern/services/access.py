@@ -47,6 +47,9 @@ class RunbookRules(Protocol):
     async def allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
         """Raises Unavailable when the rules cannot be read."""
 
+    async def any_on(self, principal: Principal, connection_id: UUID) -> bool:
+        """Whether they may run any there. Raises as `allowed`."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Cached:
@@ -162,8 +165,8 @@ class Access:
 
     async def admit_errand(self, principal: Principal, connection: str, *, schema: bool, source: str) -> Permit:
         """To test a connection, or to look into the `schema` of its target, which `access_schema` switches; neither
-        shows rows, so neither waits for reviewers. A test asks for a way in that is switched on, but of administrators,
-        who test what they have not switched on yet. `connection` is a name or id.
+        shows rows, so neither waits for reviewers. A test asks for a way in that is switched on, be it for runbooks
+        alone, but of administrators, who test what they have not switched on yet. `connection` is a name or id.
 
         Raises NotFound also when it is hidden from them, Denied, Unavailable.
         """
@@ -173,8 +176,7 @@ class Access:
         if reason is None and schema and found.access_schema is not Toggle.ENABLED:
             reason = f"the schema of connection {found.name!r} is switched off; ask an administrator"
         if reason is None and not schema and not principal.is_admin:
-            modes = [_mode_reason(found, found.name, verb) for verb in Verb]
-            reason = modes[0] if all(modes) else None
+            reason = await self._shut_reason(principal, found)
         if reason is None and principal.is_auditor:
             reason = _AUDITOR
         if reason is not None:
@@ -234,6 +236,10 @@ class Access:
         if reason is None and principal.is_auditor:
             reason = _AUDITOR
         reason = reason or await self._runbook_reason(principal, connection, runbook)
+        if reason is None and runbook is not None and runbook.place not in ("", str(connection.place)):
+            reason = (
+                f"connection {connection.name!r} leads elsewhere since {runbook.file!r} was filled in; run it again"
+            )
         if reason is not None:
             raise Denied(reason)
 
@@ -244,6 +250,14 @@ class Access:
         if runbook is None or await self._runbooks.allowed(principal, runbook.repository, runbook.file, connection.id):
             return None
         return f"no rule lets you run {runbook.file!r} on connection {connection.name!r}; ask an administrator"
+
+    async def _shut_reason(self, principal: Principal, connection: Connection) -> str | None:
+        """Why no way in is open to them, where none is."""
+        modes = [_mode_reason(connection, connection.name, verb) for verb in Verb]
+        if not all(modes):
+            return None
+        by_runbooks = connection.access_mode_runbooks is Toggle.ENABLED
+        return None if by_runbooks and await self._runbooks.any_on(principal, connection.id) else modes[0]
 
     async def _require_visible(self, principal: Principal, connection: Connection, hidden: PosternError) -> None:
         if principal.org_id != connection.org_id:

@@ -87,7 +87,7 @@ def build_services(
         **vars(build_telling(stores, signals, now)),
         **vars(issues),
         **vars(build_chats(stores, targets.reviews, identity.vouchers, now, chats)),
-        **vars(build_runbooks(stores, targets, fetcher, now)),
+        **vars(build_runbooks(stores, targets, fetcher, signals, now)),
         agent_keys=AgentKeys(
             stores.agents, targets.agents, stores.connections, server.server_configs, machine, signals, now
         ),

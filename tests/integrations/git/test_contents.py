@@ -133,6 +133,11 @@ async def test_ten_thousand_runbooks_and_no_more(bare: Bare, read: Read) -> None
     ("files", "limits", "words"),
     [
         ({f"{number}.runbook.sh": "x" * 600_000 for number in range(2)}, {"texts": 1 << 20}, "larger than 1 MiB"),
+        (
+            {f"{n}{'é' * 90}/{'é' * 90}.runbook.sh": "x" for n in range(3)},
+            {"paths": 1_000},
+            "longer than 0 MiB together",
+        ),
         ({"/".join("abcdefgh") + "/x.runbook.sh": "x"}, {"depth": 6}, "more than 6 deep"),
         ({f"{number}": "x" for number in range(20)}, {"entries": 19}, "more than 19 files and folders"),
     ],
@@ -160,7 +165,7 @@ async def test_large_file_that_is_no_runbook_takes_no_memory(bare: Bare, read: R
 
 async def test_more_memory_than_there_may_be_is_told(bare: Bare, read: Read) -> None:
     bare.commit({"huge.runbook.sh": b"x" * (200 << 20)})
-    with pytest.raises(PosternError, match=r"more memory than|more of this machine than"):
+    with pytest.raises(PosternError, match=r"more memory than|need more of this machine than"):
         await read(memory=128 << 20)
 
 

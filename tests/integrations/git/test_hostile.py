@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -31,6 +32,8 @@ SHA = "1" * 40
 ADVERTISED = "application/x-git-upload-pack-advertisement"
 RESULT = "application/x-git-upload-pack-result"
 PASSWORD = "password-of-ada"
+READY = r"print('\0ready', flush=True)"
+CUT = '{"commit": "1", "author": "", "message": "", "files": [["a", "", 90]], "hooks": []}\necho'
 
 
 def packet(content: bytes) -> bytes:
@@ -167,7 +170,7 @@ async def test_garbage_is_told(fetcher: Make, answers: list[bytes]) -> None:
             await fetcher(PLAIN).fetch(where)
     assert caught.value.message.isprintable()
     assert PASSWORD not in caught.value.message
-    assert "needs more of this machine" not in caught.value.message
+    assert "without a whole answer" not in caught.value.message
 
 
 async def test_small_pack_of_a_huge_file(forge: Forge, fetcher: Make) -> None:
@@ -265,11 +268,16 @@ async def test_the_loop_goes_on_meanwhile(forge: Forge, fetcher: Make) -> None:
     [
         ("import sys\nwhile True: sys.stdout.write('x' * 65536)", "larger than it may be"),
         ("import sys, time\nsys.stdout.write('x' * 500_000)\ntime.sleep(600)", "was not read within 4 seconds"),
-        ("raise SystemExit", "needs more of this machine"),
-        ("import os\nos.abort()", "needs more of this machine"),
-        ("print('no answer')", "needs more of this machine"),
-        ("print('[1]')", "needs more of this machine"),
-        ("print('{}')", "needs more of this machine"),
+        ("raise SystemExit", "cannot read repositories: .* ended with exit code 0 while it started$"),
+        ("import os\nos.abort()", r"cannot read repositories: .* was ended by a signal \(Aborted\)"),
+        ("import no_such", "ended with exit code 1 .*, and said: ModuleNotFoundError: No module named 'no_such'$"),
+        ("raise MemoryError", "ended with exit code 1 .*, and said: MemoryError$"),
+        (READY, "ended with exit code 0 without a whole answer: the repository may need more"),
+        (f"{READY}\nimport os\nos.abort()", r"ended by a signal \(Aborted\) without a whole answer"),
+        (f"{READY}\nprint('no answer')", "without a whole answer"),
+        (f"{READY}\nprint('[1]')", "without a whole answer"),
+        (f"{READY}\nprint('{{}}')", "without a whole answer"),
+        (f"{READY}\nprint({CUT!r})", "without a whole answer"),
     ],
 )
 async def test_child_that_does_not_do_its_work(
@@ -282,6 +290,16 @@ async def test_child_that_does_not_do_its_work(
         with pytest.raises(Unavailable, match=said):
             await odd.fetch(repository("https://git.example/a/b"))
     assert not [one for one in descendants(os.getpid()) if "odd_child" in words(one)]
+
+
+async def test_child_that_cannot_start_here(monkeypatch: pytest.MonkeyPatch, fetcher: Make) -> None:
+    where = repository("https://git.example/a/b")
+    little = fetcher(Policy(limits=Limits(memory=1 << 20)))
+    with pytest.raises(Unavailable, match=r"^this server cannot read repositories: .* while it started, and said: "):
+        await little.fetch(where)
+    monkeypatch.setattr(sys, "executable", "/nonexistent/python")
+    with pytest.raises(Unavailable, match="no process can be started to read repositories: No such file"):
+        await fetcher().fetch(where)
 
 
 async def _child() -> int:

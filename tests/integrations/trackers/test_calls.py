@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -273,3 +274,14 @@ async def test_forbidden(site: JiraServer, tracker: AnyTracker) -> None:
 async def test_no_secret_is_shown(site: JiraServer, tracker: AnyTracker) -> None:
     assert TOKEN not in repr(jira_settings(site))
     assert TOKEN not in repr(vars(tracker._calls))
+
+
+async def test_attack_a_tracker_that_shows_the_request_shows_no_credentials(
+    site: JiraServer, tracker: AnyTracker
+) -> None:
+    """As debugging proxies do; who opens a session may read it."""
+    pair = b64encode(f"{USER}:{TOKEN}".encode()).decode()
+    site.faults.append(Fault("myself", status=400, content={"message": f"bad: Authorization: Basic {pair}, {TOKEN}"}))
+    with pytest.raises(Invalid) as caught:
+        await tracker.check()
+    assert caught.value.message == "localhost answered 400: bad: Authorization: ***, ***"

@@ -119,7 +119,7 @@ async def test_github_closes_and_opens(github: GitHubServer, hub: AnyTracker) ->
     with pytest.raises(Invalid, match="there is no transition solved; there are: close, closed, completed, done"):
         await hub.transition(made, "solved")
     with pytest.raises(NotFound):
-        await hub.transition(Issue(f"{REPOSITORY}#9", ""), "done")
+        await hub.transition(Issue(f"{REPOSITORY}#9", f"{github.url}/{REPOSITORY}/issues/9"), "done")
 
 
 async def test_github_asks_for_a_pause_in_three_ways(github: GitHubServer, hub: AnyTracker) -> None:
@@ -239,3 +239,37 @@ async def test_there_are_no_objects(hub: AnyTracker, lab: AnyTracker) -> None:
             await tracker.objects("Server", "", Page())
         with pytest.raises(Invalid, match="no asset management"):
             await tracker.create(new_issue(project, "issue", objects={"x": ("Server", "web-1")}))
+
+
+async def test_attack_an_address_that_does_things_to_terminals(gitlab: GitLabServer, lab: AnyTracker) -> None:
+    for odd in ("\x1b]0;owned\x07", "\n", "x" * 3_000):
+        content = {"iid": 7, "web_url": f"{gitlab.url}/{odd}"}
+        gitlab.faults.append(Fault("POST", status=201, content=content))
+        with pytest.raises(Uncertain, match="too long or has controls"):
+            await lab.create(new_issue(PROJECT, "issue"))
+
+
+@pytest.mark.parametrize("number", [True, -1, 0, 10**300, "1", None, 1.0])
+async def test_attack_numbers_that_are_none(
+    github: GitHubServer, hub: AnyTracker, gitlab: GitLabServer, lab: AnyTracker, number: object
+) -> None:
+    github.faults.append(Fault("POST", status=201, content={"number": number}))
+    with pytest.raises(Uncertain):
+        await hub.create(new_issue(REPOSITORY, "issue"))
+    gitlab.faults.append(Fault("POST", status=201, content={"iid": number}))
+    with pytest.raises(Uncertain):
+        await lab.create(new_issue(PROJECT, "issue"))
+
+
+async def test_attack_an_issue_of_the_tracker_before_is_not_taken_for_one_of_this(
+    github: GitHubServer, hub: AnyTracker, gitlab: GitLabServer, lab: AnyTracker
+) -> None:
+    """The key may be there, too, as somebody else's."""
+    ours = await hub.create(new_issue(REPOSITORY, "issue"))
+    theirs = await lab.create(new_issue(PROJECT, "issue"))
+    for tracker, one in ((hub, ours), (lab, theirs)):
+        with pytest.raises(Invalid, match=r"not in this tracker, but at https://before\.example/x"):
+            await tracker.transition(replace(one, url="https://before.example/x"), "done")
+    assert (github.issues[0]["state"], gitlab.issues[0]["state"]) == ("open", "opened")
+    assert await hub.transition(ours, "done")
+    assert await lab.transition(theirs, "done")

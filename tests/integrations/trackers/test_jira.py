@@ -297,6 +297,31 @@ async def test_what_was_surely_not_done_is_not_uncertain(site: JiraServer, track
     assert not site.issues
 
 
+@pytest.mark.parametrize("status", [303, 408])
+async def test_attack_what_a_proxy_may_have_sent_on_is_uncertain(
+    site: JiraServer, tracker: AnyTracker, status: int
+) -> None:
+    site.faults.append(Fault("POST .*/issue", status=status, done=True))
+    with pytest.raises(Uncertain):
+        await tracker.create(new_issue(SOFTWARE, TASK))
+    assert len(site.issues) == 1
+
+
+async def test_attack_an_issue_of_the_tracker_before_is_not_taken_for_one_of_this(
+    site: JiraServer, tracker: AnyTracker
+) -> None:
+    made = await tracker.create(new_issue(SOFTWARE, TASK))
+    with pytest.raises(Invalid, match=r"DEV-1 is not in this tracker, but at https://before\.example/browse/DEV-1"):
+        await tracker.transition(Issue(made.key, f"https://before.example/browse/{made.key}"), "done")
+    assert not [call for call in site.calls if "transitions" in call]
+
+
+async def test_attack_a_key_without_end(site: JiraServer, tracker: AnyTracker) -> None:
+    site.faults.append(Fault("POST .*/issue", status=201, content={"key": f"DEV-{'9' * 300}"}))
+    with pytest.raises(Uncertain, match="too long"):
+        await tracker.create(new_issue(SOFTWARE, TASK))
+
+
 async def test_transition_by_status_then_by_name(site: JiraServer, tracker: AnyTracker) -> None:
     made = await tracker.create(new_issue(SOFTWARE, TASK))
     assert await tracker.transition(made, "START WORK")
@@ -319,7 +344,7 @@ async def test_a_transition_that_is_not_there(site: JiraServer, tracker: AnyTrac
     with pytest.raises(Invalid, match=r"no transition .* solved; there are: Start work \(to In Progress\), Close it"):
         await tracker.transition(made, "solved")
     with pytest.raises(NotFound, match="Issue does not exist"):
-        await tracker.transition(Issue("DEV-99", ""), "done")
+        await tracker.transition(Issue("DEV-99", f"{site.url}/browse/DEV-99"), "done")
 
 
 async def test_objects_by_type_and_name(site: JiraServer, tracker: AnyTracker) -> None:

@@ -272,6 +272,69 @@ async def test_a_slow_tracker_holds_up_no_other_organisation(office: Office) -> 
     assert len(office.tracker.made) == len(slow) + 1
 
 
+async def test_attack_a_tracker_that_is_never_idle_is_asked_by_the_settings_that_there_are(office: Office) -> None:
+    """What was changed or switched off must not wait until nothing is to be done."""
+    asked_by: list[TrackerSettings] = []
+    made = CountingTracker.__call__
+
+    def by(tracker: CountingTracker, settings: TrackerSettings) -> CountingTracker:
+        asked_by.append(settings)
+        return made(tracker, settings)
+
+    process, go_on, waits = office.process(), asyncio.Event(), asyncio.Event()
+
+    async def wait(_question: str) -> None:
+        waits.set()
+        await go_on.wait()
+
+    office.tracker.before = wait
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(CountingTracker, "__call__", by)
+        first = await office.session()
+        await process.once()
+        async with asyncio.timeout(within(5)):
+            await waits.wait()
+        other = replace(SETTINGS, url="https://other.example.com")
+        office.settings[office.world.org_id] = other
+        second = await office.session()
+        await process.once()
+        assert office.tracker.asked == ["create"]
+        go_on.set()
+        await process.settled()
+        await office.round(process)
+        assert asked_by == [SETTINGS, other]
+        assert {(await office.now(one)).state for one in (first, second)} == {IssueState.MADE}
+        go_on.clear()
+        waits.clear()
+        await office.session()
+        await process.once()
+        async with asyncio.timeout(within(5)):
+            await waits.wait()
+        office.settings[office.world.org_id] = replace(other, enabled=False)
+        off = await office.session()
+        await process.once()
+        assert (await office.now(off)).error == delivering.NO_TRACKER
+        go_on.set()
+        await process.settled()
+    assert office.tracker.open_clients == 0
+
+
+async def test_attack_the_issue_of_a_session_that_lasted_long_is_not_given_up_at_the_first_fault(
+    office: Office,
+) -> None:
+    process, key = office.process(), await office.session()
+    await office.round(process)
+    office.world.clock.now += 2 * delivering.KEPT_TRYING
+    await office.end(key)
+    office.tracker.before = raises(lambda: Unavailable("it is down"), "transition")
+    await office.round(process)
+    assert (await office.now(key)).state is IssueState.CLOSING
+    office.tracker.before = None
+    office.world.clock.forward(minutes=1)
+    await office.round(process)
+    assert office.tracker.status == {"OPS-1": "done"}
+
+
 async def test_one_process_at_a_time_delivers(office: Office) -> None:
     key, first, second = await office.session(), office.process(), office.process()
     await office.round(first)

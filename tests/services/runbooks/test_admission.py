@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import pytest
 from tests.services.reviews.desk import Desk
+from tests.support.shelf import shelve
 from tests.support.world import World
 
 from postern.domain.command import Invocation
@@ -17,8 +18,10 @@ from postern.domain.permit import Permit
 from postern.domain.principal import Principal
 from postern.domain.review import ReviewStatus
 from postern.domain.runbook import RUNBOOK_LABELS, RunbookPattern, RunbookRef, RunbookRule
+from postern.domain.secret import Secret
 from postern.domain.session import Session, SessionStatus
 from postern.errors import Denied, Invalid, NotFound
+from postern.services.runbooks.runs import RunRequest
 from postern.store.ports import SessionFilter, Topic
 
 REPOSITORY = "git.example.com/team/runbooks"
@@ -237,6 +240,41 @@ async def test_before_it_is_read_nothing_is_told_of_what_is_hidden(desk: Desk) -
     await rule(desk, "/others/")
     with pytest.raises(Denied, match="no rule"):
         await asks(desk.ann, "shop")
+
+
+ECHO = {"echo.runbook.sql": "select {{ .text | squote }}"}
+SPOKEN = RunRequest("shop", "echo.runbook.sql", parameters={"text": Secret("\\' or 1=1 -- ")})
+
+
+async def test_attack_what_was_quoted_for_one_target_is_not_read_by_another(desk: Desk) -> None:
+    """A backslash is a letter to the one and an escape to the other; who changes a connection looks at no queue."""
+    await shelve(desk.world.stores, desk.world.org_id, ECHO, at=desk.world.clock())
+    runs, connections = desk.services.runbook_runs, desk.services.connections
+    running = await claimed(desk, await runs.submit(desk.ann, SPOKEN, source="192.0.2.1"))
+    waiting = await runs.submit(desk.ann, SPOKEN, source="192.0.2.1")
+    script = await desk.submit("select 1")
+    await connections.patch(desk.root, "shop", {"secret": {"envvar:HOST": Secret("ZGIy")}})
+    said = await refused(desk, waiting)
+    assert said == "connection 'shop' leads elsewhere since 'echo.runbook.sql' was filled in; run it again"
+    await desk.services.access.renewed(running)
+    await claimed(desk, script)
+    await claimed(desk, await runs.submit(desk.ann, SPOKEN, source="192.0.2.1"))
+
+
+async def test_attack_a_connection_that_changes_while_a_runbook_is_filled_in(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await shelve(desk.world.stores, desk.world.org_id, ECHO, at=desk.world.clock())
+    runs, submit = desk.services.runbook_runs, desk.services.sessions.submit
+
+    async def later(*args: Any, **named: Any) -> Session:
+        await desk.services.connections.patch(desk.root, "shop", {"secret": {"envvar:HOST": Secret("ZGIy")}})
+        return await submit(*args, **named)
+
+    monkeypatch.setattr(desk.services.sessions, "submit", later)
+    with pytest.raises(Denied, match=r"leads elsewhere since 'echo\.runbook\.sql' was filled in"):
+        await runs.submit(desk.ann, SPOKEN, source="192.0.2.1")
+    assert await desk.services.sessions.waiting() == []
 
 
 async def test_a_permit_to_run_a_runbook_costs_no_statement_more(desk: Desk) -> None:

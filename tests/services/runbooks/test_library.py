@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import threading
 from collections.abc import Awaitable
 from dataclasses import replace
@@ -18,13 +19,15 @@ from tests.support.promises import PATIENT
 from tests.support.runbooks import NAME, URL, snapshot_of
 from tests.support.world import World
 
+from postern.api.schemas.runbooks import list_as_json
 from postern.domain.organisation import Organisation
-from postern.domain.runbook import OPEN_HOOK, Repository, RunbookFile, Snapshot, repository_name
+from postern.domain.runbook import Repository, RunbookFile, Snapshot, repository_name
 from postern.errors import Invalid, NotFound, Unavailable
 from postern.runbooks.template import parse
 from postern.services.runbooks import library as module
 from postern.services.runbooks import parsed
 from postern.services.runbooks.library import Library, Shelf
+from postern.services.runbooks.listing import Entry, ListedShelf
 from postern.services.runbooks.reading import Reading
 
 OTHER = "https://git.example.com/other"
@@ -51,7 +54,12 @@ class Shelves:
     def new_reading(self) -> Reading:
         stores = self.world.stores
         return Reading(
-            stores.runbook_repositories, stores.runbook_snapshots, stores.leases, self.world.fetcher, self.world.clock
+            stores.runbook_repositories,
+            stores.runbook_snapshots,
+            stores.leases,
+            self.world.fetcher,
+            self.world.signals,
+            self.world.clock,
         )
 
     async def add(self, url: str = URL, org_id: UUID | None = None) -> Repository:
@@ -80,8 +88,7 @@ def shelves(world: World) -> Shelves:
 
 async def test_a_repository_is_read_when_somebody_asks_for_it_first(shelves: Shelves) -> None:
     await shelves.add()
-    hooks = {OPEN_HOOK: "print(1)"}
-    made = shelves.world.fetcher.put(HELLO | {"a/b.runbook.sql": "select 1"}, hooks=hooks)
+    made = shelves.world.fetcher.put(HELLO | {"a/b.runbook.sql": "select 1"})
     found = await asyncio.gather(*(shelves.library.shelves(shelves.world.org_id) for _ in range(5)))
     assert len(shelves.world.fetcher.asked) == 1
     (shelf,) = found[0]
@@ -91,8 +98,6 @@ async def test_a_repository_is_read_when_somebody_asks_for_it_first(shelves: She
     runbook = await shelves.library.find(shelves.world.org_id, "", "/hello.runbook.sh")
     assert (runbook.repository, runbook.name, runbook.commit) == (NAME, "/hello.runbook.sh", made.commit)
     assert (runbook.text, [one.name for one in runbook.parameters]) == (HELLO["hello.runbook.sh"], ["name"])
-    told = await shelves.library.hooks(shelves.world.org_id, NAME)
-    assert (told.ttl, told.texts) == (60, hooks)
     assert len(shelves.world.fetcher.asked) == 1
 
 
@@ -117,6 +122,7 @@ async def test_who_asks_costs_nothing_while_it_holds_and_one_statement_after_tha
     shelves.world.clock.forward(seconds=2)
     assert repository.updated_at is not None
     await shelves.new_reading().begin(repository.org_id, repository.id, repository.updated_at).task
+    asked.clear()  # who reads asks as well
     for _ in range(3):
         (after,) = await shelves.library.shelves(shelves.world.org_id)
     assert len(asked) == 1
@@ -267,8 +273,7 @@ async def test_attack_who_keeps_much_takes_no_room_of_others(shelves: Shelves, m
 async def test_attack_who_waits_for_what_takes_long_to_open_is_told_and_others_do_not_wait(
     shelves: Shelves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "FIRST_WAIT", 0.5)
-    monkeypatch.setattr(module, "OPENED", 0.1)
+    monkeypatch.setattr(module, "OPENED", 0.5)
     other = Organisation(uuid4(), "other", shelves.world.clock())
     await shelves.world.stores.organisations.add(other)
     release, opened = threading.Event(), []
@@ -291,11 +296,11 @@ async def test_attack_who_waits_for_what_takes_long_to_open_is_told_and_others_d
             "what was read of it is still being opened; ask again in a moment"
         }
         assert len(opened) == 1
+        monkeypatch.setattr(module, "OPENED", PATIENT)
         (shelf,) = await within(shelves.library.shelves(other.id))
         assert paths_of(shelf) == [*HELLO]
     finally:
         release.set()
-    monkeypatch.setattr(module, "FIRST_WAIT", PATIENT)
     assert {error for _, error in (await within(shelves.shown())).values()} == {""}
 
 
@@ -318,6 +323,26 @@ def test_attack_what_is_too_much_to_open_or_to_list_is_told_of_each_file(monkeyp
     late = list(parsed.books_of(NAME, made).runbooks.values())
     assert all("took all the time" in one.error and not one.parameters for one in late)
     assert "is not closed" in wrong.error
+
+
+async def test_a_list_is_written_in_pieces(shelves: Shelves) -> None:
+    files = {f"{number:04}.runbook.sh": "" for number in range(1_000)}
+    for url in (URL, OTHER):
+        await shelves.add(url)
+        shelves.world.fetcher.put(files, url)
+    await shelves.add(f"{OTHER}/gone")
+    found = await shelves.library.shelves(shelves.world.org_id)
+    listed = [
+        ListedShelf(one, [Entry(each, ("a",)) for each in one.books.runbooks.values()] if one.books else [])
+        for one in found
+    ]
+    pieces = list(list_as_json(listed, with_connections=True))
+    assert max(map(len, pieces)) < sum(map(len, pieces)) / 8
+    told = json.loads("".join(pieces))
+    assert [[item["name"] for item in one["items"]] for one in told["repositories"]] == [
+        [f"/{path}" for path in files]
+    ] * 2
+    assert len(told["errors"]) == 1
 
 
 async def test_upkeep_reads_what_is_due_and_one_process_does(shelves: Shelves) -> None:

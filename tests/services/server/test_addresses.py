@@ -20,7 +20,7 @@ from postern.services.server.addresses import checked_url
     ],
 )
 def test_good_urls(url: str) -> None:
-    assert checked_url(url, "issuer_url") == url
+    assert checked_url(url, "issuer_url", "identity provider") == url
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_good_urls(url: str) -> None:
     ],
 )
 def test_attack_068_metadata_addresses_in_every_spelling(url: str) -> None:
-    with pytest.raises(Invalid, match="metadata address"):
-        checked_url(url, "issuer_url")
+    with pytest.raises(Invalid, match="metadata address, where no identity provider is"):
+        checked_url(url, "issuer_url", "identity provider")
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_attack_068_metadata_addresses_in_every_spelling(url: str) -> None:
 )
 def test_what_is_no_url_of_a_provider(url: str) -> None:
     with pytest.raises(Invalid, match="issuer_url: "):
-        checked_url(url, "issuer_url")
+        checked_url(url, "issuer_url", "identity provider")

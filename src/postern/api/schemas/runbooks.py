@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
@@ -16,6 +16,7 @@ from postern.services.runbooks.listing import Entry, ListedShelf
 from postern.services.runbooks.parsed import metadata_of
 from postern.services.runbooks.repositories import FileFields, RepositoryFields, RepositoryView
 
+_PIECE = 200  # runbooks
 _AGE = "When what is shown was read; null before it was read once"
 
 
@@ -76,22 +77,28 @@ class RunbookAnswer(RunbookItem):
         )
 
 
-def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> str:
-    """A RunbookListV2. What is the same for everybody was written when the repository was read."""
+def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> Iterator[str]:
+    """A RunbookListV2, in pieces. What is the same for everybody was written when the repository was read."""
     told = _Told()
     errors = [_error_of(one) for one in shelves if one.shelf.error]
-    repositories = []
+    yield f'{{"errors":{json.dumps(errors)},"repositories":['
+    between = ""
     for one in shelves:
         books = one.shelf.books
         if books is None:
             continue
-        if with_connections:
-            items = [f'{entry.runbook.listed},"connections":{told(entry.connections)}}}' for entry in one.entries]
-        else:
-            items = [f"{entry.runbook.listed}}}" for entry in one.entries]
         age = json.dumps(one.shelf.fetched_at and one.shelf.fetched_at.isoformat())
-        repositories.append(f'{books.listed},"fetched_at":{age},"items":[{",".join(items)}]}}')
-    return f'{{"errors":{json.dumps(errors)},"repositories":[{",".join(repositories)}]}}'
+        yield f'{between}{books.listed},"fetched_at":{age},"items":['
+        between = ","
+        for at in range(0, len(one.entries), _PIECE):
+            some = one.entries[at : at + _PIECE]
+            if with_connections:
+                items = [f'{entry.runbook.listed},"connections":{told(entry.connections)}}}' for entry in some]
+            else:
+                items = [f"{entry.runbook.listed}}}" for entry in some]
+            yield ("," if at else "") + ",".join(items)
+        yield "]}"
+    yield "]}"
 
 
 class _Told:

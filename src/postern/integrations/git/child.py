@@ -11,6 +11,7 @@ import os
 import resource
 import signal
 import sys
+from typing import BinaryIO
 
 from postern.errors import PosternError, Unavailable
 from postern.integrations.git import messages
@@ -22,14 +23,12 @@ def main() -> None:
     die_with_parent(by=signal.SIGKILL)
     hide_from_own_user()
     request = messages.decoded(sys.stdin.buffer.read())
-    # Nothing but the answer reaches the parent, whatever a library prints.
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     _bound(request)
     ctypes.util.find_library = _no_library
-    try:
-        from postern.integrations.git import tasks
+    from postern.integrations.git import tasks
 
+    answers = _answers()
+    try:
         answer = tasks.do(request)
     except PosternError as error:
         answer = messages.failure(error)
@@ -37,6 +36,17 @@ def main() -> None:
         answer = messages.failure(Unavailable("the repository needs more memory than reading one may take"))
     with answers:
         answers.write(answer)
+
+
+def _answers() -> BinaryIO:
+    """From now on nothing but the answer reaches the parent, whatever a library prints."""
+    answers = os.fdopen(os.dup(1), "wb")
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    answers.write(messages.READY)
+    answers.flush()
+    return answers
 
 
 def _bound(request: Request) -> None:

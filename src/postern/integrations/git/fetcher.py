@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import PIPE, STDOUT, Process
 from base64 import b64encode
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -15,7 +16,7 @@ from uuid import UUID
 
 from postern.domain.runbook import Repository, Snapshot
 from postern.errors import PosternError, Unavailable
-from postern.integrations.git.messages import Policy, Request, Writing, outline_of, snapshot_of
+from postern.integrations.git.messages import READY, Policy, Request, Writing, outline_of, snapshot_of
 from postern.integrations.git.places import check_settings
 from postern.process import PARENT_PID
 
@@ -75,15 +76,10 @@ class GitFetcher:
     async def _do(self, request: Request, read: Callable[[bytes], T]) -> T:
         try:
             async with self._turn(request):
-                answer = await self._ask(request)
-            return await asyncio.to_thread(read, answer)
+                said, code = await self._ask(request)
+            return await asyncio.to_thread(_answered, said, code, read)
         except PosternError as error:
             raise type(error)(_told(error.message, request.repository), field=error.field) from None
-        except (ValueError, KeyError, TypeError):
-            raise Unavailable(
-                "who reads repositories ended without an answer: this one needs more of this machine than reading may "
-                "take, or no such process can run here"
-            ) from None
 
     @asynccontextmanager
     async def _turn(self, request: Request) -> AsyncIterator[None]:
@@ -98,11 +94,13 @@ class GitFetcher:
                 raise Unavailable("other repositories are being read, which takes long; try again later") from None
             yield
 
-    async def _ask(self, request: Request) -> bytes:
+    async def _ask(self, request: Request) -> tuple[bytes, int]:
+        """All that the child said, and how it ended: by an exit code, or a signal, which is negative."""
         process = await self._start()
         try:
             async with asyncio.timeout(self._seconds):
-                return await _exchange(process, request.encoded(), self._policy.limits.answer)
+                said = await _exchange(process, request.encoded(), self._policy.limits.answer)
+                return said, await process.wait()
         except TimeoutError:
             raise Unavailable(
                 f"the repository was not read within {self._seconds:g} seconds: its server hangs, or it is too large"
@@ -120,7 +118,7 @@ class GitFetcher:
                 _CHILD,
                 stdin=PIPE,
                 stdout=PIPE,
-                stderr=DEVNULL,
+                stderr=STDOUT,
                 cwd="/",
                 start_new_session=True,
                 env={**self._environment, **own},
@@ -152,6 +150,28 @@ async def _end(process: Process) -> None:
     while process.stdout is not None and await process.stdout.read(_CHUNK):
         pass
     await process.wait()
+
+
+def _answered(said: bytes, code: int, read: Callable[[bytes], T]) -> T:
+    """Raises what the child raised, and Unavailable when it gave no whole answer."""
+    complaint, ready, answer = said.partition(READY)
+    if not ready:
+        last = complaint.decode(errors="replace").strip().rpartition("\n")[2]
+        raise Unavailable(
+            f"this server cannot read repositories: the process that does {_ended(code)} while it started"
+            + (f", and said: {last}" if last else "")
+        )
+    try:
+        return read(answer)
+    except (ValueError, KeyError, TypeError):
+        raise Unavailable(
+            f"the process that read the repository {_ended(code)} without a whole answer: the repository may need more "
+            "of this machine than reading one may take"
+        ) from None
+
+
+def _ended(code: int) -> str:
+    return f"was ended by a signal ({signal.strsignal(-code)})" if code < 0 else f"ended with exit code {code}"
 
 
 def _told(message: str, repository: Repository) -> str:

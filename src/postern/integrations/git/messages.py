@@ -12,6 +12,8 @@ from postern.domain.runbook import Repository, RunbookFile, Snapshot
 from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, PosternError, Unavailable
 
+# What a child says once it can do its work, and before it asks anybody; until then it says only why it cannot.
+READY = b"\0ready\n"
 _LINE = 32 << 20  # bytes of the line: paths and errors of as many files as there may be
 _KINDS: dict[str, type[PosternError]] = {one.__name__: one for one in (Conflict, Invalid, Unavailable)}
 _SECRETS = ("git_password", "ssh_key", "ssh_keypass")
@@ -20,7 +22,8 @@ _TEXTS = ("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts", "branch"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one repository may take. Sizes in bytes; `unpacked` is of all objects, `entries` of all folders."""
+    """What one repository may take. Sizes in bytes; `unpacked` is of all objects, `entries` of all folders, `paths` and
+    `texts` of all runbooks."""
 
     received: int = 64 << 20
     unpacked: int = 256 << 20
@@ -28,6 +31,7 @@ class Limits:
     entries: int = 500_000
     depth: int = 64
     files: int = 10_000
+    paths: int = 2 << 20
     texts: int = 32 << 20
     memory: int = 1 << 30
 
@@ -138,6 +142,8 @@ def snapshot_of(data: bytes) -> Snapshot:
         RunbookFile(path, None if length is None else text(length), error) for path, error, length in outline["files"]
     )
     hooks = {name: text(length) for name, length in outline["hooks"]}
+    if at != len(texts):
+        raise ValueError("not all of its texts")
     return Snapshot(outline["commit"], outline["author"], outline["message"], files, hooks)
 
 

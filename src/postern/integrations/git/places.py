@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 from postern.domain.runbook import Repository
 from postern.errors import Invalid, Unavailable
 from postern.integrations.git.messages import Policy
-from postern.integrations.identity.addresses import check_address
+from postern.integrations.identity.addresses import check_host
 
 NETWORKS, SCHEMES, FOLDERS = "POSTERN_RUNBOOK_NETWORKS", "POSTERN_RUNBOOK_SCHEMES", "POSTERN_RUNBOOK_FOLDERS"
 MAX_URL, MAX_BRANCH = 2_000, 200  # characters
@@ -148,11 +148,7 @@ class Way:
             raise Unavailable(f"the address of {place.host} cannot be found: {_why(error)}") from None
         networks = tuple(ipaddress.ip_network(text) for text in self._policy.networks)
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        for text in addresses:
-            known = any(ipaddress.ip_address(text.partition("%")[0]) in network for network in networks)
-            check_address(text, loopback=known, allowed=networks, what=place.host, setting=NETWORKS)
-        if not addresses:
-            raise Unavailable(f"{place.host} has no address")
+        check_host(place.host, addresses, networks, NETWORKS)
         return addresses
 
 

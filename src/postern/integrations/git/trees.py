@@ -57,8 +57,11 @@ def snapshot_of(objects: Objects, head: ObjectID, limits: Limits) -> Snapshot:
     commit = commit_of(objects, head)
     files: dict[str, RunbookFile] = {}
     hooks: dict[str, dict[str, str]] = {folder: {} for folder in HOOK_FOLDERS}
-    total = 0
+    total = paths = 0
     for entry in _walk(objects, commit.tree, limits):
+        paths += len(entry.path.encode("utf-8", "replace"))
+        if paths > limits.paths:
+            raise Invalid(f"the paths of its runbooks are longer than {limits.paths >> 20} MiB together; shorten them")
         file = _file(objects, entry)
         total += len(entry.path) + len(file.text.encode() if file.text else b"")
         if total > limits.texts:

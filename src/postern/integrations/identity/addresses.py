@@ -1,4 +1,4 @@
-"""Which addresses an identity provider may have.
+"""Which addresses an identity provider may have, and whatever else is asked at an address that people set.
 
 Whoever configures a provider chooses addresses that this server then talks to, and the provider's own documents name
 more of them. None of these may reach what only this machine or its cloud can reach (server-side request forgery).
@@ -7,6 +7,7 @@ more of them. None of these may reach what only this machine or its cloud can re
 from __future__ import annotations
 
 import ipaddress
+from collections.abc import Sequence
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import SplitResult, urlsplit
 
@@ -77,6 +78,20 @@ def check_address(
             f"{what} has the address {address}, which is not public; if it is meant to be in a private network, name "
             f"that network in {setting}"
         )
+
+
+def check_host(host: str, found: Sequence[str], allowed: tuple[Network, ...], setting: str) -> None:
+    """All addresses that were found for a host that is no identity provider's: loopback is as any private network,
+    fine where `allowed` has it. Raises as `check_address`."""
+    if not found:
+        raise Unavailable(f"{host} has no address")
+    for text in found:
+        check_address(text, loopback=is_within(text, allowed), allowed=allowed, what=host, setting=setting)
+
+
+def is_within(text: str, networks: tuple[Network, ...]) -> bool:
+    address = ipaddress.ip_address(text.partition("%")[0])
+    return any(address in network for network in networks)
 
 
 def _inner(address: Address) -> Address:

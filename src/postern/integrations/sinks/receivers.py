@@ -6,7 +6,6 @@ this machine, its cloud or its network can reach, unless the settings of the mac
 
 from __future__ import annotations
 
-import ipaddress
 import ssl
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -16,7 +15,7 @@ import httpx
 
 from postern.domain.sink import Sink
 from postern.errors import Denied, NotFound, TooMany, Unavailable
-from postern.integrations.identity.addresses import Network, check_address
+from postern.integrations.identity.addresses import Network, check_host, is_within
 from postern.integrations.identity.fetch import Resolve, resolve
 
 LIMIT = 64 * 1024  # bytes of an answer
@@ -40,20 +39,13 @@ class Receivers:
             found = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise Unavailable(f"the address of {host} cannot be found: {error}") from None
-        if not found:
-            raise Unavailable(f"{host} has no address")
-        for text in found:
-            known = self._is_allowed(text)
-            if private and not known:
-                raise Unavailable(
-                    f"{host} has the address {text}; without TLS events go only into networks that {SETTING} names"
-                )
-            check_address(text, loopback=known, allowed=self._allowed, what=host, setting=SETTING)
+        check_host(host, found, self._allowed, SETTING)
+        outside = [text for text in found if not is_within(text, self._allowed)]
+        if private and outside:
+            raise Unavailable(
+                f"{host} has the address {outside[0]}; without TLS events go only into networks that {SETTING} names"
+            )
         return found[0]
-
-    def _is_allowed(self, text: str) -> bool:
-        address = ipaddress.ip_address(text.partition("%")[0])
-        return any(address in network for network in self._allowed)
 
     async def post(self, sink: Sink, body: bytes, headers: Mapping[str, str], *, url: str | None = None) -> bytes:
         """What it answered, when it took it. `url` is where a part of it is, else its address. Raises Denied when it

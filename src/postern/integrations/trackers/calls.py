@@ -7,7 +7,6 @@ machine, its cloud or its network can reach, unless the settings of the machine 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import json
 import ssl
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +18,10 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from postern.domain.issue import Uncertain
+from postern.domain.issue import Issue, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError, Unavailable
-from postern.integrations.identity.addresses import Network, check_address, is_loopback_host
+from postern.integrations.identity.addresses import Network, check_host, is_loopback_host
 from postern.integrations.identity.fetch import Resolve, resolve
 from postern.integrations.sinks.receivers import trust
 
@@ -32,6 +31,7 @@ DEADLINE = 20.0  # seconds for a whole request; trackers take some to make an is
 CONNECT = 5.0  # of them, to connect
 MAX_PAUSE = 24 * 3600  # seconds that a tracker may ask us to wait
 MAX_MESSAGE = 1_000  # characters of what a tracker says
+MAX_KEY, MAX_URL = 255, 2_000  # characters of an issue's
 _ADDRESSES = 2  # how many of a host are tried
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
 
@@ -116,11 +116,7 @@ class Calls:
                 found = await self._resolve(host, port)
         except (OSError, UnicodeError, TimeoutError):
             raise Unavailable(f"the address of {host} cannot be found") from None
-        if not found:
-            raise Unavailable(f"{host} has no address")
-        for one in found:
-            named = any(ipaddress.ip_address(one.partition("%")[0]) in network for network in self._allowed)
-            check_address(one, loopback=named, allowed=self._allowed, what=host, setting=SETTING)
+        check_host(host, found, self._allowed, SETTING)
         return found[:_ADDRESSES]
 
     async def _first(
@@ -178,7 +174,7 @@ class Calls:
             return
         if 300 <= reply.status < 400:
             # What has moved for good stays moved.
-            kind = Invalid if reply.status in (301, 308) else Unavailable
+            kind = Invalid if reply.status in (301, 308) else lost if reply.status == 303 else Unavailable
             raise kind(f"{host} answered {reply.status}, a redirect, which is not followed; set where it leads")
         said = self._words(reply)
         known = self._verdict(reply, said)
@@ -187,17 +183,22 @@ class Calls:
         words = f"{host} answered {reply.status}{': ' + said if said else ''}"
         if reply.status in _PASSING:
             raise Unavailable(words, retry_after=pause_of(reply))
-        if reply.status >= 500:
+        if reply.status >= 500 or reply.status == 408:  # also from what stands in front of it, and has sent it on
             raise lost(words, retry_after=pause_of(reply))
         raise _PERMANENT.get(reply.status, Invalid)(words)
 
     def _words(self, reply: Reply) -> str:
+        """Without what was sent to let us in, in whichever form: some show a request in their errors."""
         found = "; ".join(part for part in self._said(reply.content) if part)
-        return cleaned(found.replace(self._secret.reveal(), "***") if self._secret else found)
+        sent = [one.reveal() for one in (self._secret, *self._headers.values()) if isinstance(one, Secret)]
+        hidden = {*sent, *(one.rpartition(" ")[2] for one in sent)} - {""}
+        for one in sorted(hidden, key=len, reverse=True):
+            found = found.replace(one, "***")
+        return cleaned(found)
 
 
-# Not done, and no fault of what was asked: too slow, somebody else at it, locked, too early, too much.
-_PASSING = frozenset({408, 409, 423, 425, 429})
+# Not done, and no fault of what was asked: somebody else at it, locked, too early, too much.
+_PASSING = frozenset({409, 423, 425, 429})
 _PERMANENT: Mapping[int, type[PosternError]] = {401: Denied, 403: Denied, 404: NotFound, 410: NotFound}
 
 
@@ -240,6 +241,19 @@ def segment(text: str, field: str) -> str:
     if text in ("", ".", ".."):
         raise Invalid(f"{field}: {text!r} is nothing that the tracker could have", field=field)
     return quote(text, safe="")
+
+
+def made(key: str, url: str) -> Issue:
+    """What a tracker says that it made. Raises Uncertain for what cannot be kept, or does things to terminals."""
+    if len(key) > MAX_KEY or len(url) > MAX_URL or not (key + url).isprintable():
+        raise Uncertain("the tracker answered with a key or an address of the issue that is too long or has controls")
+    return Issue(key, url)
+
+
+def require_its(issue: Issue, is_its: bool) -> None:
+    """An issue is asked of the tracker that made it: in another one its key is somebody else's. Raises Invalid."""
+    if not is_its:
+        raise Invalid(cleaned(f"{issue.key} is not in this tracker, but at {issue.url}; it stays as it is there"))
 
 
 def pause_of(reply: Reply) -> int | None:

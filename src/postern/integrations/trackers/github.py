@@ -15,7 +15,17 @@ from urllib.parse import urlsplit
 from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Invalid, PosternError, Unavailable
-from postern.integrations.trackers.calls import MAX_PAUSE, Calls, Reply, cleaned, pause_of, rows, text
+from postern.integrations.trackers.calls import (
+    MAX_PAUSE,
+    Calls,
+    Reply,
+    cleaned,
+    made,
+    pause_of,
+    require_its,
+    rows,
+    text,
+)
 from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
 from postern.integrations.trackers.texts import has_marker
 
@@ -78,6 +88,7 @@ class GitHub(CodeHost):
         wanted = wanted_state(name, _STATES)
         repository, _, at = issue.key.rpartition("#")
         path = f"/repos/{_checked(repository)}/issues/{number(at, 'issue')}"
+        require_its(issue, issue.url == self._address(repository, at))
         is_closed = (await self._calls.ask("GET", path)).text("state") == "closed"
         if is_closed == (wanted != "open"):
             return False
@@ -89,7 +100,10 @@ class GitHub(CodeHost):
         at = _number(content)
         if not at:
             raise Uncertain("GitHub answered without the number of the issue that it made")
-        return Issue(f"{repository}#{at}", f"{self._site}/{repository}/issues/{at}")
+        return made(f"{repository}#{at}", self._address(repository, at))
+
+    def _address(self, repository: str, at: object) -> str:
+        return f"{self._site}/{repository}/issues/{at}"
 
 
 def addresses_of(url: str) -> tuple[str, str]:
@@ -150,4 +164,4 @@ def _marked(found: list[Mapping[str, Any]], marker: str) -> list[Mapping[str, An
 
 def _number(content: Any) -> int:
     found = content.get("number") if isinstance(content, dict) else None
-    return found if isinstance(found, int) else 0
+    return found if type(found) is int and found > 0 else 0

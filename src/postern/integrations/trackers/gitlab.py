@@ -12,7 +12,7 @@ from typing import Any
 from postern.domain.issue import Issue, NewIssue, TrackerSettings, Uncertain
 from postern.domain.secret import Secret
 from postern.errors import Invalid
-from postern.integrations.trackers.calls import Calls, cleaned, rows, segment, text
+from postern.integrations.trackers.calls import Calls, cleaned, made, require_its, rows, segment, text
 from postern.integrations.trackers.code_hosts import CodeHost, Shape, contents_of, number, several, wanted_state
 from postern.integrations.trackers.texts import has_marker, moment
 
@@ -62,6 +62,7 @@ class GitLab(CodeHost):
 
     async def transition(self, issue: Issue, name: str) -> bool:
         event = wanted_state(name, _STATES)
+        require_its(issue, issue.url.startswith(f"{self._site}/"))
         project, _, at = issue.key.rpartition("#")
         path = f"{_issues(project)}/{number(at, 'issue')}"
         is_closed = (await self._calls.ask("GET", path)).text("state") == "closed"
@@ -77,7 +78,7 @@ class GitLab(CodeHost):
         # A number in place of a path leads nobody to it.
         shown = text(content, "web_url")
         url = shown if shown.startswith(f"{self._site}/") else f"{self._site}/{project}/-/issues/{at}"
-        return Issue(f"{project}#{at}", url)
+        return made(f"{project}#{at}", url)
 
 
 def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:
@@ -101,7 +102,7 @@ def _issues(project: str) -> str:
 
 def _number(content: Any) -> int:
     found = content.get("iid") if isinstance(content, dict) else None
-    return found if isinstance(found, int) else 0
+    return found if type(found) is int and found > 0 else 0
 
 
 def _labels(said: str, name: str) -> str:

@@ -20,7 +20,7 @@ from postern.domain.issue import Asset, Assets, Issue, NewIssue, TrackerKind, Tr
 from postern.domain.lists import Page
 from postern.domain.secret import Secret
 from postern.errors import Denied, Invalid, NotFound, PosternError
-from postern.integrations.trackers.calls import Calls, Reply, cleaned, mapping, rows, segment, text
+from postern.integrations.trackers.calls import Calls, Reply, cleaned, made, mapping, require_its, rows, segment, text
 from postern.integrations.trackers.jira_fields import WIKI, Dialect, Form, field_of, values_of
 from postern.integrations.trackers.texts import has_marker, undocumented
 
@@ -125,6 +125,7 @@ class Jira(ABC):
 
     async def transition(self, issue: Issue, name: str) -> bool:
         """https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/ ("Get transitions")"""
+        require_its(issue, issue.url == _address(await self._site(), issue.key))
         path = f"{self.api}/issue/{segment(issue.key, 'issue')}"
         wanted = name.strip().lower()
         status = mapping((await self._calls.ask("GET", path, query={"fields": "status"})).content, "fields").get(
@@ -220,7 +221,11 @@ class Jira(ABC):
 def _made(site: str, key: str) -> Issue:
     if not _KEY.fullmatch(key):
         raise Uncertain("Jira answered without the key of the issue that it made")
-    return Issue(key, f"{site}/browse/{key}")
+    return made(key, _address(site, key))
+
+
+def _address(site: str, key: str) -> str:
+    return f"{site}/browse/{key}"
 
 
 def headers_of(settings: TrackerSettings) -> dict[str, str | Secret]:

@@ -30,7 +30,8 @@ LEASE = "issues"
 DEADLINE = 12.0  # seconds for one question to a tracker; less than half a lease
 LEFT_ALONE = 60.0  # seconds, and the tracker's lag: when one who died while asking is made up for
 LONGEST_DELAY = 300.0  # seconds
-KEPT_TRYING = timedelta(days=7)  # from when it was wanted on
+KEPT_TRYING = timedelta(days=7)  # to make it, from when it was wanted on
+TRIES_TO_CLOSE = 1_000  # some days; how old it is by then says nothing, since its session may have lasted for weeks
 UNOPENED = timedelta(minutes=10)  # in which a session follows its issue, or never comes
 CLOSED_STAY = timedelta(days=30)
 PRUNED_EVERY = timedelta(minutes=10)
@@ -47,8 +48,9 @@ def _uncounted(_outcome: str) -> None:
 
 @dataclass(slots=True)
 class _Desk:
-    """What is done for one organisation."""
+    """What is done for one organisation, by these settings."""
 
+    settings: TrackerSettings
     tracker: Tracker
     running: set[UUID] = field(default_factory=set)
 
@@ -116,8 +118,7 @@ class Delivering:
         running = desk.running if desk else set()
         room = min(OF_ONE - len(running), OF_ALL - len(self._tasks))
         waiting = [one for one in waiting if one.session_id not in running][: max(0, room)]
-        if waiting and desk is None:
-            desk = await self._desk_of(org_id, waiting)
+        desk = await self._desk_of(org_id, waiting) if waiting else None
         if desk is None:
             return
         for one in waiting:
@@ -127,13 +128,16 @@ class Delivering:
             task.add_done_callback(self._tasks.discard)
 
     async def _desk_of(self, org_id: UUID, waiting: list[SessionIssue]) -> _Desk | None:
-        """None where there is no tracker to ask: they wait for one."""
+        """None where there is no tracker to ask: they wait for one. None, too, while what was begun by other settings
+        has not ended: what is begun from now on is by those that it has now."""
         try:
             settings = await self._settings(org_id)
             if settings is None or not settings.enabled:
                 raise Unavailable(NO_TRACKER)
-            desk = self._desks[org_id] = _Desk(self._trackers(settings))
-            return desk
+            desk = self._desks.get(org_id)
+            if desk is None:
+                desk = self._desks[org_id] = _Desk(settings, self._trackers(settings))
+            return desk if desk.settings == settings else None
         except PosternError as error:
             for one in waiting:
                 await self._failed(one, error.message, LONGEST_DELAY)
@@ -144,7 +148,7 @@ class Delivering:
         try:
             quiet = timedelta(seconds=LEFT_ALONE + desk.tracker.lag)
             now = self._now()
-            if await self._lease.have() and await self._store.trying(one.session_id, now, now + quiet):
+            if await self._lease.have() and await self._store.trying(one, now, now + quiet):
                 await self._tried(desk.tracker, one)
                 await self._signals.publish(Topic.ISSUE_CHANGED, session_id=str(one.session_id))
         except PosternError as error:  # of the store: whoever looks next makes up for it
@@ -203,9 +207,11 @@ class Delivering:
     async def _failed(self, one: SessionIssue, why: str, again: float | None) -> None:
         """`again`: in how many seconds; None for never."""
         at = self._now()
-        if one.created_at is not None and at - one.created_at > KEPT_TRYING:
-            again = None
-        what = "closed" if one.issue else "made"
+        if one.issue is not None:
+            what, too_long = "closed", one.attempts >= TRIES_TO_CLOSE
+        else:
+            what, too_long = "made", one.created_at is not None and at - one.created_at > KEPT_TRYING
+        again = None if too_long else again
         if again is None:
             log.warning("the issue of session %s is given up, and not %s: %s", one.session_id, what, one_line(why))
         elif not one.attempts:

@@ -135,7 +135,7 @@ class TrackerDesk:
 
     async def _checked(self, given: TrackerFields, token: Secret) -> TrackerSettings:
         """Also as whoever will ask it wants it."""
-        checked_url(given.url, "url")
+        checked_url(given.url, "url", "tracker")
         for field, text, most in (("user", given.user, MAX_USER), ("token", token.reveal(), MAX_TOKEN)):
             if len(text) > most or not text.isprintable():
                 raise Invalid(f"{field}: at most {most} characters, all printable", field=field)

@@ -48,6 +48,10 @@ class Allowed:
             found = _both(found, patterns.get(file[:length], _NOWHERE))
         return found
 
+    def any_on(self, connection_id: UUID) -> bool:
+        places = (where for patterns in self._patterns.values() for where in patterns.values())
+        return self.everything or any(where is None or connection_id in where for where in places)
+
 
 class RunbookRights:
     """Needs `signals` to hear which rules changed. What it is asked raises Unavailable when the rules cannot be read:
@@ -64,6 +68,9 @@ class RunbookRights:
     async def allowed(self, principal: Principal, repository: str, file: str, connection_id: UUID) -> bool:
         rules = await self._rules.of(principal.org_id)
         return is_allowed(rules, repository, file, connection_id, principal.groups, is_admin=principal.is_admin)
+
+    async def any_on(self, principal: Principal, connection_id: UUID) -> bool:
+        return (await self.of(principal)).any_on(connection_id)
 
 
 def _both(one: frozenset[UUID] | None, other: frozenset[UUID] | None) -> frozenset[UUID] | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from postern.services.runbooks.fetching import Fetcher
+from postern.services.runbooks.hooks import Hooks
 from postern.services.runbooks.library import Library
 from postern.services.runbooks.listing import Listing
 from postern.services.runbooks.reading import Reading
@@ -12,11 +13,12 @@ from postern.services.runbooks.repositories import Repositories
 from postern.services.runbooks.runs import Runs
 from postern.services.runbooks.schedules import Schedules
 from postern.services.targets import TargetServices
-from postern.store.ports import Clock, Stores
+from postern.store.ports import Clock, Signals, Stores
 
 
 @dataclass(frozen=True)
 class RunbookServices:
+    hooks: Hooks
     runbook_library: Library
     runbook_listing: Listing
     runbook_reading: Reading
@@ -25,16 +27,19 @@ class RunbookServices:
     runbook_schedules: Schedules
 
 
-def build_runbooks(stores: Stores, targets: TargetServices, fetcher: Fetcher, now: Clock) -> RunbookServices:
+def build_runbooks(
+    stores: Stores, targets: TargetServices, fetcher: Fetcher, signals: Signals, now: Clock
+) -> RunbookServices:
     """`fetcher` reads and writes repositories."""
-    reading = Reading(stores.runbook_repositories, stores.runbook_snapshots, stores.leases, fetcher, now)
+    reading = Reading(stores.runbook_repositories, stores.runbook_snapshots, stores.leases, fetcher, signals, now)
     library = Library(stores.runbook_snapshots, reading, now)
     runs = Runs(library, targets.access, targets.sessions)
     return RunbookServices(
+        hooks=Hooks(stores.runbook_snapshots, stores.hook_runs, targets.sessions, signals, now),
         runbook_library=library,
         runbook_listing=Listing(library, stores.connections, targets.control, targets.runbook_rights),
         runbook_reading=reading,
-        runbook_repositories=Repositories(stores.runbook_repositories, library, fetcher, now),
+        runbook_repositories=Repositories(stores.runbook_repositories, library, fetcher, signals, now),
         runbook_runs=runs,
         runbook_schedules=Schedules(
             stores.runbook_schedules, stores.principals, stores.sessions, targets.control, runs, now

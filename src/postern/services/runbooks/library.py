@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 HOLDS = timedelta(seconds=1)
 FIRST_WAIT = 5.0  # seconds that one waits for a repository that was never read, from when reading it began
-OPENED = 30.0  # seconds that who had one read waits until what came of it is opened
+OPENED = 10.0  # seconds that one waits until what was read is opened
 _AT_ONCE, _OF_ONE = 2, 1  # opened in threads: of all organisations, of one
 MAX_KEPT = 128_000_000  # characters of all repositories
 
@@ -43,14 +43,6 @@ class Shelf:
     @property
     def fetched_at(self) -> datetime | None:
         return self.outline.fetched_at
-
-
-@dataclass(frozen=True, slots=True)
-class Hooks:
-    """Texts by their file names; `ttl` in seconds, and 0 where they are switched off."""
-
-    ttl: int
-    texts: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +96,6 @@ class Library:
     async def repository(self, org_id: UUID, repository: str) -> str:
         """The name of the one that is meant. Raises NotFound, Invalid as `find`."""
         return self._named(await self.shelves(org_id), repository).outline.name
-
-    async def hooks(self, org_id: UUID, repository: str) -> Hooks:
-        """Raises as `find`; nothing is switched on in a repository that was never read."""
-        shelf = self._named(await self.shelves(org_id), repository)
-        if shelf.books is None:
-            return Hooks(0, {})
-        return Hooks(shelf.outline.hook_ttl, shelf.books.hooks)
 
     async def refresh(self, org_id: UUID, repository_id: UUID) -> Shelf:
         """Reads it now, and answers what is shown of it from now on. Raises NotFound, Unavailable when the store does
@@ -168,7 +153,7 @@ class Library:
         task = self._load(org_id, outline)
         is_known = held is not None and same
         if wait or not is_known:
-            await asyncio.wait({task}, timeout=OPENED if wait else FIRST_WAIT)
+            await asyncio.wait({task}, timeout=OPENED)
         if held is not None and is_known and not (wait and task.done()):
             return Shelf(replace(outline, commit=held.books.commit), held.books, outline.error)
         if not task.done():

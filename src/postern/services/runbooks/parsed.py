@@ -52,7 +52,6 @@ class Books:
     author: str
     message: str
     runbooks: Mapping[str, Runbook]
-    hooks: Mapping[str, str]
     listed: str
     size: int
 
@@ -66,13 +65,12 @@ def books_of(repository: str, snapshot: Snapshot) -> Books:
         "commit_author": snapshot.author,
         "commit_message": snapshot.message,
     }
-    texts = (*(one.text or "" for one in runbooks), *(one.listed for one in runbooks), *snapshot.hooks.values())
+    texts = (*(one.text or "" for one in runbooks), *(one.listed for one in runbooks))
     return Books(
         commit=snapshot.commit,
         author=snapshot.author,
         message=snapshot.message,
         runbooks={one.path: one for one in sorted(runbooks, key=lambda one: one.path)},
-        hooks=snapshot.hooks,
         listed=_open(told),
         size=sum(map(len, texts)),
     )

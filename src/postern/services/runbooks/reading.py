@@ -14,9 +14,11 @@ from postern.domain.runbook import Repository
 from postern.errors import Misconfigured, PosternError, Unavailable
 from postern.services.leases import Lease
 from postern.services.runbooks.fetching import Fetcher
-from postern.store.ports import Clock, LeaseStore, RepositoryStore, SnapshotStore
+from postern.store.ports import Clock, LeaseStore, RepositoryStore, Signals, SnapshotStore, Topic
 
 log = logging.getLogger(__name__)
+
+SETTING = "runbooks"  # how `settings.changed` names what is read, and from where
 
 LONGEST = 300.0  # seconds of an attempt, should the fetcher not end it by itself
 ROUND = 180.0  # seconds of a round of upkeep
@@ -42,11 +44,13 @@ class Reading:
         snapshots: SnapshotStore,
         leases: LeaseStore,
         fetcher: Fetcher,
+        signals: Signals,
         now: Clock,
     ) -> None:
         self._repositories = repositories
         self._snapshots = snapshots
         self._fetcher = fetcher
+        self._signals = signals
         self._now = now
         self._running: dict[_Key, Attempt] = {}
         self._slots = asyncio.Semaphore(_AT_ONCE)
@@ -124,11 +128,14 @@ class Reading:
             log.exception("%s could not be read", repository.name)
             return "something went wrong in the gateway; its log says more"
         try:
-            await self._snapshots.put(org_id, repository_id, snapshot, settings_at, at)
+            before = {one.id: one.commit for one in await self._snapshots.outlines(org_id)}.get(repository_id)
+            is_kept = await self._snapshots.put(org_id, repository_id, snapshot, settings_at, at)
         except Unavailable:
             raise
         except PosternError as error:
             return error.message
+        if is_kept and before != snapshot.commit:
+            await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(org_id))
         return ""
 
 

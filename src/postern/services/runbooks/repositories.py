@@ -15,8 +15,9 @@ from postern.errors import Invalid, Malformed, NotFound
 from postern.services.identity.users import require_admin, require_reader
 from postern.services.runbooks.fetching import Fetcher
 from postern.services.runbooks.library import NO_REPOSITORY, Library
+from postern.services.runbooks.reading import SETTING
 from postern.services.server.trail import changed
-from postern.store.ports import Clock, Outline, RepositoryStore
+from postern.store.ports import Clock, Outline, RepositoryStore, Signals, Topic
 
 MAX_REPOSITORIES = 20
 MAX_TTL = 30 * 24 * 3600  # seconds
@@ -67,10 +68,15 @@ class FileFields:
 
 
 class Repositories:
-    def __init__(self, store: RepositoryStore, library: Library, fetcher: Fetcher, now: Clock) -> None:
+    """What changes is published, also what one has read."""
+
+    def __init__(
+        self, store: RepositoryStore, library: Library, fetcher: Fetcher, signals: Signals, now: Clock
+    ) -> None:
         self._store = store
         self._library = library
         self._fetcher = fetcher
+        self._signals = signals
         self._now = now
 
     async def all(self, principal: Principal) -> list[RepositoryView]:
@@ -96,6 +102,7 @@ class Repositories:
         if twice is not None:
             raise Malformed(f"repositories: {twice} is there more than once, perhaps by two addresses; leave one out")
         await self._store.replace(principal.org_id, after)
+        await self._publish(principal)
         changed({"repositories": list(map(_shown, before.values()))}, {"repositories": list(map(_shown, after))})
         return await self._views(principal.org_id)
 
@@ -104,6 +111,7 @@ class Repositories:
         require_admin(principal, _DEED)
         repository = await self._merged(principal.org_id, given, None)
         await self._store.add(repository, MAX_REPOSITORIES)
+        await self._publish(principal)
         changed(None, _shown(repository))
         return await self._view(principal.org_id, repository.id)
 
@@ -119,6 +127,7 @@ class Repositories:
             )
         repository = await self._merged(principal.org_id, given, current)
         await self._store.update(repository)
+        await self._publish(principal)
         changed(_shown(current), _shown(repository))
         return await self._view(principal.org_id, repository.id)
 
@@ -128,12 +137,14 @@ class Repositories:
         current = await self._existing(principal.org_id, repository_id_)
         await self._store.remove(principal.org_id, repository_id_)
         self._library.forget(principal.org_id)
+        await self._publish(principal)
         changed(_shown(current), None)
 
     async def refresh(self, principal: Principal, repository_id_: UUID) -> RepositoryView:
         """Reads it now; what came of it is in the answer. Raises Denied, NotFound."""
         require_admin(principal, "have runbooks read")
         await self._library.refresh(principal.org_id, repository_id_)
+        await self._publish(principal)
         return await self._view(principal.org_id, repository_id_)
 
     async def write(self, principal: Principal, repository_id_: UUID, given: FileFields) -> str:
@@ -152,6 +163,9 @@ class Repositories:
         changed(None, {"repository": repository.name, "path": path, "commit": commit})
         await self._library.refresh(principal.org_id, repository_id_)
         return commit
+
+    async def _publish(self, principal: Principal) -> None:
+        await self._signals.publish(Topic.SETTINGS_CHANGED, name=SETTING, org_id=str(principal.org_id))
 
     async def _existing(self, org_id: UUID, repository_id_: UUID) -> Repository:
         found = await self._store.get(org_id, repository_id_)

@@ -131,7 +131,9 @@ class Runs:
         found = await self._library.find(principal.org_id, repository, f"/{file}")  # exactly what was asked about
         _require_commit(found, wanted.ref_hash)
         rendered = await self._render(found, connection, wanted)
-        return _Ready(found, connection, rendered, replace(asked, commit=found.commit))
+        return _Ready(
+            found, connection, rendered, replace(asked, commit=found.commit, place=str(connection.place or ""))
+        )
 
     async def _render(
         self, found: Runbook, connection: Connection, wanted: RunRequest, *, masked: bool = False

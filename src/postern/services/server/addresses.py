@@ -1,4 +1,4 @@
-"""Which addresses of identity providers are taken at all: HTTPS, and never the cloud's own metadata service.
+"""Which addresses that people set are taken at all: HTTPS, and never the cloud's own metadata service.
 
 What is asked here is asked again of the resolved address by whoever makes the request: a name can lead anywhere.
 """
@@ -17,8 +17,9 @@ _METADATA_NAMES = frozenset({"metadata.google.internal", "metadata.goog", "metad
 _METADATA_ADDRESSES = frozenset(map(ip_address, ("100.100.100.200", "fd00:ec2::254", "192.0.0.192")))
 
 
-def checked_url(given: str, field: str) -> str:
-    """An HTTPS URL, or an HTTP one on loopback, without user name and fragment. Raises Invalid."""
+def checked_url(given: str, field: str, what: str) -> str:
+    """An HTTPS URL, or an HTTP one on loopback, without user name and fragment; `what` is to be there. Raises
+    Invalid."""
     try:
         parts = urlsplit(given)
         host, _port = parts.hostname or "", parts.port
@@ -31,9 +32,7 @@ def checked_url(given: str, field: str) -> str:
     if parts.scheme != "https" and not (parts.scheme == "http" and is_loopback(host)):
         raise Invalid(f"{field}: must begin with https:// (http:// is for loopback only)", field=field)
     if is_forbidden(host):
-        raise Invalid(
-            f"{field}: {host!r} is a link-local or metadata address, which is no identity provider's", field=field
-        )
+        raise Invalid(f"{field}: {host!r} is a link-local or metadata address, where no {what} is", field=field)
     return given
 
 

@@ -26,6 +26,8 @@ _SECRET_NAMES = frozenset(
     {"code", "code_verifier", "device_code", "user_code", "ticket", "assertion", "headers"}
     | {"parameters"}  # of a runbook: which of them are secret is known once it was read; its session says the others
 )
+# What sounds like a secret and is none, as a field of ours: within others, clients choose names.
+_PLAIN_NAMES = frozenset({"project_key"})  # in a tracker: what the keys of its issues begin with
 _BULKY = frozenset({"script"})  # kept with its session
 _REDACTED = "[REDACTED]"
 _IN_URL = re.compile(r"(https?://)[^/\s@]{1,4000}@", re.IGNORECASE)  # who logs in there, and mostly by what
@@ -175,7 +177,7 @@ def _system_user() -> str:
 
 def redact(body: Mapping[str, Any]) -> dict[str, Any]:
     """The body with every value under a secret-sounding key replaced, and bounded in size."""
-    cleaned: dict[str, Any] = _clean(body, 0)
+    cleaned: dict[str, Any] = _clean(body, 0, is_ours=True)
     return cleaned
 
 
@@ -188,7 +190,8 @@ def _shown(resource: object) -> dict[str, Any] | None:
     return redact(resource) if isinstance(resource, Mapping) else None
 
 
-def _clean(value: Any, depth: int) -> Any:
+def _clean(value: Any, depth: int, *, is_ours: bool = False) -> Any:
+    """`is_ours`: its names are not chosen by clients."""
     if depth > _MAX_DEPTH:
         return "[…]"
     if isinstance(value, Mapping):
@@ -197,11 +200,11 @@ def _clean(value: Any, depth: int) -> Any:
         return {
             _storable(str(key))[:_MAX_TEXT]: _REDACTED
             if hidden and str(key).lower() == "value"
-            else _value(str(key), one, depth)
+            else _value(str(key), one, depth, is_ours=is_ours)
             for key, one in items
         }
     if is_dataclass(value) and not isinstance(value, type):
-        return _clean({spec.name: getattr(value, spec.name) for spec in fields(value)}, depth)
+        return _clean({spec.name: getattr(value, spec.name) for spec in fields(value)}, depth, is_ours=True)
     if isinstance(value, set | frozenset):
         return _clean(sorted(value, key=str), depth)
     if isinstance(value, list | tuple):
@@ -225,9 +228,9 @@ def _is_secret(name: str) -> bool:
     return lowered in _SECRET_NAMES or any(word in lowered for word in _SECRET_WORDS)
 
 
-def _value(key: str, value: Any, depth: int) -> Any:
+def _value(key: str, value: Any, depth: int, *, is_ours: bool) -> Any:
     lowered = key.lower()
-    if _is_secret(key):
+    if _is_secret(key) and not (is_ours and key in _PLAIN_NAMES):
         return _REDACTED
     if lowered in _BULKY and isinstance(value, str):
         return f"[{len(value.encode(errors='replace'))} bytes]"

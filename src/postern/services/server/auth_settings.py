@@ -220,7 +220,7 @@ def _merged(current: AuthConfig, given: AuthFields) -> AuthConfig:
 def checked_oidc(given: OidcFields, current: OidcConfig | None = None) -> OidcConfig:
     """A secret is kept for the very issuer and client it was given for, so that nobody who may change settings can
     have it sent elsewhere. Raises Invalid."""
-    issuer = checked_url(given.issuer_url, "oidc_config.issuer_url")
+    issuer = checked_url(given.issuer_url, "oidc_config.issuer_url", "identity provider")
     for name in ("client_id", "audience", "groups_claim"):
         _check_text(f"oidc_config.{name}", getattr(given, name))
     for name in ("client_id", "groups_claim"):
@@ -246,7 +246,7 @@ def checked_oidc(given: OidcFields, current: OidcConfig | None = None) -> OidcCo
 def checked_saml(given: SamlConfig) -> SamlConfig:
     """Raises Invalid."""
     if given.idp_metadata_url:
-        checked_url(given.idp_metadata_url, "saml_config.idp_metadata_url")
+        checked_url(given.idp_metadata_url, "saml_config.idp_metadata_url", "identity provider")
     if len(given.idp_metadata) > MAX_METADATA:
         raise Invalid(f"saml_config.idp_metadata: at most {MAX_METADATA} characters", field="saml_config.idp_metadata")
     if not given.idp_metadata_url and not given.idp_metadata:

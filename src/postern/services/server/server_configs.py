@@ -99,7 +99,7 @@ class ServerConfigs:
         if public_host and public_host != before.public_host:
             self._check_host(public_host)
         if api_url and api_url != before.api_url:
-            checked_url(api_url, "api_url")
+            checked_url(api_url, "api_url", "gateway")
         return ServerConfig(postgres, public_host or default.public_host, api_url or default.api_url)
 
     def _endpoint(self, text: str) -> Endpoint:

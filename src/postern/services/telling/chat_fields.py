@@ -79,14 +79,14 @@ def checked_events(events: tuple[EventKind, ...], kind: SinkKind) -> tuple[Event
 def address_of(sink: Sink, given: str | None) -> str:
     """What is kept and shown of it. Raises Invalid."""
     if sink.kind is SinkKind.SLACK:
-        return checked_url(given or sink.address or SLACK_API, "address")
+        return checked_url(given or sink.address or SLACK_API, "address", "receiver of messages")
     if sink.kind is SinkKind.EMAIL:
         return _checked_mail(sink, given or sink.address)
     if given:
         raise Invalid("address: it is a secret here; set keys.url", field="address")
     url = sink.keys["url"].reveal() if "url" in sink.keys else ""
     if sink.kind is SinkKind.TEAMS:
-        parts = urlsplit(checked_url(url, "keys.url"))
+        parts = urlsplit(checked_url(url, "keys.url", "receiver of messages"))
         return f"{parts.scheme}://{parts.hostname}/…"
     return f"{_checked_apprise(url)}://…"
 

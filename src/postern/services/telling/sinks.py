@@ -229,7 +229,7 @@ def _require_secrets_anew(current: Sink, sink: Sink, given: SinkFields) -> None:
 
 def _checked_address(given: str, kind: SinkKind) -> str:
     if kind is not SinkKind.SYSLOG:
-        return checked_url(given, "address")
+        return checked_url(given, "address", "receiver of events")
     try:
         parts = urlsplit(given)
         host, port = parts.hostname or "", parts.port

@@ -44,9 +44,11 @@ from postern.store.ports.reviews import (
     ReviewStore,
 )
 from postern.store.ports.runbooks import (
+    HookRunStore,
     NamedRunbookRule,
     NamedSchedule,
     Outline,
+    RepositoryHooks,
     RepositoryStore,
     RunbookRuleStore,
     ScheduleStore,
@@ -131,6 +133,7 @@ __all__ = [
     "GroupStore",
     "GuardRailStore",
     "HoldStore",
+    "HookRunStore",
     "IdempotencyStore",
     "IssueTemplateStore",
     "Journal",
@@ -157,6 +160,7 @@ __all__ = [
     "PurgeStore",
     "Recordings",
     "ReportStore",
+    "RepositoryHooks",
     "RepositoryStore",
     "ResourceStore",
     "RetentionStore",
@@ -231,6 +235,8 @@ class Stores(Protocol):
     def masking_rules(self) -> MaskingRuleStore: ...
     @property
     def holds(self) -> HoldStore: ...
+    @property
+    def hook_runs(self) -> HookRunStore: ...
     @property
     def idempotency(self) -> IdempotencyStore: ...
     @property

@@ -60,9 +60,10 @@ class SessionIssueStore(Protocol):
         """What is to be done for one: what was not tried yet comes first. One that cannot be read is left out, and
         logged."""
 
-    async def trying(self, session_id: UUID, now: datetime, next_at: datetime) -> bool:
+    async def trying(self, read: SessionIssue, now: datetime, next_at: datetime) -> bool:
         """Before a tracker is asked: the attempt counts from now on, and whoever else looks leaves it alone until
-        `next_at`. False when nothing is to be done now, so that it must not be asked."""
+        `next_at`. False when nothing is to be done now, or somebody else has tried since it was `read`, so that the
+        tracker must not be asked."""
 
     async def made(self, session_id: UUID, issue: Issue, at: datetime) -> None:
         """Also in the session's `integrations_metadata`, in the same transaction, if it is there already; see

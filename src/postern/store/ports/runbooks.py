@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
+from postern.domain.hook import HookRun
 from postern.domain.lists import Listed, Page
 from postern.domain.runbook import Fetched, Repository, RunbookRule, Schedule, Snapshot
 
@@ -53,6 +54,17 @@ class Outline:
     error: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class RepositoryHooks:
+    """A repository whose hooks are switched on; `texts` by their file names, none of one that was not read yet. `ttl`
+    in seconds."""
+
+    repository: str
+    ttl: int
+    commit: str
+    texts: Mapping[str, str]
+
+
 class SnapshotStore(Protocol):
     """What was read of a repository: sealed, one for each."""
 
@@ -62,6 +74,10 @@ class SnapshotStore(Protocol):
     async def get(self, org_id: UUID, repository_id: UUID) -> Fetched | None:
         """What was read by the settings that it has now. Raises Malformed when it cannot be unpacked."""
 
+    async def hooks(self, org_id: UUID) -> list[RepositoryHooks]:
+        """Of the repositories that have them switched on, as they were read by the settings of now; by name. One
+        statement, which opens nothing else. What cannot be opened is left out, and logged."""
+
     async def put(
         self, org_id: UUID, repository_id: UUID, snapshot: Snapshot, settings_at: datetime, at: datetime
     ) -> bool:
@@ -70,6 +86,16 @@ class SnapshotStore(Protocol):
 
     async def failed(self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime) -> None:
         """What was read before stays, unless it was read by other settings."""
+
+
+class HookRunStore(Protocol):
+    """What hooks printed is sealed, and goes with the recording of their session; the rest goes with the session."""
+
+    async def add(self, run: HookRun) -> None:
+        """Does nothing when its session is gone; where the recording was purged, what it printed is not kept."""
+
+    async def of(self, org_id: UUID, session_id: UUID, most: int) -> list[HookRun]:
+        """First those that began first. Raises Misconfigured when what one printed cannot be opened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,7 @@ from postern.store.schema.runbooks import (
     runbook_rules,
     runbook_schedules,
     runbook_snapshots,
+    session_hooks,
 )
 from postern.store.schema.server import (
     audit_log,
@@ -124,6 +125,7 @@ __all__ = [
     "second_factors",
     "segments",
     "session_counts",
+    "session_hooks",
     "session_issues",
     "session_maskings",
     "session_starts",

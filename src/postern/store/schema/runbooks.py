@@ -6,8 +6,10 @@ from sqlalchemy import (
     JSON,
     Boolean,
     Column,
+    Float,
     ForeignKey,
     ForeignKeyConstraint,
+    Index,
     Integer,
     LargeBinary,
     String,
@@ -44,6 +46,7 @@ runbook_snapshots = Table(
     Column("org_id", Uuid, primary_key=True),
     Column("repository_id", Uuid, primary_key=True),
     Column("content", LargeBinary),  # sealed, packed; NULL until it was read once
+    Column("hooks", LargeBinary),  # sealed JSON: their texts by file names; empty where the commit has none
     Column("commit_id", String(64)),
     Column("fetched_at", Utc),
     Column("tried_at", Utc, nullable=False),
@@ -103,4 +106,22 @@ runbook_schedules = Table(
     Column("created_at", Utc, nullable=False),
     Column("updated_at", Utc, nullable=False),
     UniqueConstraint("org_id", "name"),
+)
+
+# What became of session hooks.
+session_hooks = Table(
+    "session_hooks",
+    metadata,
+    Column("id", Uuid, primary_key=True),
+    owner(),
+    Column("session_id", Uuid, ForeignKey("sessions.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", String(16), nullable=False),
+    Column("repository", String(512), nullable=False),
+    Column("commit_id", String(64), nullable=False),
+    Column("started_at", Utc, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("exit_code", Integer),
+    Column("reason", Text, nullable=False),
+    Column("output", LargeBinary, nullable=False),  # sealed; empty where there is none, or the recording was purged
+    Index(None, "session_id", "started_at", "id"),
 )

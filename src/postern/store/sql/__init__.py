@@ -43,6 +43,7 @@ from postern.store.sql.runbook_schedules import SqlRunbookSchedules
 from postern.store.sql.schema import SqlSchema
 from postern.store.sql.second_factors import SqlSecondFactors
 from postern.store.sql.segments import SqlSegments
+from postern.store.sql.session_hooks import SqlHookRuns
 from postern.store.sql.session_issues import SqlSessionIssues
 from postern.store.sql.session_texts import SqlSessionTexts
 from postern.store.sql.sessions import SqlSessions
@@ -72,6 +73,7 @@ class SqlStores:
         self.groups = SqlGroups(database)
         self.guardrails = SqlGuardRails(database)
         self.holds = SqlHolds(database)
+        self.hook_runs = SqlHookRuns(database, encryption)
         self.idempotency = SqlIdempotency(database, encryption)
         self.issue_templates = SqlIssueTemplates(database)
         self.leases = SqlLeases(database)

@@ -33,7 +33,7 @@ from postern.store.database import Database
 from postern.store.ports.retention import Doomed
 from postern.store.ports.server import AuditEntry
 from postern.store.ports.telling import UNREAD
-from postern.store.schema import ledger, purge_rounds, purges, reviews, segments, sessions
+from postern.store.schema import ledger, purge_rounds, purges, reviews, segments, session_hooks, sessions
 from postern.store.schema.retention import KEEPING
 from postern.store.sql.audit import add_entry
 from postern.store.sql.ledger import append
@@ -159,6 +159,8 @@ def _done(connection: Connection, done: Sequence[Purge]) -> None:
     connection.execute(delete(segments).where(segments.c.session_id.in_(ids)))
     quoting = update(reviews).where(reviews.c.session_id.in_(ids), reviews.c.kind == ReviewKind.STATEMENT)
     connection.execute(quoting.values(input="", estimate=None))  # they quote the recording
+    printed = (session_hooks.c.session_id.in_(ids), session_hooks.c.output != b"")
+    connection.execute(update(session_hooks).where(*printed).values(output=b""))
     whole = [one.session_id for one in done if one.what is What.SESSION]
     lock_sessions(connection, whole)
     connection.execute(delete(sessions).where(sessions.c.id.in_(whole)))

@@ -22,6 +22,7 @@ from postern.store.schema import (
     runbook_schedules,
     runbook_snapshots,
     second_factors,
+    session_hooks,
     session_issues,
     session_starts,
     sinks,
@@ -79,6 +80,8 @@ PLACES = (
     _Place(ledger_keys, "private", lambda row: f"ledger_keys/{row.id}"),
     _Place(runbook_repositories, "secrets", lambda row: f"runbook_repositories/{row.org_id}/{row.id}"),
     _Place(runbook_snapshots, "content", lambda row: f"runbook_snapshots/{row.org_id}/{row.repository_id}"),
+    _Place(runbook_snapshots, "hooks", lambda row: f"runbook_hooks/{row.org_id}/{row.repository_id}"),
+    _Place(session_hooks, "output", lambda row: f"session_hooks/{row.id}"),
     _Place(token_keys, "private", lambda row: f"token_keys/{row.id}", server=True),
 )
 

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -21,7 +20,7 @@ from postern.domain.secret import Secret
 from postern.errors import Conflict, Invalid, Malformed, Misconfigured, NotFound, TooMany
 from postern.store.database import Database
 from postern.store.encryption import Encryption
-from postern.store.ports import Outline
+from postern.store.ports import Outline, RepositoryHooks
 from postern.store.prepared import Row
 from postern.store.schema import runbook_repositories as repositories
 from postern.store.schema import runbook_snapshots as snapshots
@@ -37,7 +36,8 @@ _PLAIN = (
     *("branch", "hook_ttl", "created_at", "updated_at"),
 )
 _SECRETS = ("git_password", "ssh_key", "ssh_keypass")
-_REPLACED = ("content", "commit_id", "fetched_at")
+_OF_COMMIT, _OF_FILE = ("commit", "author", "message", "hooks"), ("path", "text", "error")
+_REPLACED = ("content", "hooks", "commit_id", "fetched_at")
 # What was read by other settings than it has now is as if it had not been read.
 _CURRENT = and_(
     snapshots.c.org_id == repositories.c.org_id,
@@ -174,12 +174,47 @@ class SqlSnapshots:
             snapshot = await asyncio.to_thread(_unpacked, packed)
         return Fetched(snapshot, row["fetched_at"], row["tried_at"], row["settings_at"], row["error"])
 
+    async def hooks(self, org_id: UUID) -> list[RepositoryHooks]:
+        wanted = (
+            select(
+                *(repositories.c[name] for name in ("id", "name", "hook_ttl")), snapshots.c.commit_id, snapshots.c.hooks
+            )
+            .select_from(repositories.outerjoin(snapshots, _CURRENT))
+            .where(repositories.c.org_id == org_id, repositories.c.hook_ttl > 0)
+            .order_by(repositories.c.name)
+        )
+        async with self._database.statement() as connection:
+            rows = (await connection.execute(wanted)).mappings().all()
+        return [
+            RepositoryHooks(row["name"], row["hook_ttl"], row["commit_id"] or "", await self._hooks(org_id, row))
+            for row in rows
+        ]
+
+    async def _hooks(self, org_id: UUID, row: Row) -> dict[str, str]:
+        """None where they cannot be opened, or are of another commit than the row says."""
+        if not row["hooks"]:
+            return {}
+        try:
+            clear = await self._encryption.open(row["hooks"], row=_hooks_row(org_id, row["id"]), org_id=org_id)
+        except Misconfigured as problem:
+            log.warning("hooks of %s do not run: %s", row["name"], problem)
+            return {}
+        told = json.loads(clear)
+        if told["commit"] != row["commit_id"]:
+            log.warning("hooks of %s do not run: they are of another commit than its row says", row["name"])
+            return {}
+        return dict(told["texts"])
+
     async def put(
         self, org_id: UUID, repository_id: UUID, snapshot: Snapshot, settings_at: datetime, at: datetime
     ) -> bool:
         packed = await asyncio.to_thread(_packed, snapshot)
         sealed = await self._encryption.seal(packed, row=_content_row(org_id, repository_id), org_id=org_id)
-        values = {"content": sealed, "commit_id": snapshot.commit, "fetched_at": at, "error": ""}
+        hooks = b""
+        if snapshot.hooks:
+            told = json.dumps({"commit": snapshot.commit, "texts": dict(snapshot.hooks)}).encode()
+            hooks = await self._encryption.seal(told, row=_hooks_row(org_id, repository_id), org_id=org_id)
+        values = {"content": sealed, "hooks": hooks, "commit_id": snapshot.commit, "fetched_at": at, "error": ""}
         return await self._tried(org_id, repository_id, values, settings_at, at)
 
     async def failed(self, org_id: UUID, repository_id: UUID, error: str, settings_at: datetime, at: datetime) -> None:
@@ -226,8 +261,15 @@ def _content_row(org_id: UUID, repository_id: UUID) -> str:
     return f"runbook_snapshots/{org_id}/{repository_id}"
 
 
+def _hooks_row(org_id: UUID, repository_id: UUID) -> str:
+    return f"runbook_hooks/{org_id}/{repository_id}"
+
+
 def _packed(snapshot: Snapshot) -> bytes:
-    text = json.dumps(asdict(snapshot)).encode()
+    """A line of JSON for the commit and for each file: one of all would hold up every thread while it is read."""
+    about = {name: getattr(snapshot, name) for name in _OF_COMMIT}
+    files = [[getattr(one, name) for name in _OF_FILE] for one in snapshot.files]
+    text = "\n".join(map(json.dumps, [about, *files])).encode()
     if len(text) > MAX_SNAPSHOT:
         raise Invalid(f"its runbooks have more than {MAX_SNAPSHOT // 1_000_000} MB together; keep fewer in it")
     return zstandard.ZstdCompressor(write_content_size=True).compress(text)
@@ -238,7 +280,7 @@ def _unpacked(packed: bytes) -> Snapshot:
         size = zstandard.get_frame_parameters(packed).content_size
         if size > MAX_SNAPSHOT:
             raise ValueError(f"{size} bytes")
-        kept = json.loads(zstandard.ZstdDecompressor().decompress(packed))
-        return Snapshot(**{**kept, "files": tuple(RunbookFile(**one) for one in kept["files"])})
+        about, *files = zstandard.ZstdDecompressor().decompress(packed).split(b"\n")
+        return Snapshot(**json.loads(about), files=tuple(RunbookFile(*json.loads(one)) for one in files))
     except (zstandard.ZstdError, ValueError, TypeError, KeyError) as error:
         raise Malformed(f"what was kept of this repository cannot be read: {error}; read it again") from error

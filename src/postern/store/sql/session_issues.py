@@ -99,11 +99,12 @@ class SqlSessionIssues:
                     log.warning("the issue of session %s waits: %s", row["session_id"], error)
         return found
 
-    async def trying(self, session_id: UUID, now: datetime, next_at: datetime) -> bool:
-        due = (_columns.session_id == session_id, _columns.state.in_(_UNDONE), _columns.next_at <= now)
+    async def trying(self, read: SessionIssue, now: datetime, next_at: datetime) -> bool:
+        due = (_columns.session_id == read.session_id, _columns.state.in_(_UNDONE), _columns.next_at <= now)
+        same = (_columns.state == read.state, _columns.attempts == read.attempts)
         tried = {"attempts": _columns.attempts + 1, "next_at": next_at, "updated_at": now}
         async with self._database.statement() as connection:
-            return (await connection.execute(update(session_issues).where(*due).values(tried))).rowcount == 1
+            return (await connection.execute(update(session_issues).where(*due, *same).values(tried))).rowcount == 1
 
     async def made(self, session_id: UUID, issue: Issue, at: datetime) -> None:
         def change(connection: Connection, row: Row) -> dict[str, Any] | None:

@@ -104,12 +104,12 @@ def get(repository: str, as_json: bool) -> None:
 @click.argument("address")
 @_fields
 def add(address: str, as_json: bool, **more: Any) -> None:
-    """Read runbooks from one more repository, and read it now."""
+    """Read runbooks from one more repository, and read it now. It is added also when it cannot be read yet."""
     body = {"git_url": address, **_body(more)}
     with client() as api:
         made = api.collection(*_PATH).create(body)
         read = api.collection(*_PATH).act(made["id"], "refresh")
-    _told_reading(read, as_json, f"Added {made['repository']}.")
+    _told_reading(read, as_json, f"Added {made['repository']}. ")
 
 
 @runbook_repositories.command()
@@ -128,7 +128,7 @@ def update(repository: str, as_json: bool, **more: Any) -> None:
         known = _known(api, repository)
         changed = api.collection(*_PATH).update(known["id"], known | changes)
         read = api.collection(*_PATH).act(changed["id"], "refresh")
-    _told_reading(read, as_json, f"Changed {changed['repository']}.")
+    _told_reading(read, as_json, f"Changed {changed['repository']}. ")
 
 
 @runbook_repositories.command()
@@ -138,7 +138,9 @@ def refresh(repository: str, as_json: bool) -> None:
     """Read a repository now. Fails when it cannot be read; what was read before is shown on."""
     with client() as api:
         read = api.collection(*_PATH).act(_known(api, repository)["id"], "refresh")
-    _told_reading(read, as_json, f"Read {read['repository']}.")
+    _told_reading(read, as_json)
+    if read["error"]:
+        sys.exit(1)
 
 
 @runbook_repositories.command()
@@ -168,11 +170,15 @@ def write(repository: str, path: str, file: IO[str], message: str | None, overwr
     told(made, as_json, f"Committed {made['path']} as {made['commit_sha']}.")
 
 
-def _told_reading(read: Row, as_json: bool, done: str) -> None:
-    told(read, as_json, done if read["error"] else f"{done} It is at {read['commit']}.")
-    if read["error"]:
-        click.echo(f"postern: it could not be read: {one_line(read['error'])}", err=True)
-        sys.exit(1)
+def _told_reading(read: Row, as_json: bool, done: str = "") -> None:
+    """On standard error also why it could not be read."""
+    name, commit = read["repository"], read["commit"]
+    if not read["error"]:
+        told(read, as_json, f"{done or f'Read {name}. '}It is at {commit}.")
+        return
+    shown = f"it is shown as it was read before, at {commit}" if commit else "none of its runbooks are shown yet"
+    told(read, as_json, f"{done}{'It' if done else name} could not be read: {shown}.")
+    click.echo(f"postern: {name} could not be read: {one_line(read['error'])}", err=True)
 
 
 def _all(api: Client) -> list[Row]:

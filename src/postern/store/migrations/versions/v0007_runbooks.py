@@ -18,6 +18,7 @@ def upgrade() -> None:
     _repositories()
     _rules()
     _schedules()
+    _hooks()
     _issues()
 
 
@@ -45,6 +46,7 @@ def _repositories() -> None:
         sa.Column("org_id", sa.Uuid(), nullable=False),
         sa.Column("repository_id", sa.Uuid(), nullable=False),
         sa.Column("content", sa.LargeBinary(), nullable=True),
+        sa.Column("hooks", sa.LargeBinary(), nullable=True),
         sa.Column("commit_id", sa.String(64), nullable=True),
         sa.Column("fetched_at", _MOMENT, nullable=True),
         sa.Column("tried_at", _MOMENT, nullable=False),
@@ -131,6 +133,30 @@ def _schedules() -> None:
     )
     for column in ("owner_id", "connection_id", "next_at"):
         op.create_index(f"ix_runbook_schedules_{column}", "runbook_schedules", [column])
+
+
+def _hooks() -> None:
+    op.create_table(
+        "session_hooks",
+        sa.Column("id", sa.Uuid(), nullable=False),
+        sa.Column("org_id", sa.Uuid(), nullable=False),
+        sa.Column("session_id", sa.Uuid(), nullable=False),
+        sa.Column("kind", sa.String(16), nullable=False),
+        sa.Column("repository", sa.String(512), nullable=False),
+        sa.Column("commit_id", sa.String(64), nullable=False),
+        sa.Column("started_at", _MOMENT, nullable=False),
+        sa.Column("seconds", sa.Float(), nullable=False),
+        sa.Column("exit_code", sa.Integer(), nullable=True),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("output", sa.LargeBinary(), nullable=False),
+        sa.ForeignKeyConstraint(["org_id"], ["orgs.id"], name="fk_session_hooks_org_id"),
+        sa.ForeignKeyConstraint(
+            ["session_id"], ["sessions.id"], name="fk_session_hooks_session_id", ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("id", name="pk_session_hooks"),
+    )
+    columns = ["session_id", "started_at", "id"]
+    op.create_index("ix_session_hooks_session_id_started_at_id", "session_hooks", columns)
 
 
 def _issues() -> None:

@@ -1,0 +1,120 @@
+"""Session hooks: which there are for an organisation's sessions, and what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from postern.domain.hook import FILE_OF, MAX_OUTPUT, HookKind, HookRun, HookScript
+from postern.domain.principal import Principal
+from postern.services.identity.users import require_reader
+from postern.services.runbooks.reading import SETTING
+from postern.services.sessions import Sessions
+from postern.store.ports import Clock, HookRunStore, RepositoryHooks, Signals, SnapshotStore, Topic
+
+MAX_SHOWN = 100  # runs of one session
+# Signals stay on one machine: that long a worker of another one goes on with hooks that were switched off.
+_STAYS = 30  # seconds
+_ORGANISATIONS_KEPT = 1_000
+_MAX_KEPT = 64_000_000  # characters, of all organisations
+_MAX_REASON = 1_000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """`size` in characters."""
+
+    scripts: Mapping[HookKind, Sequence[HookScript]]
+    until: datetime
+    size: int
+
+
+class Hooks:
+    """Asking costs no statement while they are kept, and one where many ask at once. Needs `signals` to hear that
+    other ones are to be run, or none."""
+
+    def __init__(
+        self, snapshots: SnapshotStore, runs: HookRunStore, sessions: Sessions, signals: Signals, now: Clock
+    ) -> None:
+        self._snapshots = snapshots
+        self._runs = runs
+        self._sessions = sessions
+        self._now = now
+        self._kept: dict[UUID, _Kept] = {}
+        self._reading: dict[UUID, asyncio.Task[_Kept]] = {}
+        signals.subscribe(Topic.SETTINGS_CHANGED, self._on_changed)
+        signals.subscribe(Topic.RESUMED, lambda _: self._forget())
+
+    async def of(self, org_id: UUID, kind: HookKind) -> Sequence[HookScript]:
+        """By the names of their repositories; none where nothing is switched on. Raises Unavailable."""
+        kept = self._kept.get(org_id)
+        if kept is None or kept.until <= self._now():
+            kept = await asyncio.shield(self._read(org_id))
+        return kept.scripts[kind]
+
+    async def ran(self, run: HookRun) -> None:
+        """Keeps what became of one, cut to what is kept; nothing where its session is gone. Raises Unavailable."""
+        outcome = run.outcome
+        reason = "".join(one if one.isprintable() else " " for one in outcome.reason[:_MAX_REASON])
+        output = outcome.output[:MAX_OUTPUT].encode("utf-8", "replace").decode()
+        await self._runs.add(replace(run, outcome=replace(outcome, output=output, reason=reason)))
+
+    async def find(self, principal: Principal, session_id: UUID | str) -> list[HookRun]:
+        """Those of one session, first those that began first, the first MAX_SHOWN of them. For administrators and
+        auditors: what a hook printed is not for who had the session. Raises NotFound, Denied."""
+        session = await self._sessions.get(principal, session_id)
+        require_reader(principal, "what became of session hooks")
+        found = await self._runs.of(session.org_id, session.id, MAX_SHOWN)
+        if session.recording_purged_at is None:
+            return found
+        return [replace(one, outcome=replace(one.outcome, output="")) for one in found]  # also while that goes on
+
+    def _read(self, org_id: UUID) -> asyncio.Task[_Kept]:
+        task = self._reading.get(org_id)
+        if task is None:
+            task = self._reading[org_id] = asyncio.create_task(self._asked(org_id))
+            task.add_done_callback(lambda ended: self._ended(org_id, ended))
+        return task
+
+    async def _asked(self, org_id: UUID) -> _Kept:
+        at = self._now()
+        found = await self._snapshots.hooks(org_id)
+        stays = min((one.ttl for one in found), default=_STAYS)
+        size = sum(len(text) for one in found for text in one.texts.values())
+        scripts = {kind: _scripts(found, kind) for kind in HookKind}
+        return _Kept(scripts, at + timedelta(seconds=min(stays, _STAYS)), size)
+
+    def _ended(self, org_id: UUID, task: asyncio.Task[_Kept]) -> None:
+        """What somebody has changed meanwhile is good for who asked before that, and not to keep."""
+        is_newest = self._reading.get(org_id) is task
+        if is_newest:
+            del self._reading[org_id]
+        if task.cancelled() or task.exception() is not None or not is_newest:
+            return
+        kept = task.result()
+        self._kept.pop(org_id, None)
+        if (
+            len(self._kept) >= _ORGANISATIONS_KEPT
+            or kept.size + sum(one.size for one in self._kept.values()) > _MAX_KEPT
+        ):
+            self._kept.clear()
+        self._kept[org_id] = kept
+
+    def _on_changed(self, payload: Mapping[str, str]) -> None:
+        if payload.get("name") == SETTING:
+            self._forget(payload.get("org_id"))
+
+    def _forget(self, org_id: str | None = None) -> None:
+        for known in (self._kept, self._reading):
+            if org_id is None:
+                known.clear()
+            else:
+                known.pop(UUID(org_id), None)
+
+
+def _scripts(found: Sequence[RepositoryHooks], kind: HookKind) -> Sequence[HookScript]:
+    name = FILE_OF[kind]
+    return [HookScript(kind, one.repository, one.commit, one.texts[name]) for one in found if name in one.texts]

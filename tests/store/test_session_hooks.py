@@ -1,0 +1,180 @@
+"""Session hooks as they are kept: those that a repository has, and what became of them; on both engines."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID, uuid4
+
+import pytest
+from sqlalchemy import delete, select, update
+from tests.store.test_runbook_repositories import SNAPSHOT, failed, put, repository_of
+from tests.support.sessions import add_session
+from tests.support.world import World
+
+from postern.domain.hook import HookKind, HookOutcome, HookRun
+from postern.domain.organisation import Organisation
+from postern.domain.principal import Principal
+from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK
+from postern.errors import Misconfigured
+from postern.store.ports import RepositoryHooks
+from postern.store.schema import runbook_repositories, runbook_snapshots, session_hooks, sessions
+
+BOTH = {OPEN_HOOK: "print('\u00e9')", CLOSE_HOOK: "print(2)"}
+
+
+async def hooks(world: World, org_id: UUID | None = None) -> list[RepositoryHooks]:
+    return await world.stores.runbook_snapshots.hooks(org_id or world.org_id)
+
+
+async def test_hooks_are_those_of_repositories_that_have_them_switched_on(world: World) -> None:
+    first = repository_of(world, "https://git.example.com/a/first", hook_ttl=60)
+    without = repository_of(world, "https://git.example.com/a/without", hook_ttl=5)
+    unread = repository_of(world, "https://git.example.com/a/zz-unread", hook_ttl=7)
+    off = repository_of(world, "https://git.example.com/a/off")
+    for one in (first, without, unread, off):
+        await world.stores.runbook_repositories.add(one, 9)
+    await put(world, first, replace(SNAPSHOT, hooks=BOTH))
+    await put(world, without, replace(SNAPSHOT, hooks={}))
+    await put(world, off)
+    found = await hooks(world)
+    assert found == [
+        RepositoryHooks("git.example.com/a/first", 60, SNAPSHOT.commit, BOTH),
+        RepositoryHooks("git.example.com/a/without", 5, SNAPSHOT.commit, {}),
+        RepositoryHooks("git.example.com/a/zz-unread", 7, "", {}),
+    ]
+
+
+async def test_a_failed_attempt_leaves_hooks_and_other_settings_have_none_yet(world: World) -> None:
+    repository = repository_of(world, hook_ttl=60)
+    await world.stores.runbook_repositories.add(repository, 5)
+    await put(world, repository)
+    await failed(world, repository, "it is away", seconds=1)
+    assert [one.texts for one in await hooks(world)] == [SNAPSHOT.hooks]
+    await put(world, repository, replace(SNAPSHOT, commit="c1", hooks={}), seconds=2)  # they were deleted
+    assert [(one.commit, one.texts) for one in await hooks(world)] == [("c1", {})]
+    await put(world, repository, seconds=3)
+    other = replace(repository, branch="next", updated_at=world.clock() + timedelta(seconds=5))
+    await world.stores.runbook_repositories.update(other)
+    assert [(one.commit, one.texts) for one in await hooks(world)] == [("", {})]
+    await failed(world, other, "no such branch", seconds=6)
+    assert [(one.commit, one.texts) for one in await hooks(world)] == [("", {})]
+
+
+async def test_hooks_that_somebody_put_into_the_store_do_not_run(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By hand: in clear, those of another organisation or repository, and the runbooks in their place. One whose
+    hooks do not open leaves the others theirs."""
+    other = Organisation(uuid4(), "other", world.clock())
+    await world.stores.organisations.add(other)
+    ours = repository_of(world, hook_ttl=60)
+    fine = repository_of(world, "https://git.example.com/ops/zz", hook_ttl=60)
+    for one in (ours, fine, replace(ours, org_id=other.id)):
+        await world.stores.runbook_repositories.add(one, 5)
+        await put(world, one)
+    mine = (runbook_snapshots.c.org_id == world.org_id, runbook_snapshots.c.repository_id == ours.id)
+    async with world.database.statement() as statement:
+        rows = (await statement.execute(select(runbook_snapshots))).mappings().all()
+    kept = {(row["org_id"], row["repository_id"]): row for row in rows}
+    own = kept[world.org_id, ours.id]
+    planted = (
+        b'{"commit": "c0ffee", "texts": {"session-open.runbook.py": "evil"}}',
+        kept[other.id, ours.id]["hooks"],
+        kept[world.org_id, fine.id]["hooks"],
+        own["content"],
+        own["hooks"][:-1] + bytes([own["hooks"][-1] ^ 1]),
+    )
+    for hooks_ in planted:
+        async with world.database.statement() as statement:
+            await statement.execute(update(runbook_snapshots).where(*mine).values(hooks=hooks_))
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            found = await hooks(world)
+        assert [one.texts for one in found] == [{}, SNAPSHOT.hooks]
+        assert f"hooks of {ours.name} do not run" in caplog.text
+        assert "evil" not in caplog.text
+    async with world.database.statement() as statement:
+        await statement.execute(update(runbook_snapshots).where(*mine).values(hooks=own["hooks"], commit_id="another"))
+    assert [one.texts for one in await hooks(world)] == [{}, SNAPSHOT.hooks]
+
+
+def run_of(session_id: UUID, org_id: UUID, world: World, **fields: object) -> HookRun:
+    outcome = HookOutcome(0, "printed \u00e9\0\n")
+    made = HookRun(
+        uuid4(), org_id, session_id, HookKind.OPEN, "git.example.com/ops/books", "c0ffee", world.clock(), 0.25, outcome
+    )
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+async def ann(world: World) -> Principal:
+    return await world.add_user("ann")
+
+
+async def of(world: World, session_id: UUID, most: int = 100) -> list[HookRun]:
+    return await world.stores.hook_runs.of(world.org_id, session_id, most)
+
+
+async def test_runs_are_kept_in_order_and_bounded_and_what_they_printed_is_sealed(world: World, ann: Principal) -> None:
+    session, another = await add_session(world, ann), await add_session(world, ann)
+    at = world.clock()
+    close = run_of(
+        session.id,
+        world.org_id,
+        world,
+        kind=HookKind.CLOSE,
+        started_at=at + timedelta(seconds=1),
+        outcome=HookOutcome(None, "", "the agent has no python3"),
+    )
+    opened = run_of(session.id, world.org_id, world)
+    for one in (close, opened, run_of(another.id, world.org_id, world)):
+        await world.stores.hook_runs.add(one)
+    assert await of(world, session.id) == [opened, close]
+    assert await of(world, session.id, 1) == [opened]
+    assert await of(world, uuid4()) == []
+    async with world.database.statement() as statement:
+        row = await statement.execute(select(session_hooks.c.output).where(session_hooks.c.id == opened.id))
+        sealed = row.scalar_one()
+    assert b"printed" not in sealed
+    async with world.database.statement() as statement:
+        await statement.execute(update(session_hooks).where(session_hooks.c.id == close.id).values(output=sealed))
+    with pytest.raises(Misconfigured):  # it is another run's
+        await of(world, session.id)
+
+
+async def test_runs_of_no_session_of_the_organisation_are_not_kept(world: World, ann: Principal) -> None:
+    other = Organisation(uuid4(), "other", world.clock())
+    await world.stores.organisations.add(other)
+    session = await add_session(world, ann)
+    await world.stores.hook_runs.add(run_of(uuid4(), world.org_id, world))
+    await world.stores.hook_runs.add(run_of(session.id, other.id, world))
+    async with world.database.statement() as statement:
+        assert (await statement.execute(select(session_hooks.c.id))).all() == []
+    await world.stores.hook_runs.add(run_of(session.id, world.org_id, world))
+    assert await world.stores.hook_runs.of(other.id, session.id, 100) == []
+
+
+async def test_what_is_printed_after_the_recording_was_purged_is_not_kept(world: World, ann: Principal) -> None:
+    session = await add_session(world, ann)
+    purged = update(sessions).where(sessions.c.id == session.id).values(recording_purged_at=world.clock())
+    async with world.database.statement() as statement:
+        await statement.execute(purged)
+    run = run_of(session.id, world.org_id, world)
+    await world.stores.hook_runs.add(run)
+    assert await of(world, session.id) == [replace(run, outcome=HookOutcome(0))]
+
+
+async def test_runs_go_with_their_session_and_not_with_their_repository(world: World, ann: Principal) -> None:
+    repository = repository_of(world, hook_ttl=60)
+    await world.stores.runbook_repositories.add(repository, 5)
+    session = await add_session(world, ann)
+    run = run_of(session.id, world.org_id, world)
+    await world.stores.hook_runs.add(run)
+    async with world.database.statement() as statement:
+        await statement.execute(delete(runbook_repositories))
+    assert await of(world, session.id) == [run]
+    async with world.database.statement() as statement:
+        await statement.execute(delete(sessions).where(sessions.c.id == session.id))
+        assert (await statement.execute(select(session_hooks.c.id))).all() == []
