@@ -44,6 +44,8 @@ def by_path(snapshot: Snapshot) -> Mapping[str, RunbookFile]:
     ("name", "content", "mode", "words"),
     [
         ("a.runbook.sh", b"\x7fELF\0\0", "100644", "binary"),
+        ("a.runbook.sh", b"\xef\xbb\xbfset -e\n", "100644", "byte order mark"),
+        ("a.runbook.sh", "set -e\n".encode("utf-16"), "100644", "binary"),
         ("a.runbook.sh", "größe\n".encode("latin-1"), "100644", "not UTF-8 (line 1)"),
         ("a.runbook.sh", b"fine\nfine\n\xff\xfe\n", "100644", "not UTF-8 (line 3)"),
         ("a.runbook.sh", b"\xed\xa0\x80", "100644", "not UTF-8"),
@@ -65,7 +67,7 @@ async def test_text_is_as_it_was_committed(bare: Bare, read: Read) -> None:
     texts = {
         "a.runbook.sh": "",
         "b.runbook.sh": "a\r\nb\r",
-        "c.runbook.sh": "\ufeffx\x01\u2028\n",
+        "c.runbook.sh": "x\ufeff\x01\u2028\n",
         "d.runbook.x": "é" * 9,
     }
     bare.commit(texts)
@@ -132,6 +134,11 @@ async def test_ten_thousand_runbooks_and_no_more(bare: Bare, read: Read) -> None
     ("files", "limits", "words"),
     [
         ({f"{number}.runbook.sh": "x" * 600_000 for number in range(2)}, {"texts": 1 << 20}, "larger than 1 MiB"),
+        (
+            {f"{n}{'é' * 90}/{'é' * 90}.runbook.sh": "x" for n in range(3)},
+            {"paths": 1_000},
+            "longer than 0 MiB together",
+        ),
         ({"/".join("abcdefgh") + "/x.runbook.sh": "x"}, {"depth": 6}, "more than 6 deep"),
         ({f"{number}": "x" for number in range(20)}, {"entries": 19}, "more than 19 files and folders"),
     ],

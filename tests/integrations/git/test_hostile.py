@@ -222,6 +222,28 @@ async def test_child_ends_with_who_asked_and_nobody_else_waits(fetcher: Make) ->
             await second
 
 
+@pytest.mark.parametrize("task", ["fetch", "write"])
+async def test_attack_one_organisation_does_not_take_all_turns(fetcher: Make, task: str) -> None:
+    reader = fetcher(PLAIN, children=2)
+    async with server(hangs=True) as hanging, server(answer(b"")) as quick:
+
+        async def hang() -> None:
+            if task == "fetch":
+                await reader.fetch(hanging)
+            else:
+                await reader.write(hanging, "a.runbook.sh", "", "m", "a <a@example.com>", overwrite=False)
+
+        running = [asyncio.create_task(hang()) for _ in range(5)]
+        child = await _child()
+        async with asyncio.timeout(PATIENT / 2):
+            with pytest.raises(Unavailable, match=r"quick|ended|git"):
+                await reader.fetch(quick)
+        assert children() == {child}
+        for one in running:
+            one.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+
 async def test_the_loop_goes_on_meanwhile(forge: Forge, fetcher: Make) -> None:
     forge.repository().commit({f"{number}.runbook.sh": "x" * 3000 for number in range(5000)})
     gaps, over = [0.0], asyncio.Event()

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
+import threading
 from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import timedelta
@@ -17,13 +19,15 @@ from tests.support.promises import PATIENT
 from tests.support.runbooks import NAME, URL, snapshot_of
 from tests.support.world import World
 
+from postern.api.schemas.runbooks import list_as_json
 from postern.domain.organisation import Organisation
-from postern.domain.runbook import Repository, RunbookFile, repository_name
+from postern.domain.runbook import Repository, RunbookFile, Snapshot, repository_name
 from postern.errors import Invalid, NotFound, Unavailable
 from postern.runbooks.template import parse
 from postern.services.runbooks import library as module
 from postern.services.runbooks import parsed
 from postern.services.runbooks.library import Library, Shelf
+from postern.services.runbooks.listing import ListedShelf, Part
 from postern.services.runbooks.reading import Reading
 from postern.services.runbooks.turns import Slices
 
@@ -301,6 +305,105 @@ async def test_memory_is_bounded(shelves: Shelves, monkeypatch: pytest.MonkeyPat
     for _ in range(2):
         assert {paths[0] for paths, _ in (await shelves.shown()).values()} == set(HELLO)
     assert len(shelves.library._held) == 1
+
+
+async def test_attack_who_keeps_much_takes_no_room_of_others(shelves: Shelves, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = Organisation(uuid4(), "other", shelves.world.clock())
+    await shelves.world.stores.organisations.add(other)
+    await shelves.add(org_id=other.id)
+    shelves.world.fetcher.put(HELLO)
+    (small,) = await shelves.library.shelves(other.id)
+    assert small.books is not None
+    monkeypatch.setattr(module, "MAX_KEPT", 10_000)
+    for number in range(4):
+        await shelves.add(f"{OTHER}{number}")
+        shelves.world.fetcher.put({"large.runbook.sh": "x" * 8_000}, f"{OTHER}{number}")
+        await shelves.shown()
+    (again,) = await shelves.library.shelves(other.id)
+    assert again.books is small.books
+
+
+async def test_attack_who_waits_for_what_takes_long_to_open_is_told_and_others_do_not_wait(
+    shelves: Shelves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "OPENED", 0.5)
+    other = Organisation(uuid4(), "other", shelves.world.clock())
+    await shelves.world.stores.organisations.add(other)
+    release, opened = threading.Event(), []
+
+    def opens(name: str, snapshot: Snapshot, before: parsed.Books | None, slices: Slices) -> parsed.Books:
+        opened.append(name)
+        while name != NAME and not release.is_set():
+            slices.rest()
+        return parsed.books_of(name, snapshot, before, slices)
+
+    monkeypatch.setattr(module, "books_of", opens)
+    for number in range(3):
+        await shelves.add(f"{OTHER}{number}")
+        shelves.world.fetcher.put(HELLO, f"{OTHER}{number}")
+    await shelves.add(org_id=other.id)
+    shelves.world.fetcher.put(HELLO)
+    try:
+        found = await within(shelves.shown())
+        assert {error for _, error in found.values()} == {
+            "what was read of it is still being opened; ask again in a moment"
+        }
+        assert len(opened) == 1
+        monkeypatch.setattr(module, "OPENED", PATIENT)
+        (shelf,) = await within(shelves.library.shelves(other.id))
+        assert paths_of(shelf) == [*HELLO]
+    finally:
+        release.set()
+    assert {error for _, error in (await within(shelves.shown())).values()} == {""}
+
+
+def test_attack_what_is_too_much_to_open_or_to_list_is_told_of_each_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = "{{ .a | options " + " ".join(f'"{number:050}"' for number in range(1000)) + " }}"
+    made = snapshot_of({"a.runbook.sh": HELLO["hello.runbook.sh"], "b.runbook.sh": many * 2, "c.runbook.sh": "{{"})
+
+    def opened(before: parsed.Books | None = None) -> list[parsed.Runbook]:
+        with Slices() as slices:
+            return list(parsed.books_of(NAME, made, before, slices).runbooks.values())
+
+    with Slices() as slices:
+        whole = parsed.books_of(NAME, made, None, slices)
+    assert [bool(one.error) for one in whole.runbooks.values()] == [False, False, True]
+    monkeypatch.setattr(parsed, "MAX_LISTED", 10_000)
+    assert opened(whole) == opened()  # also what is known from before takes room in a list
+    (good, large, wrong) = opened()
+    assert (good.error, large.parameters, large.text) == ("", (), many * 2)
+    assert "more than a list can show" in large.error
+    assert len(large.listed) < 1_000
+    monkeypatch.setattr(parsed, "MAX_LISTED", 100_000)
+    monkeypatch.setattr(parsed, "MAX_LISTS", len(good.listed))
+    assert ["more than a list" in one.error for one in opened()] == [False, True, False]
+    monkeypatch.setattr(parsed, "SECONDS", -1.0)
+    assert all("took all the time" in one.error and not one.parameters for one in opened())
+    assert opened(whole)[0] == good  # which takes no time
+    assert "is not closed" in wrong.error
+
+
+async def test_a_list_is_written_in_pieces(shelves: Shelves) -> None:
+    files = {f"{number:04}.runbook.sh": "" for number in range(1_000)}
+    for url in (URL, OTHER):
+        await shelves.add(url)
+        shelves.world.fetcher.put(files, url)
+    await shelves.add(f"{OTHER}/gone")
+    parts = []
+    for shelf in await shelves.library.shelves(shelves.world.org_id):
+        runbooks = list(shelf.books.runbooks.values()) if shelf.books else []
+        both = [Part(runbooks[:301], ("a" * 500,)), Part(runbooks[301:], ("b",) * 200)] if runbooks else []
+        parts.append(ListedShelf(shelf, both))
+    pieces = list(list_as_json(parts, with_connections=True))
+    assert max(map(len, pieces)) < sum(map(len, pieces)) / 8
+    told = json.loads("".join(pieces))
+    names = [[item["name"] for item in one["items"]] for one in told["repositories"]]
+    assert names == [[f"/{path}" for path in files]] * 2
+    assert [[*map(len, (item["connections"] for item in one["items"]))] for one in told["repositories"]] == [
+        [1] * 301 + [200] * 699
+    ] * 2
+    assert len(told["errors"]) == 1
+    assert all("connections" not in part for part in list_as_json(parts, with_connections=False))
 
 
 async def test_upkeep_reads_what_is_due_and_one_process_does(shelves: Shelves) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from fastapi.responses import StreamingResponse
 
 from postern.api.audited import AuditedRoute
 from postern.api.auth import Caller, Use
@@ -33,7 +36,8 @@ async def list_runbooks(
     with_empty = remove_empty_connections.lower() == "false"
     shelves = await services.runbook_listing.find(caller, wanted, with_empty=with_empty)
     # Not by the model: there may be thousands of them, most of each written already when it was read.
-    return Response(list_as_json(shelves, with_connections=list_connections), media_type="application/json")
+    pieces = list_as_json(shelves, with_connections=list_connections)
+    return StreamingResponse(_one_after_the_other(pieces), media_type="application/json")
 
 
 @router.get("/file", responses=errors(404), response_model_exclude_unset=True)
@@ -47,3 +51,10 @@ async def get_runbook(
 ) -> RunbookAnswer:
     """One runbook with its text; 404, too, when you may run it nowhere."""
     return RunbookAnswer.of(await services.runbook_listing.get(caller, repository, name))
+
+
+async def _one_after_the_other(pieces: Iterator[str]) -> AsyncIterator[str]:
+    """Others have their turn between two of them."""
+    for piece in pieces:
+        yield piece
+        await asyncio.sleep(0)

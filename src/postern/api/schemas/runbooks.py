@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import ClassVar
 from uuid import UUID
@@ -12,10 +12,12 @@ from pydantic import Field
 
 from postern.api.schemas.common import Answer, Body
 from postern.domain.secret import Secret
-from postern.services.runbooks.listing import Entry, ListedShelf, Part
+from postern.services.runbooks.listing import Entry, ListedShelf
 from postern.services.runbooks.parsed import metadata_of
 from postern.services.runbooks.repositories import FileFields, RepositoryFields, RepositoryView
 
+_PIECE = 100_000  # characters, at least
+_TOGETHER = 50  # runbooks, at most
 _AGE = "When what is shown was read; null before it was read once"
 
 
@@ -76,24 +78,39 @@ class RunbookAnswer(RunbookItem):
         )
 
 
-def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> str:
-    """A RunbookListV2. What is the same for everybody was written when the repository was read."""
-    told = _Told() if with_connections else None
+def list_as_json(shelves: Sequence[ListedShelf], *, with_connections: bool) -> Iterator[str]:
+    """A RunbookListV2, in pieces. What is the same for everybody was written when the repository was read."""
+    piece: list[str] = []
+    size = 0
+    for text in _list_as_json(shelves, _Told() if with_connections else None):
+        piece.append(text)
+        size += len(text)
+        if size >= _PIECE:
+            yield "".join(piece)
+            piece, size = [], 0
+    yield "".join(piece)
+
+
+def _list_as_json(shelves: Sequence[ListedShelf], told: _Told | None) -> Iterator[str]:
     errors = [_error_of(one) for one in shelves if one.shelf.error]
-    repositories = []
+    yield f'{{"errors":{json.dumps(errors)},"repositories":['
+    between = ""
     for one in shelves:
         books = one.shelf.books
         if books is None:
             continue
-        items = ",".join(_part_as_json(part, told) for part in one.parts)
         age = json.dumps(one.shelf.fetched_at and one.shelf.fetched_at.isoformat())
-        repositories.append(f'{books.listed},"fetched_at":{age},"items":[{items}]}}')
-    return f'{{"errors":{json.dumps(errors)},"repositories":[{",".join(repositories)}]}}'
-
-
-def _part_as_json(part: Part, told: _Told | None) -> str:
-    end = "}" if told is None else f',"connections":{told(part.connections)}}}'
-    return f"{end},".join([one.listed for one in part.runbooks]) + end
+        yield f'{between}{books.listed},"fetched_at":{age},"items":['
+        between = ""
+        for part in one.parts:
+            end = "}" if told is None else f',"connections":{told(part.connections)}}}'
+            for at in range(0, len(part.runbooks), _TOGETHER):
+                some = [each.listed for each in part.runbooks[at : at + _TOGETHER]]
+                yield between + f"{end},".join(some) + end
+                between = ","
+        yield "]}"
+        between = ","
+    yield "]}"
 
 
 class _Told:

@@ -8,9 +8,11 @@ import signal
 import sys
 from asyncio.subprocess import PIPE, STDOUT, Process
 from base64 import b64encode
+from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TypeVar
+from uuid import UUID
 
 from postern.domain.runbook import Repository, Snapshot
 from postern.errors import PosternError, Unavailable
@@ -31,6 +33,14 @@ _HIDDEN = 4  # characters of the shortest secret that is looked for in words of 
 T = TypeVar("T")
 
 
+class _Turns:
+    """Half of them, and one at least, is all that one organisation has at once."""
+
+    def __init__(self, children: int) -> None:
+        self.all = asyncio.Semaphore(children)
+        self.of: defaultdict[UUID, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore((children + 1) // 2))
+
+
 class GitFetcher:
     """A `Fetcher` (services/runbooks/fetching.py). `seconds`: what a task may take, once it has begun."""
 
@@ -40,8 +50,8 @@ class GitFetcher:
         self._policy = policy
         self._environment = {name: environment[name] for name in _KEPT if name in environment}
         self._seconds = seconds
-        self._turns = asyncio.Semaphore(children)
-        self._checks = asyncio.Semaphore(children)  # which wait for no server, and so not for those who do
+        self._turns = _Turns(children)
+        self._checks = _Turns(children)  # which wait for no server, and so not for those who do
 
     async def check(self, repository: Repository) -> None:
         """Raises Invalid, Unavailable."""
@@ -65,25 +75,24 @@ class GitFetcher:
 
     async def _do(self, request: Request, read: Callable[[bytes], T]) -> T:
         try:
-            async with self._turn(request.task):
+            async with self._turn(request):
                 said, code = await self._ask(request)
             return await asyncio.to_thread(_answered, said, code, read)
         except PosternError as error:
             raise type(error)(_told(error.message, request.repository), field=error.field) from None
 
     @asynccontextmanager
-    async def _turn(self, task: str) -> AsyncIterator[None]:
+    async def _turn(self, request: Request) -> AsyncIterator[None]:
         """Raises Unavailable when none comes."""
-        turns = self._checks if task == "check" else self._turns
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                await turns.acquire()
-        except TimeoutError:
-            raise Unavailable("other repositories are being read, which takes long; try again later") from None
-        try:
+        turns = self._checks if request.task == "check" else self._turns
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await held.enter_async_context(turns.of[request.repository.org_id])
+                    await held.enter_async_context(turns.all)
+            except TimeoutError:
+                raise Unavailable("other repositories are being read, which takes long; try again later") from None
             yield
-        finally:
-            turns.release()
 
     async def _ask(self, request: Request) -> tuple[bytes, int]:
         """All that the child said, and how it ended: by an exit code, or a signal, which is negative."""

@@ -22,7 +22,8 @@ _TEXTS = ("git_url", "name", "git_user", "ssh_user", "ssh_known_hosts", "branch"
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one repository may take. Sizes in bytes; `unpacked` is of all objects, `entries` of all folders."""
+    """What one repository may take. Sizes in bytes; `unpacked` is of all objects, `entries` of all folders, `paths` and
+    `texts` of all runbooks."""
 
     received: int = 64 << 20
     unpacked: int = 256 << 20
@@ -30,6 +31,7 @@ class Limits:
     entries: int = 500_000
     depth: int = 64
     files: int = 10_000
+    paths: int = 2 << 20
     texts: int = 32 << 20
     memory: int = 1 << 30
 

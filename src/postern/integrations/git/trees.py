@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -56,8 +57,11 @@ def snapshot_of(objects: Objects, head: ObjectID, limits: Limits) -> Snapshot:
     """Raises Invalid over a limit, Unavailable where something is missing."""
     commit = commit_of(objects, head)
     files: dict[str, RunbookFile] = {}
-    total = 0
+    total = paths = 0
     for entry in _walk(objects, commit.tree, limits):
+        paths += len(entry.path.encode("utf-8", "replace"))
+        if paths > limits.paths:
+            raise Invalid(f"the paths of its runbooks are longer than {limits.paths >> 20} MiB together; shorten them")
         file = _file(objects, entry)
         total += len(entry.path) + len(file.text.encode() if file.text else b"")
         if total > limits.texts:
@@ -149,6 +153,9 @@ def _file(objects: Objects, entry: Entry) -> RunbookFile:
         return RunbookFile(entry.path, None, "it is no file")
     if data.startswith(_LFS):
         return RunbookFile(entry.path, None, "it is kept in Git LFS, which is not read; keep it in git itself")
+    if data.startswith(BOM_UTF8):
+        why = "it begins with a byte order mark, which would be a part of its first command; save it without"
+        return RunbookFile(entry.path, None, why)
     if b"\0" in data:
         return RunbookFile(entry.path, None, "it is a binary file; a runbook is text")
     try:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 
 HOLDS = timedelta(seconds=1)
 FIRST_WAIT = 5.0  # seconds that one waits for a repository that was never read, from when reading it began
+OPENED = 10.0  # seconds that one waits until what was read is opened
 MAX_KEPT = 128_000_000  # characters of all repositories
 
 NO_REPOSITORY = "no repository with runbooks is configured; an administrator adds one: postern admin runbookrepos add"
@@ -153,10 +154,15 @@ class Library:
             if held.books.commit == outline.commit:
                 return Shelf(outline, held.books, outline.error)
         task = self._load(org_id, outline)
-        if held is not None and same and not wait:
+        is_known = held is not None and same
+        if wait or not is_known:
+            await asyncio.wait({task}, timeout=OPENED)
+        if held is not None and is_known and not (wait and task.done()):
             return Shelf(replace(outline, commit=held.books.commit), held.books, outline.error)
+        if not task.done():
+            return Shelf(outline, None, "what was read of it is still being opened; ask again in a moment")
         try:
-            return Shelf(outline, await asyncio.shield(task), outline.error)
+            return Shelf(outline, task.result(), outline.error)
         except Unavailable:
             raise
         except PosternError as error:
@@ -177,17 +183,27 @@ class Library:
             log.warning("what was read of the repository %s cannot be shown: %s", key[1], task.exception())
 
     async def _loaded(self, org_id: UUID, outline: Outline) -> Books | None:
-        fetched = await self._snapshots.get(org_id, outline.id)
-        if fetched is None or fetched.snapshot is None:
-            return None
-        snapshot, held = fetched.snapshot, self._held.get((org_id, outline.id))
-        before = None if held is None else held.books
-        books = await self._turns.take(org_id, lambda slices: books_of(outline.name, snapshot, before, slices))
+        async with self._turns.of(org_id):  # what it is opened from, too, is in memory only so long
+            fetched = await self._snapshots.get(org_id, outline.id)
+            if fetched is None or fetched.snapshot is None:
+                return None
+            snapshot, held = fetched.snapshot, self._held.get((org_id, outline.id))
+            before = None if held is None else held.books
+            books = await self._turns.do(lambda slices: books_of(outline.name, snapshot, before, slices))
         self._held[org_id, outline.id] = _Held(fetched.settings_at, books)
         self._held.move_to_end((org_id, outline.id))
-        while len(self._held) > 1 and sum(held.books.size for held in self._held.values()) > MAX_KEPT:
-            self._held.popitem(last=False)
+        self._make_room()
         return books
+
+    def _make_room(self) -> None:
+        """What was not asked for longest goes, of the organisation that has most: nobody else reads theirs again."""
+        sizes: Counter[UUID] = Counter()
+        for (org_id, _), held in self._held.items():
+            sizes[org_id] += held.books.size
+        while len(self._held) > 1 and sizes.total() > MAX_KEPT:
+            largest = max(sizes, key=lambda org_id: sizes[org_id])
+            oldest = next(key for key in self._held if key[0] == largest)
+            sizes[largest] -= self._held.pop(oldest).books.size
 
 
 def _name_of(repository: str) -> str:

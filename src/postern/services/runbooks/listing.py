@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -58,7 +59,11 @@ class Listing:
         if not shelves:
             raise NotFound(NO_REPOSITORY)
         places = await self._places(principal, connection)
-        return [ListedShelf(shelf, list(places.parts(shelf, with_empty=with_empty))) for shelf in shelves]
+        listed = []
+        for shelf in shelves:
+            listed.append(ListedShelf(shelf, list(places.parts(shelf, with_empty=with_empty))))
+            await asyncio.sleep(0)  # others have their turn between two of them
+        return listed
 
     async def get(self, principal: Principal, repository: str, file: str) -> Entry:
         """Raises NotFound, also for one that they may run nowhere; Invalid and Unavailable as the library does."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,13 @@ from postern.runbooks.template import TemplateError, parse
 from postern.services.runbooks.turns import Slices
 
 log = logging.getLogger(__name__)
+
+MAX_LISTED = 100_000  # characters of one runbook's entry in lists
+MAX_LISTS = 4_000_000  # of all that are good, in one repository
+SECONDS = 60.0  # of a processor, for all files of a repository
+_MAX_ERROR = 500  # characters: some have words of the file in them
+_TOO_LONG = "it asks for more than a list can show; let it ask for less, or keep fewer runbooks in this repository"
+_TOO_LATE = "the runbooks before it took all the time that reading those of one repository may take; make them simpler"
 
 _WHERE_SET = ("default", "placeholder", "pattern", "minlength", "maxlength", "order", "asenv")
 
@@ -53,12 +61,8 @@ def books_of(repository: str, snapshot: Snapshot, before: Books | None, slices: 
     """Takes long: to be called in a thread. `before`: of the same repository, whose files are not read again where they
     say the same."""
     runbooks = []
-    for file in snapshot.files:
-        known = before.runbooks.get(file.path) if before else None
-        if known is not None and not known.error and not file.error and known.text == file.text:
-            runbooks.append(replace(known, commit=snapshot.commit))
-        else:
-            runbooks.append(_runbook_of(repository, snapshot.commit, file))
+    for one in _runbooks_of(repository, snapshot, before):
+        runbooks.append(one)
         slices.rest()
     told = {
         "repository": repository,
@@ -93,6 +97,22 @@ def _attributes_of(parameter: Parameter) -> dict[str, Any]:
     return shown | {name: value for name in _WHERE_SET if (value := getattr(parameter, name)) not in (None, "")}
 
 
+def _runbooks_of(repository: str, snapshot: Snapshot, before: Books | None) -> Iterator[Runbook]:
+    began, left = time.thread_time(), MAX_LISTS
+    for file in snapshot.files:
+        known = before.runbooks.get(file.path) if before else None
+        if known is not None and not known.error and not file.error and known.text == file.text:
+            made = replace(known, commit=snapshot.commit)
+        elif time.thread_time() - began > SECONDS:
+            made = _entry(repository, snapshot.commit, file, (), file.error or _TOO_LATE)
+        else:
+            made = _runbook_of(repository, snapshot.commit, file)
+        if made.parameters and len(made.listed) > min(left, MAX_LISTED):
+            made = _entry(repository, snapshot.commit, file, (), _TOO_LONG)
+        left -= len(made.listed)
+        yield made
+
+
 def _runbook_of(repository: str, commit: str, file: RunbookFile) -> Runbook:
     parameters: tuple[Parameter, ...] = ()
     error = file.error
@@ -104,6 +124,11 @@ def _runbook_of(repository: str, commit: str, file: RunbookFile) -> Runbook:
         except Exception:  # what one file does to the parser must not hide the others
             log.exception("the runbook %s of %s cannot be parsed", file.path, repository)
             error = "something went wrong in the gateway while it was read; its log says more"
+    return _entry(repository, commit, file, parameters, error)
+
+
+def _entry(repository: str, commit: str, file: RunbookFile, parameters: tuple[Parameter, ...], error: str) -> Runbook:
+    error = error if len(error) <= _MAX_ERROR else error[:_MAX_ERROR] + "…"
     listed = _open({"name": f"/{file.path}", "metadata": metadata_of(parameters), "error": error or None})
     return Runbook(repository, file.path, commit, file.text, parameters, error, listed)
 

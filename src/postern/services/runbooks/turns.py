@@ -11,8 +11,9 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import TypeVar
 from uuid import UUID
 
@@ -53,12 +54,22 @@ class Turns:
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="runbooks")
+        self._all = asyncio.Semaphore(_AT_ONCE)
         self._of: defaultdict[UUID, asyncio.Lock] = defaultdict(asyncio.Lock)
 
-    async def take(self, org_id: UUID, work: Callable[[Slices], T]) -> T:
+    @asynccontextmanager
+    async def of(self, org_id: UUID) -> AsyncIterator[None]:
+        """Around `do`, and what has to be fetched for it."""
+        async with self._of[org_id], self._all:
+            yield
+
+    async def do(self, work: Callable[[Slices], T]) -> T:
         """What it answers, or raises; in a thread."""
-        async with self._of[org_id]:
-            return await asyncio.get_running_loop().run_in_executor(self._threads, _in_turn, work)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, _in_turn, work)
+
+    async def take(self, org_id: UUID, work: Callable[[Slices], T]) -> T:
+        async with self.of(org_id):
+            return await self.do(work)
 
 
 def _in_turn(work: Callable[[Slices], T]) -> T:

@@ -6,7 +6,6 @@ import asyncio
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -37,6 +36,7 @@ _PLAIN = (
     *("branch", "hook_ttl", "created_at", "updated_at"),
 )
 _SECRETS = ("git_password", "ssh_key", "ssh_keypass")
+_OF_COMMIT, _OF_FILE = ("commit", "author", "message", "hooks"), ("path", "text", "error")
 _REPLACED = ("content", "hooks", "commit_id", "fetched_at")
 # What was read by other settings than it has now is as if it had not been read.
 _CURRENT = and_(
@@ -279,7 +279,10 @@ def _hooks_row(org_id: UUID, repository_id: UUID) -> str:
 
 
 def _packed(snapshot: Snapshot) -> bytes:
-    text = json.dumps(asdict(snapshot)).encode()
+    """A line of JSON for the commit and for each file: one of all would hold up every thread while it is read."""
+    about = {name: getattr(snapshot, name) for name in _OF_COMMIT}
+    files = [[getattr(one, name) for name in _OF_FILE] for one in snapshot.files]
+    text = "\n".join(map(json.dumps, [about, *files])).encode()
     if len(text) > MAX_SNAPSHOT:
         raise Invalid(f"its runbooks have more than {MAX_SNAPSHOT // 1_000_000} MB together; keep fewer in it")
     return zstandard.ZstdCompressor(write_content_size=True).compress(text)
@@ -290,7 +293,7 @@ def _unpacked(packed: bytes) -> Snapshot:
         size = zstandard.get_frame_parameters(packed).content_size
         if size > MAX_SNAPSHOT:
             raise ValueError(f"{size} bytes")
-        kept = json.loads(zstandard.ZstdDecompressor().decompress(packed))
-        return Snapshot(**{**kept, "files": tuple(RunbookFile(**one) for one in kept["files"])})
+        about, *files = zstandard.ZstdDecompressor().decompress(packed).split(b"\n")
+        return Snapshot(**json.loads(about), files=tuple(RunbookFile(*json.loads(one)) for one in files))
     except (zstandard.ZstdError, ValueError, TypeError, KeyError) as error:
         raise Malformed(f"what was kept of this repository cannot be read: {error}; read it again") from error
