@@ -9,12 +9,15 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import click
 import pytest
+from click.testing import CliRunner
 from tests.support.running import Gateway
 from tests.support.served import ANN, Served
 from tests.support.shelf import NAME, shelve
 from tests.support.sitting import Sitting
 
+from postern.cli.runbook_parameters import asked
 from postern.domain.session import Session
 
 RUN = ("runbooks", "run")
@@ -111,6 +114,19 @@ def test_it_goes_on_once_it_is_approved(ann: Served) -> None:
     found = run(ann, "users/unlock.runbook.sql", "-p", "user=ann", "-p", "pin=")
     done = ann.cli(*RUN, "--resume", str(found.id), "--no-wait-review")
     assert (done.exit_code, "this needs a review: 1 of admin" in done.stderr) == (7, True)
+
+
+def test_attack_what_a_runbook_says_steers_no_terminal() -> None:
+    steers = "\x1b[2J\u202e\r"
+    about = {"type": "text", "description": steers, "default": steers}
+
+    @click.command()
+    def ask() -> None:
+        assert asked({steers: about}, {}) == {}
+
+    shown = CliRunner().invoke(ask, input="\n")
+    assert (shown.exit_code, shown.output.count("\\x1b[2J\\u202e\\r")) == (0, 3)
+    assert not set(shown.output) & set(steers.replace("[2J", ""))
 
 
 def test_at_a_terminal_what_is_missing_is_asked_for(ann: Served, sitting: Sitting) -> None:

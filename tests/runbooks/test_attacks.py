@@ -167,7 +167,27 @@ SHELL_VALUES = [
 SHELL_PIECES = [
     *("'", '"', "`", "$(", "${x:-", "))", ")", "}", "$((", "((", "echo ", "cat <<EOF\n", "\nEOF\n", "cat <<'E F'\n"),
     *("\nE F\n", "cat <<-X\n\t", "\n\tX\n", "\\", "$", "#", " # c\n", "\n", " ", "a", "<<<", "case a in a) ", "esac"),
-    *(";", "$'", "x=", "[[ a == ", "]]", "{ ", "(", ")", "&&", "|", "\\\n", "$#", "$$"),
+    *(
+        ";",
+        "$'",
+        "x=",
+        "[[ a == ",
+        "]]",
+        "{ ",
+        "(",
+        ")",
+        "&&",
+        "|",
+        "\\\n",
+        "$#",
+        "$$",
+        "[[ ",
+        " ]]",
+        " -eq 1",
+        "1 -eq ",
+    ),
+    *("<<< ", "$[", "]", "let ", "let y=", "eval ", "y[", "]=1", "printf -v ", "if ", "; then :; fi", "-v "),
+    *("\\\nEOF\n", "declare -i y=", "f() { ", "; }; f", "for x in a; do ", "; done"),
 ]
 
 
@@ -198,6 +218,87 @@ def test_attack_no_place_in_a_shell_script_makes_a_quoted_value_run(tmp_path: Pa
         assert not (tmp_path / "HIT").exists(), script
         ran += 1
     assert ran > 10
+
+
+ARITHMETIC, COMMAND = f"a[$({HIT})]", HIT
+
+
+@pytest.mark.parametrize("function", ["squote", "dquote"])
+@pytest.mark.parametrize(
+    ("before", "behind", "value"),
+    [
+        ("[[ ", " -eq 1 ]]", ARITHMETIC),
+        ("[[ 1 -lt ", " ]]", ARITHMETIC),
+        ("[[ x == y || 1 -eq ", " ]]", ARITHMETIC),
+        ("if ! [[ $x > 3 && ", "0 -ne 1 ]]; then :; fi", ARITHMETIC),
+        ("[[ -v ", " ]]", ARITHMETIC),
+        ("[ -v ", " ]", ARITHMETIC),
+        ("echo $(( 1 )) $[ ", " ]", ARITHMETIC),
+        ("\\eval echo ", "", f"$({HIT})"),
+        ('echo "$[ x[', '] ]"', ARITHMETIC),
+        ("let ", "", ARITHMETIC),
+        ("x=1 command let y=", "", ARITHMETIC),
+        ("declare -i y=", "", ARITHMETIC),
+        ("f() { local -r -i y=", "; }; f", ARITHMETIC),
+        ("case x in x) let ", ";; esac", ARITHMETIC),
+        ("y[", "]=1", ARITHMETIC),
+        ("y=([", "]=1)", ARITHMETIC),
+        ("printf -v ", " x", ARITHMETIC),
+        ("read ", " <<< x", ARITHMETIC),
+        ("eval echo ", "", f"$({HIT})"),
+        ("true && eval ", "", COMMAND + " x"),
+        ("echo $(eval ", ")", f"$({HIT})"),
+        ("trap ", " EXIT", COMMAND + " x"),
+        ("shopt -s expand_aliases\nalias y=", "\ny", COMMAND + " x"),
+        ("cat <<EOF\nx\\\nEOF\n", "\nEOF\n", f"$({HIT})"),
+        ("cat <<-EOF\n\tx\\\\\\\n\tEOF\n", "\n\tEOF\n", f"$({HIT})"),
+        ("echo $\\\n", "", f"\\'; {HIT} #"),
+    ],
+)
+def test_attack_what_a_shell_reads_once_more_takes_no_value_that_could_be_code(
+    function: str, before: str, behind: str, value: str
+) -> None:
+    text = literal(before) + '{{ .a | type "textarea" | ' + function + " }}" + literal(behind)
+    script = refused_or(text, Target.SHELL, a=value)
+    assert script is None
+    harmless = refused_or(text, Target.SHELL, a="7")
+    assert harmless is not None or before.endswith("$\\\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[[ {{ .a | squote }} == *x* && -n {{ .a | squote }} ]]", "[[ 'a b' == *x* && -n 'a b' ]]"),
+        ("read -r x y <<< {{ .a | squote }}", "read -r x y <<< 'a b'"),
+        ("export NAME={{ .a | squote }}", "export NAME='a b'"),
+        ("echo -ne {{ .a | squote }} -eq 1", "echo -ne 'a b' -eq 1"),
+        ("docker run -v {{ .a | squote }}:/data x", "docker run -v 'a b':/data x"),
+        ("eval x; echo {{ .a | squote }}", "eval x; echo 'a b'"),
+        ("evaluate {{ .a | squote }}", "evaluate 'a b'"),
+        ("cat <<'EOF'\nx\\\nEOF\necho {{ .a | squote }}", "cat <<'EOF'\nx\\\nEOF\necho 'a b'"),
+    ],
+)
+def test_what_a_shell_reads_once_takes_any_value(text: str, expected: str) -> None:
+    assert refused_or(text, Target.SHELL, a="a b") == expected
+
+
+@pytest.mark.parametrize("name", ["", "a\\nb", "a\\x1b[2J", "\\u202eb", "a\\u0085"])
+def test_attack_the_name_of_a_parameter_steers_no_terminal(name: str) -> None:
+    with pytest.raises(TemplateError, match="can be seen"):
+        parse('{{ index . "' + name + '" | required "x" }}')
+
+
+def test_attack_no_script_holds_a_nul() -> None:
+    for text in ("{{ .a | decodeb64 }}", '{{ "\\x00" }}', '{{ printf "%c" 0 }}'):
+        with pytest.raises(RenderError, match="NUL"):
+            parse(text).render({"a": "AAA="} if ".a" in text else {}, Target.SHELL)
+
+
+def test_attack_variables_are_looked_for_among_few() -> None:
+    made = "".join(f"{{{{ $a{number} := 1 }}}}" for number in range(250))
+    with pytest.raises(TemplateError, match="more than 200 variables"):
+        parse(made)
+    assert parse("".join("{{ with $a := 1 }}{{ $a }}{{ end }}" for _ in range(250))).render({}, Target.OTHER)
 
 
 INSERT = "insert into hit values (1)"

@@ -21,6 +21,7 @@ from tests.support.postgres import PostgresServer
 
 from postern.runbooks.faults import Fault
 from postern.runbooks.quoting import Target, quoted
+from postern.runbooks.template import RenderError, parse
 
 HOSTILE = [
     "",
@@ -171,6 +172,21 @@ def test_mysql_with_ansi_quotes_reads_a_name_and_nothing_else(mariadb: MariaDbSe
         for value in NAMES:
             name = quoted(Target.MYSQL, '"', value)
             assert ask(f"select a.{name} from (select 7 as {name}) a")[0] == 7
+
+
+def test_attack_a_comment_that_mysql_runs_is_none(mariadb: MariaDbServer) -> None:
+    for text in (
+        "/*!50000 select '{{ .a | squote }}' */",
+        "/*M! select '{{ .a | squote }}' */",
+        "/*! select 1, '{{ .a | squote }}' */",
+        "select 5 --{{ .a | squote }}'{{ .a | squote }}'",
+    ):
+        with pytest.raises(RenderError, match="within quotes of the text"):
+            parse(text).render({"a": " union select 2 -- "}, Target.MYSQL)
+    value = "it's */ `x` -- \\"
+    with asking(mariadb, "") as ask:
+        script = parse("/*!50000 select {{ .a | squote }} */").render({"a": value}, Target.MYSQL).text
+        assert ask(script)[0] == value
 
 
 @settings(deadline=None)

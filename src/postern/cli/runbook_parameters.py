@@ -66,12 +66,14 @@ def _ask(name: str, about: Mapping[str, Any]) -> str:
     label = one_line(name)
     if kind == _FILE or options:
         label += f" ({', '.join(map(one_line, options)) or 'a file'})"
+    if default and kind != _SECRET:
+        label += f" [{one_line(default)}]"  # click would print it as it is
     while True:
         answer: str = click.prompt(
             label,
             default=default,
             hide_input=kind == _SECRET,
-            show_default=bool(default) and kind != _SECRET,
+            show_default=False,
             err=True,
         )
         if answer == default and (answer or not is_needed):

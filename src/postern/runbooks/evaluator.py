@@ -68,7 +68,11 @@ class Machine:
 
     def run(self) -> str:
         self._walk(self.tree.body, _INPUTS)
-        return "".join(self.out)
+        self.places.end()
+        text = "".join(self.out)
+        if "\0" in text:
+            raise Fault("the script would hold a NUL, at which programs and databases end it")
+        return text
 
     # Blocks
 

@@ -104,7 +104,7 @@ def _is_url(value: str) -> bool:
         return False
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=64)  # of all organisations: what they hold together is bounded, too
 def _compiled(pattern: str) -> Any:
     options = re2.Options()
     options.max_mem = PATTERN_MEMORY

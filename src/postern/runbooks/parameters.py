@@ -31,7 +31,7 @@ from postern.runbooks.tree import (
 
 MAX_PARAMETERS = 200
 MAX_NAME = 128  # characters
-MAX_VISITS = 500_000
+MAX_VISITS = 50_000
 _STRICT = frozenset({"number", "date", "time", "datetime-local"})  # nothing in their values means anything elsewhere
 # What they give holds nothing of what they take, or nothing that means anything to what reads a script.
 _SAFE = frozenset(
@@ -153,6 +153,8 @@ class Survey:
         if name not in self.found:
             if len(self.found) >= MAX_PARAMETERS:
                 raise Fault(f"a runbook has at most {MAX_PARAMETERS} parameters", at)
+            if not name or not name.isprintable():
+                raise Fault("the name of a parameter is one line of characters that can be seen", at)
             if len(name) > MAX_NAME:
                 raise Fault(f"the name of a parameter has at most {MAX_NAME} characters", at)
             self.found[name] = {}

@@ -53,6 +53,7 @@ from postern.runbooks.tree import (
 MAX_TOKENS = 100_000
 MAX_NODES = 20_000
 MAX_BLOCKS = 50  # within each other
+MAX_VARIABLES = 200  # in one place: each is looked for among them
 MAX_EXPRESSION = 60  # calls within each other: those of a chain count as well
 _KEYWORDS = frozenset({"if", "else", "end", "range", "with", "define", "template", "block", "break", "continue"})
 _CONSTANTS = {"true": True, "false": False, "nil": None}
@@ -211,6 +212,8 @@ class _Parser:
                 self._known(name, start.at)
         else:
             self.variables.extend(names)
+            if len(self.variables) > MAX_VARIABLES:
+                raise Fault(f"there are more than {MAX_VARIABLES} variables in one place", start.at)
         return Pipeline(start.at, value, names, assigns)
 
     def _declared(self, is_range: bool) -> tuple[tuple[str, ...], bool]:

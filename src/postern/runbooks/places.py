@@ -18,6 +18,11 @@ from postern.runbooks.quoting import Target, is_plain, quoted
 from postern.runbooks.scanners import Program, Scanner, Sql, State, Unknown
 from postern.runbooks.shell import Shell
 
+_AGAIN = (
+    "the shell would read it once more here, as code or as arithmetic, which can run commands: only letters, digits "
+    'and _./:@,+%- may. Ask for type "number", or take asenv'
+)
+
 
 class Places:
     """Reads a script while it is written."""
@@ -26,6 +31,7 @@ class Places:
         self._target = target
         self._scanner = scanner_of(target)
         self._unread: list[str] = []
+        self._is_open = False  # what stands behind the last value may still make something else of it
 
     def text(self, text: str) -> None:
         self._unread.append(text)
@@ -34,20 +40,32 @@ class Places:
         """The value between quotes, as it can stand here; `text` is how it would stand where quotes are read as such.
         Raises Fault where it could be read as anything else."""
         scanner = self._scanner
-        scanner.read("".join(self._unread))
-        self._unread.clear()
+        self.end()
         if scanner.is_lost or scanner.state is State.QUOTED:
             self._insist_on_plain(value)
         elif scanner.state is State.COMMENT:
             if re.search(r"[\n\r\u2028\u2029]|\*/|/\*", text):
                 raise Fault("this stands in a comment, which a value of several lines, or with */ in it, would end")
         else:
+            is_open = not is_plain(self._target, value)
+            if is_open and scanner.is_read_again:
+                raise Fault(_AGAIN)
+            self._is_open = self._is_open or is_open
             prefix = scanner.prefix(quote)
             text = quoted(self._target, quote, value, prefix) if prefix else text
         if isinstance(scanner, Sql) and scanner.is_within_tags and "$" in value:
             raise Fault("this stands within dollar quotes, which a value with a dollar sign could end")
         scanner.read(text)
         return text
+
+    def end(self) -> None:
+        """Nothing quoted follows what was read until now. Raises Fault where that makes code of the last value."""
+        text = "".join(self._unread)
+        self._unread.clear()
+        if self._is_open and self._scanner.will_be_read_again(text):
+            raise Fault(_AGAIN)
+        self._is_open = self._is_open and not re.search(r"\s", text)
+        self._scanner.read(text)
 
     def _insist_on_plain(self, value: str) -> None:
         if self._target is not Target.SHELL or self._scanner.skips:

@@ -42,6 +42,15 @@ class Scanner:
     def state(self) -> State:
         raise NotImplementedError
 
+    @property
+    def is_read_again(self) -> bool:
+        """Whether what reads code here takes the value of a literal for code in its turn."""
+        return False
+
+    def will_be_read_again(self, text: str) -> bool:
+        """The same of the literal that this text follows, because of it."""
+        return False
+
     def prefix(self, quote: str) -> str:
         """What belongs to a literal that begins here. Raises Fault where none should."""
         raise NotImplementedError
@@ -205,7 +214,8 @@ class Sql(Scanner):
 
 _SQL_CODE = {
     Target.POSTGRES: r"""'|"|--|/\*|\$(?:[^\W\d]\w*)?\$""",
-    Target.MYSQL: r"""'|"|`|--(?=\s|$)|\#|/\*""",
+    # What stands in /*! … */ and /*M! … */ is run.
+    Target.MYSQL: r"""'|"|`|--(?=[\x00-\x20\x7f])|\#|/\*(?!M?!)""",
     Target.TSQL: r"""'|"|\[|--|/\*""",
     Target.ORACLE: r"""'|"|--|/\*""",
     Target.SQLITE: r"""'|"|`|\[|--|/\*""",

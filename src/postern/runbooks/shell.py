@@ -8,14 +8,32 @@ from postern.runbooks.faults import Fault
 from postern.runbooks.scanners import Scanner, State
 
 MAX_NESTED = 200
-_CODE = re.compile(r"\\|'|\"|`|\$'|\$\(\(|\$\(|\$\{|\(\(|\(|\)|#|<<<|<<|\n|\bcase\b")
-_DOUBLE = re.compile(r"\\|\"|`|\$\(\(|\$\(|\$\{")
-_EXPANSION = re.compile(r"\\|'|\"|`|\}|\$'|\$\(\(|\$\(|\$\{")
+_MAX_COMMAND = 500  # characters that are kept of the beginning of a command
+_CODE = re.compile(r"\\|'|\"|`|\$'|\$\(\(|\$\(|\$\{|\$\[|\(\(|\(|\)|#|<<<|<<|\n|\bcase\b")
+_DOUBLE = re.compile(r"\\|\"|`|\$\(\(|\$\(|\$\{|\$\[")
+_EXPANSION = re.compile(r"\\|'|\"|`|\}|\$'|\$\(\(|\$\(|\$\{|\$\[")
 _ARITHMETIC = re.compile(r"\\|\$\(\(|\$\(|\(|\)\)|\)|`")
 _DOCUMENT = re.compile(r"<<(-?)[ \t]*((?:'[^'\n]*'|\"[^\"\n]*\"|\\.|[^\s;&|<>()'\"\\])+)")
-_OPENS = {"'": "'", '"': '"', "`": "`", "$'": "$'", "$(": "(", "${": "{", "$((": "((", "((": "((", "(": "s"}
+_OPENS = {"$(": "(", "${": "{", "$((": "((", "(": "s"}  # the others are called as they are written
+_PAIRS = {("))", "(("), (")", "("), (")", "s"), ("}", "{")}
 _CODE_MODES = frozenset({"", "(", "s"})
 _OPAQUE = frozenset({"`", "((", "p", "{"})
+# Commands of the shell itself that read an argument once more: as code, as arithmetic, which runs what stands in a
+# subscript, or as the name of a variable, which may have one.
+_FIRST = r"(?:[\s!{]|\b(?:if|then|elif|else|while|until|do|time|command|builtin)\s|\w+=\S*\s)*"
+_BEGINS = re.compile(_FIRST)
+_AGAIN = re.compile(rf"{_FIRST}(?:eval|let|trap|alias|read|unset|mapfile|readarray|getopts)\s")
+_DECLARES = re.compile(rf"{_FIRST}(?:declare|typeset|local|readonly|export)\s")
+_AS_OTHER = re.compile(r"\s-\w*[in]")
+_TESTS = re.compile(rf"{_FIRST}(?:\[\[?|test)\s")
+_PRINTS = re.compile(rf"{_FIRST}printf\s")
+_COMPARES = r"\s-(?:eq|ne|lt|le|gt|ge)\s"
+_COMPARED = re.compile(rf"{_COMPARES}\s*$")
+_WILL_BE_COMPARED = re.compile(rf"\S*{_COMPARES}")
+_VARIABLE = re.compile(r"\s-v\s+$")
+_SUBSCRIPT = re.compile(r"\[[^\]\s]*$")
+_REDIRECTED = re.compile(r"[<>]\s*$")
+_SEPARATES = re.compile(r"\[\[(?=\s)|(?<=\s)\]\]|(?:^|(?<=\s))\{(?=\s)|;|(?<![<>])&(?!>)|\|")
 
 
 class Shell(Scanner):
@@ -25,8 +43,12 @@ class Shell(Scanner):
     def __init__(self) -> None:
         super().__init__()
         self._open: list[str] = []
-        self._announced: list[tuple[str, bool]] = []  # here-documents that begin at the end of the line
+        # Here-documents that begin at the end of the line: what ends each, whether tabs may stand in front of that, and
+        # whether a backslash takes the end of a line away.
+        self._announced: list[tuple[str, bool, bool]] = []
         self._line = ""
+        self._is_joined = False  # the line was several
+        self._commands = [""]  # how the command begins that is being read, of each level of code
 
     @property
     def state(self) -> State:
@@ -41,11 +63,32 @@ class Shell(Scanner):
         return self._open[-1] if self._open else ""
 
     def prefix(self, quote: str) -> str:
-        if self.tail.endswith("$"):
+        before = self._joined_tail
+        if before.endswith("$"):
             raise Fault("a $ in front of it would change how the quotes are read: put something between them")
-        if re.search(r"<<-?[ \t]*[^\s;&|<>()]*$", self.tail):
+        if re.search(r"(?<!<)<<-?[ \t]*[^\s;&|<>()]*$", before):
             raise Fault("what ends a here-document cannot be an input")
         return ""
+
+    @property
+    def is_read_again(self) -> bool:
+        command, before = self._commands[-1], self._joined_tail
+        if _REDIRECTED.search(before):
+            return False
+        if _SUBSCRIPT.search(before) or _AGAIN.match(command):
+            return True
+        if _DECLARES.match(command):
+            return before[-1:].isspace() or _AS_OTHER.search(command) is not None
+        if _TESTS.match(command):
+            return (_COMPARED.search(before) or _VARIABLE.search(before)) is not None
+        return _PRINTS.match(command) is not None and _VARIABLE.search(before) is not None
+
+    def will_be_read_again(self, text: str) -> bool:
+        return _TESTS.match(self._commands[-1]) is not None and _WILL_BE_COMPARED.match(text) is not None
+
+    @property
+    def _joined_tail(self) -> str:
+        return self.tail.replace("\\\n", "")
 
     def _read(self, text: str, at: int) -> None:
         self.skips = False
@@ -53,6 +96,9 @@ class Shell(Scanner):
             self._count()
             at = self._next(text, at)
             self.is_lost = self.is_lost or len(self._open) > MAX_NESTED
+            levels = 1 + self._open.count("(") + self._open.count("s")
+            del self._commands[levels:]
+            self._commands += [""] * (levels - len(self._commands))
 
     def _next(self, text: str, at: int) -> int:
         mode = self._mode
@@ -66,11 +112,33 @@ class Shell(Scanner):
             return found  # the end of the line is code's
         if mode in ("'", "$'"):
             return self._quote(text, at, mode)
-        pattern = {'"': _DOUBLE, "{": _EXPANSION, "((": _ARITHMETIC, "p": _ARITHMETIC}.get(mode, _CODE)
+        pattern = _PATTERNS.get(mode, _CODE)
         sign = pattern.search(text, at)
+        if pattern is _CODE:
+            self._follow(text[at : sign.start() if sign else len(text)], sign)
         if sign is None:
             return len(text)
         return self._sign(text, sign, mode)
+
+    def _follow(self, code: str, found_sign: re.Match[str] | None) -> None:
+        """How the command begins, once that code is read, and the sign behind it."""
+        sign = found_sign[0] if found_sign else ""
+        command, done = self._commands[-1], 0
+        for found in _SEPARATES.finditer(code):
+            command += code[done : found.start()]
+            done = found.end()
+            if found[0] == "[[":
+                command = "[[" if _BEGINS.fullmatch(command) else command + "[["
+            elif found[0] == "]]" or not command.startswith("[["):
+                command = ""
+        command += code[done:]
+        if sign == "\n" or (sign == ")" and not self._mode):  # which ends a pattern of case
+            command = command + " " if command.startswith("[[") else ""
+        elif found_sign and sign == "\\":
+            command += found_sign.string[found_sign.end() : found_sign.end() + 1].strip("\n")
+        elif sign != ")":
+            command += "case" if sign == "case" else "_" if sign else ""
+        self._commands[-1] = command[:_MAX_COMMAND]
 
     def _quote(self, text: str, at: int, mode: str) -> int:
         if mode == "'":
@@ -91,6 +159,8 @@ class Shell(Scanner):
             return self._escape(text, found.start())
         if sign == "case":
             self.is_lost = "(" in self._open  # its patterns end with parentheses that nothing opened
+        elif sign == "$[":
+            self.is_lost = True  # arithmetic in bash, and nothing in other shells
         elif sign == "#":
             before = self._before(text, found.start())[-1:]
             if not before or before in " \t\n;&|()":
@@ -110,7 +180,7 @@ class Shell(Scanner):
         elif sign == "(" and mode in ("((", "p"):
             self._open.append("p")
         elif sign != "<<<":
-            self._open.append(_OPENS[sign])
+            self._open.append(_OPENS.get(sign, sign))
         return after
 
     def _shut(self, found: re.Match[str], mode: str) -> int:
@@ -120,7 +190,7 @@ class Shell(Scanner):
             return found.start() + 1
         if sign == ")" and mode == "((":
             self.is_lost = True  # it was no arithmetic
-        elif (sign == "))" and mode == "((") or (sign == ")" and mode in ("(", "s")) or (sign == "}" and mode == "{"):
+        elif (sign, mode) in _PAIRS:
             self._open.pop()
         return found.end()
 
@@ -129,7 +199,7 @@ class Shell(Scanner):
         if document is None:
             return found.end()
         word = re.sub(r"\\(.)|['\"]", r"\1", document[2])
-        self._announced.append((word, bool(document[1])))
+        self._announced.append((word, bool(document[1]), word == document[2]))
         self.is_lost = len(self._announced) > MAX_NESTED
         return document.end()
 
@@ -138,10 +208,18 @@ class Shell(Scanner):
         self._line = (self._line + text[at : end if end >= 0 else len(text)])[: 10 * 200]
         if end < 0:
             return len(text)
-        word, is_indented = self._announced[0]
+        word, is_indented, joins = self._announced[0]
+        line = text[at:end]
+        if joins and (len(line) - len(line.rstrip("\\"))) % 2:
+            self._line, self._is_joined = self._line[:-1], True
+            return end + 1
         if (self._line.lstrip("\t") if is_indented else self._line) == word:
+            self.is_lost = self._is_joined  # shells differ
             self._announced.pop(0)
             if not self._announced:
                 self._open.pop()
-        self._line = ""
+        self._line, self._is_joined = "", False
         return end + 1
+
+
+_PATTERNS = {'"': _DOUBLE, "{": _EXPANSION, "((": _ARITHMETIC, "p": _ARITHMETIC}
