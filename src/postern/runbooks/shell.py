@@ -8,7 +8,7 @@ from postern.runbooks.faults import Fault
 from postern.runbooks.scanners import Scanner, State
 
 MAX_NESTED = 200
-_MAX_COMMAND = 500  # characters that are kept of the beginning of a command
+_MAX_COMMAND = 250  # characters that are kept of the beginning of a command
 _CODE = re.compile(r"\\|'|\"|`|\$'|\$\(\(|\$\(|\$\{|\$\[|\(\(|\(|\)|#|<<<|<<|\n|\bcase\b")
 _DOUBLE = re.compile(r"\\|\"|`|\$\(\(|\$\(|\$\{|\$\[")
 _EXPANSION = re.compile(r"\\|'|\"|`|\}|\$'|\$\(\(|\$\(|\$\{|\$\[")
@@ -44,12 +44,13 @@ _SUBSCRIPT = re.compile(r"\[[^\]\s]*$")
 _OPENS_SUBSCRIPT = re.compile(r"\w\[|(?<!\S)\[(?![\s\[])")
 _REDIRECTED = re.compile(r"(?<!\\)[<>]\s*$")
 _NO_WORD = re.compile(r"[^\w./$-]")
+_SEPARATORS_COUNT = 10  # signs, for each of them has the beginning of its command read again
 _MAX_QUOTED = 20  # characters of quotes that are kept in a command
 _SEPARATES = re.compile(r"\[\[(?=[\s\\(])|(?<=\s)\]\](?=[\s;&|)<>])|;|(?<![<>])&(?!>)|\|")
 
 
 def _is_in_subscript(command: str) -> bool:
-    found = _OPENS_SUBSCRIPT.search(command)
+    found = _OPENS_SUBSCRIPT.search(command) if "[" in command else None
     return found is not None and command.count("[", found.start()) > command.count("]", found.start())
 
 
@@ -153,8 +154,9 @@ class Shell(Scanner):
         sign = found_sign[0] if found_sign else ""
         command, done = self._commands[-1], 0
         for found in _SEPARATES.finditer(code + sign):
-            if found.end() > len(code):
+            if found.end() > len(code) or self.is_lost:
                 break
+            self._signs += _SEPARATORS_COUNT - 1
             self._count()
             command = (command + code[done : found.start()])[:_MAX_COMMAND]
             done = found.end()
