@@ -13,10 +13,10 @@ from tests.support.postgres import PostgresServer
 
 from postern.agent.ending import processes
 from postern.agent.policy import NO_COMMANDS
-from postern.domain.hook import MAX_OUTPUT, HookOutcome
+from postern.domain.hook import MAX_HOOK, MAX_OUTPUT, HookOutcome
 from postern.errors import Denied, ProtocolViolation, Unavailable
 from postern.gateway.agents import RemoteAgents
-from postern.relay.hooks import MAX_TEXT, MORE, Hook, read_answer
+from postern.relay.hooks import MORE, Hook, read_answer
 from postern.transport.certificates import Material
 
 __all__ = ["material", "worker"]
@@ -57,7 +57,7 @@ async def test_a_hook_runs_at_the_agent(worker: Worker, agent: AgentHere) -> Non
 
 
 async def test_the_largest_one_fits_through_the_tunnel(worker: Worker, agent: AgentHere) -> None:
-    text = "print(1)#" + "x" * (MAX_TEXT - 9)
+    text = "print(1)#" + "x" * (MAX_HOOK - 9)
     full = Hook(uuid4(), text, "A" * 65_536, 60)
     assert await run(worker, full) == HookOutcome(0, "1\n")
 

@@ -14,7 +14,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from postern.domain.connection import Connection, ConnectionType
-from postern.domain.hook import HookKind, HookOutcome, HookRun, HookScript
+from postern.domain.hook import MAX_HOOK, HookKind, HookOutcome, HookRun, HookScript
 from postern.domain.permit import Permit, seal
 from postern.domain.policy import Policy
 from postern.domain.principal import Principal
@@ -24,7 +24,7 @@ from postern.errors import Denied, Unavailable
 from postern.gateway import hooks as module
 from postern.gateway.hook_context import MOST, Moment, context
 from postern.gateway.hooks import AT_ONCE, SessionHooks
-from postern.relay.hooks import MAX_TEXT, Hook
+from postern.relay.hooks import Hook
 
 SESSION = uuid4()
 OPEN, CLOSE = HookKind.OPEN, HookKind.CLOSE
@@ -269,9 +269,9 @@ async def test_one_that_fails_or_is_cut_off_by_its_agent() -> None:
 
 async def test_one_that_is_too_large_for_an_agent_is_not_sent_there() -> None:
     here = Here()
-    here.text = "#" * (MAX_TEXT + 1)
+    here.text = "#" * (MAX_HOOK + 1)
     here.opened()
-    assert await here.ended() == [(OPEN, None, f"it has {MAX_TEXT + 1} bytes, and a hook may have {MAX_TEXT} at most")]
+    assert await here.ended() == [(OPEN, None, f"it has {MAX_HOOK + 1} bytes, and a hook may have {MAX_HOOK} at most")]
     assert here.told == []
 
 

@@ -12,7 +12,7 @@ from uuid import UUID
 
 from postern.domain.runbook import CLOSE_HOOK, OPEN_HOOK
 
-MAX_HOOK = 128 * 1024  # bytes of its text
+MAX_HOOK = 128 * 1024  # bytes of its text: with its context it has to fit into one frame of a tunnel
 MAX_OUTPUT = 4096  # characters of what a hook printed; what is behind them is left out, and said to be
 HOOK_SECONDS = 60.0  # that one may run
 

@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from typing import Protocol
 from uuid import UUID, uuid4
 
-from postern.domain.hook import HOOK_SECONDS, HookKind, HookOutcome, HookRun, HookScript
+from postern.domain.hook import HOOK_SECONDS, MAX_HOOK, HookKind, HookOutcome, HookRun, HookScript
 from postern.domain.permit import Permit
 from postern.domain.session import EndReason
 from postern.domain.text import one_line
 from postern.errors import PosternError
 from postern.gateway.hook_context import Moment, context
-from postern.relay.hooks import MAX_REASON, MAX_TEXT, Hook
+from postern.relay.hooks import MAX_REASON, Hook
 
 log = logging.getLogger(__name__)
 
@@ -164,8 +164,8 @@ class SessionHooks:
 
     async def _run(self, run_id: UUID, moment: Moment, script: HookScript) -> HookOutcome:
         size = len(script.text.encode())
-        if size > MAX_TEXT:
-            raise _NotRun(f"it has {size} bytes, and a hook may have {MAX_TEXT} at most")
+        if size > MAX_HOOK:
+            raise _NotRun(f"it has {size} bytes, and a hook may have {MAX_HOOK} at most")
         hook = Hook(run_id, script.text, context(run_id, moment), self._seconds)
         try:
             async with asyncio.timeout(self._seconds + self._late):

@@ -22,7 +22,6 @@ from postern.relay.orders import Order
 from postern.relay.target import Start
 
 HOOK = "hook"
-MAX_TEXT = 128 * 1024  # bytes of a hook: with its context it has to fit into one frame
 MAX_REASON = 1_000  # characters
 MORE = "\n[it printed more, which is left out]"
 
